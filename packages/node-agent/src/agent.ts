@@ -156,7 +156,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     activePods,
     endPod: (pod, verdict, graceSeconds) => workers.evict(pod.metadata.uid, verdict, graceSeconds),
     tellNode: tell.node,
-    onChange: node.hurry,
+    onChange: () => node.hurry(),
   });
   const { capacity = {}, allocatable: atFirst = {} } = await node.status(undefined);
   const allocatable = (): ResourceList => node.known().status?.allocatable ?? atFirst;
@@ -168,8 +168,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       topology,
       capacity,
       runtime,
-      activePods: () => (intake.sources.allSynced() ? intake.sources.list().filter(intake.isActive) : undefined),
-      onDevicesChange: node.hurry,
+      activePods: () => (intake.sources.allSynced() ? intake.sources.list().filter((pod) => intake.isActive(pod)) : undefined),
+      onDevicesChange: () => node.hurry(),
       onPluginRegistered: (resource) => agentMetrics.pluginRegistrations.labels(resource).inc(),
       onDevicesAllocated: (resource, ms) => agentMetrics.deviceAllocation.labels(resource).observe(ms / 1000),
     }),
@@ -191,7 +191,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     ...basics,
     runtime,
     event: tell.pod,
-    statusOf: status.get,
+    statusOf: (uid) => status.get(uid),
     onChange: (uid) => workers.wake(uid),
     grpcEnabled: featureGates.enabled("GRPCContainerProbe"),
     onProbe: newProbeMetrics(probeMetrics),
@@ -214,7 +214,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     event: tell.pod,
     podLogsDir,
     containerLogsDir,
-    resources: { ...managers, accessOf: devices.accessOf },
+    resources: { ...managers, accessOf: (...args) => devices.accessOf(...args) },
     onStart: agentMetrics.started,
     runtimeName: () => runtimeHealth.version()?.name,
     networkProblem: runtimeHealth.networkProblem,
@@ -258,7 +258,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const { sources } = intake;
 
   const usages = newVolumeUsages({
-    pods: () => sources.list().filter(intake.isActive),
+    pods: () => sources.list().filter((pod) => intake.isActive(pod)),
     volumes,
     tellPod: tell.pod,
     clock,
@@ -328,7 +328,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     quotas,
     onLook: agentMetrics.running,
     onEvicted: agentMetrics.evicted,
-    onPressureChange: node.setPressure,
+    onPressureChange: (...args) => node.setPressure(...args),
   });
   log.info("Started kubelet", { node: nodeName, port: servers.port });
 

@@ -50,7 +50,7 @@ export async function startPlugins(options: PluginsOptions): Promise<void> {
       for (const socket of present) gauge.labels(socket, "desired_state_of_world").set(1);
     },
   });
-  background.every(checkMs, "plugins", registry.reconcile);
+  background.every(checkMs, "plugins", () => registry.reconcile());
   if (!featureGates.enabled("KubeletPodResources")) return;
   try {
     const { close } = await servePodResources({

@@ -3,6 +3,7 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { AgentConfig } from "./agent-config.ts";
 import type { Background } from "./background.ts";
 import type { AgentEvents } from "./events.ts";
+import type { NodePod } from "./pod/pod.ts";
 import { describePod, isMirrorPod } from "./pod/pod.ts";
 import type { EndPod } from "./pods/end-pod.ts";
 import { type HousekeepingOptions, keepHouse } from "./pods/housekeeping.ts";
@@ -47,9 +48,10 @@ export function startUpkeep(options: UpkeepOptions): void {
   const { config, background, runtime, clock, log, intake, workers, events, volumes, cgroups, endPod, tell, managers, usages } =
     options;
   const { podLogsDir, containerLogsDir } = options;
-  const { sources, isActive } = intake;
+  const { sources } = intake;
+  const isActive = (pod: NodePod): boolean => intake.isActive(pod);
 
-  const collectDead = (isKnown = intake.isKnown): Promise<void> =>
+  const collectDead = (isKnown = (uid: string): boolean => intake.isKnown(uid)): Promise<void> =>
     collectContainers({
       runtime,
       clock,
@@ -96,10 +98,10 @@ export function startUpkeep(options: UpkeepOptions): void {
       podUsage({
         runtime,
         pods: sources.list().filter(isActive),
-        podDir: volumes.podDir,
+        podDir: (uid) => volumes.podDir(uid),
         logDir: (pod) => podLogDirectory(podLogsDir, pod),
         everyPod: eviction.pressure.disk,
-        processes: cgroups.tasksOf,
+        processes: (uid) => cgroups.tasksOf(uid),
         quotas: options.quotas,
       }),
     activePods: () => sources.list().filter((pod) => !isMirrorPod(pod) && isActive(pod)),

@@ -42,37 +42,83 @@ const mostEnded = 1_000;
  * Connects through the system bus, or through systemd's private socket where there is no bus.
  * Source: runc libcontainer/cgroups/systemd/common.go, dbus.go
  */
-export function newSystemd({ clock, connect = connectToSystemd }: SystemdOptions): Systemd {
-  let link: Promise<Link> | undefined;
-  let closed = false;
+export function newSystemd(options: SystemdOptions): Systemd {
+  return new SystemdConnection(options);
+}
+
+class SystemdConnection implements Systemd {
+  readonly #options: SystemdOptions;
+  readonly #connect: () => Promise<DbusConnection>;
+  #link: Promise<Link> | undefined;
+  #closed = false;
+
+  constructor(options: SystemdOptions) {
+    this.#options = options;
+    const { connect = connectToSystemd } = options;
+    this.#connect = connect;
+  }
+
+  async startTransientUnit(unit: string, properties: readonly UnitProperty[]): Promise<void> {
+    let result: string | undefined;
+    try {
+      result = await this.#run("StartTransientUnit", "ssa(sv)a(sa(sv))", [unit, "replace", properties as DbusValue, []]);
+    } catch (err) {
+      if (isDbusError(err, `${service}.UnitExists`)) return;
+      throw err;
+    }
+    if (result === "done") return;
+    // A failed unit stays loaded until it is reset.
+    await this.#withLink(({ bus }) => call(bus, "ResetFailedUnit", "s", [unit])).catch(() => undefined);
+    if (result === undefined) throw new Error(`Timeout waiting for systemd to create ${unit}`);
+    throw new Error(`error creating systemd unit \`${unit}\`: got \`${result}\``);
+  }
+
+  async setUnitProperties(unit: string, properties: readonly UnitProperty[]): Promise<void> {
+    await this.#withLink(({ bus }) => call(bus, "SetUnitProperties", "sba(sv)", [unit, true, properties as DbusValue]));
+  }
+
+  async stopUnit(unit: string): Promise<void> {
+    try {
+      const result = await this.#run("StopUnit", "ss", [unit, "replace"]);
+      if (result === undefined) throw new Error(`Timed out while waiting for systemd to remove ${unit}`);
+    } catch (err) {
+      if (!isDbusError(err, `${service}.NoSuchUnit`)) throw err;
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    void this.#link?.then(({ bus }) => bus.close()).catch(() => undefined);
+  }
 
   /** Repeats the call after a lost connection: callers must use idempotent calls only. */
-  async function withLink<T>(work: (link: Link) => Promise<T>): Promise<T> {
+  async #withLink<T>(work: (link: Link) => Promise<T>): Promise<T> {
+    const { clock } = this.#options;
     for (let attempt = 0; ; attempt++) {
       try {
-        return await work(await opened());
+        return await work(await this.#opened());
       } catch (err) {
         const waitMs = retriesMs[attempt];
-        if (!isAway(err) || waitMs === undefined || closed) throw err;
+        if (!isAway(err) || waitMs === undefined || this.#closed) throw err;
         await clock.sleep(waitMs);
       }
     }
   }
 
-  function opened(): Promise<Link> {
-    if (closed) return Promise.reject(new SystemdAway("systemd is not asked any more"));
-    link ??= openLink().catch((err: Error) => {
-      link = undefined;
+  #opened(): Promise<Link> {
+    if (this.#closed) return Promise.reject(new SystemdAway("systemd is not asked any more"));
+    this.#link ??= this.#openLink().catch((err: Error) => {
+      this.#link = undefined;
       throw new SystemdAway(`systemd cannot be reached: ${err.message}`);
     });
-    return link;
+    return this.#link;
   }
 
-  async function openLink(): Promise<Link> {
-    const bus = await connect();
+  async #openLink(): Promise<Link> {
+    const bus = await this.#connect();
     const opening: Link = { bus, ended: new Map(), waiting: new Map() };
     void bus.closed.then(() => {
-      link = undefined;
+      this.#link = undefined;
       for (const resolve of opening.waiting.values()) resolve("");
     });
     const jobRemoved = { path: object, interface: manager, member: "JobRemoved" };
@@ -88,20 +134,18 @@ export function newSystemd({ clock, connect = connectToSystemd }: SystemdOptions
     return opening;
   }
 
-  const call = (bus: DbusConnection, member: string, signature: string, body: readonly DbusValue[]) =>
-    bus.call({ destination: service, path: object, interface: manager, member, signature, body });
-
   /** @returns the job's result: `done`, `failed`, …; undefined on timeout */
-  async function run(member: string, signature: string, body: readonly DbusValue[]): Promise<string | undefined> {
-    return withLink(async (current) => {
+  async #run(member: string, signature: string, body: readonly DbusValue[]): Promise<string | undefined> {
+    return this.#withLink(async (current) => {
       const [job] = await call(current.bus, member, signature, body);
-      const result = await jobResult(current, String(job));
+      const result = await this.#jobResult(current, String(job));
       if (result === "") throw new DbusClosed("systemd went away");
       return result;
     });
   }
 
-  function jobResult({ ended, waiting }: Link, job: string): Promise<string | undefined> {
+  #jobResult({ ended, waiting }: Link, job: string): Promise<string | undefined> {
+    const { clock } = this.#options;
     const early = ended.get(job);
     ended.delete(job);
     if (early !== undefined) return Promise.resolve(early);
@@ -115,39 +159,10 @@ export function newSystemd({ clock, connect = connectToSystemd }: SystemdOptions
       waiting.set(job, settle);
     });
   }
-
-  return {
-    async startTransientUnit(unit, properties) {
-      let result: string | undefined;
-      try {
-        result = await run("StartTransientUnit", "ssa(sv)a(sa(sv))", [unit, "replace", properties as DbusValue, []]);
-      } catch (err) {
-        if (isDbusError(err, `${service}.UnitExists`)) return;
-        throw err;
-      }
-      if (result === "done") return;
-      // A failed unit stays loaded until it is reset.
-      await withLink(({ bus }) => call(bus, "ResetFailedUnit", "s", [unit])).catch(() => undefined);
-      if (result === undefined) throw new Error(`Timeout waiting for systemd to create ${unit}`);
-      throw new Error(`error creating systemd unit \`${unit}\`: got \`${result}\``);
-    },
-    async setUnitProperties(unit, properties) {
-      await withLink(({ bus }) => call(bus, "SetUnitProperties", "sba(sv)", [unit, true, properties as DbusValue]));
-    },
-    async stopUnit(unit) {
-      try {
-        const result = await run("StopUnit", "ss", [unit, "replace"]);
-        if (result === undefined) throw new Error(`Timed out while waiting for systemd to remove ${unit}`);
-      } catch (err) {
-        if (!isDbusError(err, `${service}.NoSuchUnit`)) throw err;
-      }
-    },
-    close() {
-      closed = true;
-      void link?.then(({ bus }) => bus.close()).catch(() => undefined);
-    },
-  };
 }
+
+const call = (bus: DbusConnection, member: string, signature: string, body: readonly DbusValue[]) =>
+  bus.call({ destination: service, path: object, interface: manager, member, signature, body });
 
 class SystemdAway extends Error {}
 

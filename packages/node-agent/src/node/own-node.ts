@@ -1,6 +1,6 @@
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { AgentConfig } from "../agent-config.ts";
 import type { Background } from "../background.ts";
@@ -14,6 +14,7 @@ import type { ApiConnection } from "./api-connection.ts";
 import type { NodeIdentity } from "./identity.ts";
 import { joinCluster } from "./join-cluster.ts";
 import { initialNode, type NodeStatusInput, nodeStatus } from "./node-status.ts";
+import type { PodCidr } from "./pod-cidr.ts";
 import { newPodCidr } from "./pod-cidr.ts";
 import type { Registration } from "./registration.ts";
 import type { RuntimeHealth } from "./runtime-health.ts";
@@ -31,9 +32,9 @@ export interface OwnNodeOptions {
   devices: () => NodeStatusInput["devices"] | undefined;
   volumesInUse: () => readonly string[] | undefined;
   tell: AgentEvents;
-  metrics: MetricsRegistry;
   clock: Clock;
   log: Logger;
+  metrics: MetricsRegistry;
 }
 
 /** The agent's own Node. */
@@ -60,111 +61,141 @@ const runtimeCheckMs = 5_000;
 
 /** Creates the node's state; nothing is sent or polled before `watchRuntime` and `join`. */
 export function newOwnNode(options: OwnNodeOptions): OwnNode {
-  const { config, identity, api, runtime, runtimeHealth, clock, log } = options;
-  const { machine, reservations, hostname, nodeName, ips } = identity;
-  const { maxPods, podsPerCore } = config;
-  const podCidr = newPodCidr({ runtime, log });
-  let lastHeard: Node | undefined;
-  let images: readonly Cri<"Image">[] = [];
-  let pressure: Pressure = { memory: false, disk: false, pid: false };
-  let registration: Registration | undefined;
+  return new WatchedOwnNode(options);
+}
 
-  const initial = (): Node =>
-    initialNode({
-      name: nodeName,
-      hostname,
+class WatchedOwnNode implements OwnNode {
+  readonly #options: OwnNodeOptions;
+  readonly #podCidr: PodCidr;
+  #lastHeard: Node | undefined;
+  #images: readonly Cri<"Image">[] = [];
+  #pressure: Pressure = { memory: false, disk: false, pid: false };
+  #registration: Registration | undefined;
+
+  constructor(options: OwnNodeOptions) {
+    this.#options = options;
+    this.#podCidr = newPodCidr({ runtime: options.runtime, log: options.log });
+  }
+
+  registered(): Node | undefined {
+    const { api } = this.#options;
+    return api?.node.lister.get(this.#options.identity.nodeName) ?? this.#lastHeard;
+  }
+
+  known(): Node {
+    return this.registered() ?? this.#initial();
+  }
+
+  async status(current: NodeStatus | undefined): Promise<NodeStatus> {
+    const { config, runtimeHealth, clock } = this.#options;
+    const storageBytes = (await filesystemOf(config.rootDir)).capacityBytes;
+    const devices = this.#options.devices();
+    return nodeStatus({
+      machine: this.#options.identity.machine,
+      hostname: this.#options.identity.hostname,
+      ips: this.#options.identity.ips,
+      maxPods:
+        this.#options.config.podsPerCore > 0
+          ? Math.min(this.#options.config.maxPods, this.#options.config.podsPerCore * this.#options.identity.machine.cpuCount)
+          : this.#options.config.maxPods,
+      storageBytes,
+      reserved: this.#options.identity.reservations,
+      ...(devices !== undefined && { devices }),
+      runtime: runtimeHealth.version(),
+      kubeletPort: config.port,
+      images: this.#images,
+      maxImages: config.nodeStatusMaxImages,
+      conditions: {
+        problems: this.#problems(),
+        memoryPressure: this.#pressure.memory,
+        diskPressure: this.#pressure.disk,
+        pidPressure: this.#pressure.pid,
+      },
+      volumesInUse: this.#options.volumesInUse(),
+      current,
+      now: clock.now(),
+    });
+  }
+
+  pressure(): Pressure {
+    return this.#pressure;
+  }
+
+  setPressure(next: Pressure): void {
+    this.#pressure = next;
+    this.hurry();
+  }
+
+  hurry(): void {
+    this.#registration?.hurry();
+  }
+
+  watchRuntime(background: Background): void {
+    const { runtime } = this.#options;
+    background.every(runtimeCheckMs, "runtime status", () => this.#checkRuntime());
+    background.every(imageListMs, "images", async () => {
+      this.#images = await runtime.listImages();
+    });
+  }
+
+  join(background: Background): void {
+    const { config, api, log, clock } = this.#options;
+    background.add(this.#podCidr.update(config.podCidr));
+    if (api === undefined) {
+      log.warn("Standalone mode, no API client");
+      return;
+    }
+    this.#registration = joinCluster({
+      metrics: this.#options.metrics,
+      config,
+      api,
+      background,
+      clock,
+      log,
+      tell: this.#options.tell,
+      nodeName: this.#options.identity.nodeName,
+      names: { dnsNames: [this.#options.identity.hostname], ips: this.#options.identity.ips },
+      initial: () => this.#initial(),
+      status: (current) => this.status(current),
+      onUpdate: (node) => {
+        this.#lastHeard = node;
+        void this.#podCidr.update((node.spec?.podCIDRs ?? []).join(","));
+      },
+    });
+  }
+
+  #initial(): Node {
+    const { config } = this.#options;
+    return initialNode({
+      name: this.#options.identity.nodeName,
+      hostname: this.#options.identity.hostname,
       labels: config.nodeLabels,
       taints: config.registerWithTaints,
       schedulable: config.registerSchedulable,
       providerId: config.providerId,
       controllerAttachDetach: config.controllerAttachDetach,
       keepTerminatedPodVolumes: config.keepTerminatedPodVolumes,
-      architecture: machine.architecture,
+      architecture: this.#options.identity.machine.architecture,
     });
-  const registered = (): Node | undefined => api?.node.lister.get(nodeName) ?? lastHeard;
-  const hurry = (): void => registration?.hurry();
+  }
 
-  function problems(): string[] {
+  #problems(): string[] {
+    const { runtimeHealth } = this.#options;
     const network = runtimeHealth.networkProblem();
     return [
       runtimeHealth.silence(),
-      options.events.problem(),
+      this.#options.events.problem(),
       runtimeHealth.problem(),
       network && `container runtime network not ready: ${network}`,
-      ...options.problems(),
+      ...this.#options.problems(),
     ].filter((problem) => problem !== undefined);
   }
 
-  async function status(current: NodeStatus | undefined): Promise<NodeStatus> {
-    const storageBytes = (await filesystemOf(config.rootDir)).capacityBytes;
-    const devices = options.devices();
-    return nodeStatus({
-      machine,
-      hostname,
-      ips,
-      maxPods: podsPerCore > 0 ? Math.min(maxPods, podsPerCore * machine.cpuCount) : maxPods,
-      storageBytes,
-      reserved: reservations,
-      ...(devices !== undefined && { devices }),
-      runtime: runtimeHealth.version(),
-      kubeletPort: config.port,
-      images,
-      maxImages: config.nodeStatusMaxImages,
-      conditions: {
-        problems: problems(),
-        memoryPressure: pressure.memory,
-        diskPressure: pressure.disk,
-        pidPressure: pressure.pid,
-      },
-      volumesInUse: options.volumesInUse(),
-      current,
-      now: clock.now(),
-    });
-  }
-
-  async function checkRuntime(): Promise<void> {
-    const before = problems().length;
+  async #checkRuntime(): Promise<void> {
+    const { runtimeHealth, log, runtime } = this.#options;
+    const before = this.#problems().length;
     await runtimeHealth.check().catch((err) => log.error("Container runtime sanity check failed", err));
-    if (runtimeHealth.isReady() && images.length === 0) images = await runtime.listImages();
-    if (problems().length !== before) hurry();
+    if (runtimeHealth.isReady() && this.#images.length === 0) this.#images = await runtime.listImages();
+    if (this.#problems().length !== before) this.hurry();
   }
-
-  return {
-    registered,
-    known: () => registered() ?? initial(),
-    status,
-    pressure: () => pressure,
-    setPressure(next) {
-      pressure = next;
-      hurry();
-    },
-    hurry,
-    watchRuntime(background) {
-      background.every(runtimeCheckMs, "runtime status", checkRuntime);
-      background.every(imageListMs, "images", async () => {
-        images = await runtime.listImages();
-      });
-    },
-    join(background) {
-      background.add(podCidr.update(config.podCidr));
-      if (api === undefined) return log.warn("Standalone mode, no API client");
-      registration = joinCluster({
-        config,
-        api,
-        background,
-        clock,
-        log,
-        metrics: options.metrics,
-        tell: options.tell,
-        nodeName,
-        names: { dnsNames: [hostname], ips },
-        initial,
-        status,
-        onUpdate(node) {
-          lastHeard = node;
-          void podCidr.update((node.spec?.podCIDRs ?? []).join(","));
-        },
-      });
-    },
-  };
 }

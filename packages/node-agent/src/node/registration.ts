@@ -36,57 +36,90 @@ const statusTries = 5;
 
 /** Registers the node and keeps its status up to date. Source: pkg/kubelet/kubelet_node_status.go */
 export function newRegistration(options: RegistrationOptions): Registration {
-  const { client, clock, log } = options;
-  let lastReport = Number.NEGATIVE_INFINITY;
-  let wasUnschedulable = false;
-  let wakeUp = new AbortController();
+  return new NodeRegistration(options);
+}
 
-  async function register(signal: AbortSignal): Promise<boolean> {
-    const wanted = options.initial();
-    wanted.status = await options.status(wanted);
-    tellChanges(undefined, wanted);
+class NodeRegistration implements Registration {
+  readonly #options: RegistrationOptions;
+  #lastReport = Number.NEGATIVE_INFINITY;
+  #wasUnschedulable = false;
+  #wakeUp = new AbortController();
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { log, clock } = this.#options;
+    let retryMs = firstRetryMs;
+    while (this.#options.register && !signal.aborted) {
+      try {
+        if (await this.#register(signal)) break;
+      } catch (err) {
+        if (!signal.aborted) log.error("Unable to register node with API server", err, { node: this.#options.nodeName });
+      }
+      await clock.sleep(retryMs, signal).catch(() => undefined);
+      retryMs = Math.min(retryMs * 2, maxRetryMs);
+    }
+    while (!signal.aborted) {
+      this.#wakeUp = new AbortController(); // before the report: a hurry during the report triggers another one
+      await this.#report(signal);
+      await clock.sleep(this.#options.updateFrequencyMs, AbortSignal.any([signal, this.#wakeUp.signal])).catch(() => undefined);
+    }
+  }
+
+  hurry(): void {
+    this.#wakeUp.abort();
+  }
+
+  async #register(signal: AbortSignal): Promise<boolean> {
+    const { client, log } = this.#options;
+    const wanted = this.#options.initial();
+    wanted.status = await this.#options.status(wanted);
+    this.#tellChanges(undefined, wanted);
     try {
-      options.onUpdate(await client.create<Node>(nodes, wanted, { signal }));
-      log.info("Successfully registered node", { node: options.nodeName });
+      this.#options.onUpdate(await client.create<Node>(nodes, wanted, { signal }));
+      log.info("Successfully registered node", { node: this.#options.nodeName });
       return true;
     } catch (err) {
       if (!isAlreadyExists(err)) {
-        log.error("Unable to register node with API server", err, { node: options.nodeName });
+        log.error("Unable to register node with API server", err, { node: this.#options.nodeName });
         return false;
       }
     }
-    const current = await client.get<Node>(nodes, { name: options.nodeName }, { signal });
+    const current = await client.get<Node>(nodes, { name: this.#options.nodeName }, { signal });
     const next = reconcile(current, wanted);
     if (next !== undefined) await client.update<Node>(nodes, next, { signal });
-    log.info("Node was previously registered", { node: options.nodeName });
-    options.onUpdate(next ?? current);
+    log.info("Node was previously registered", { node: this.#options.nodeName });
+    this.#options.onUpdate(next ?? current);
     return true;
   }
 
-  async function report(signal: AbortSignal): Promise<void> {
+  async #report(signal: AbortSignal): Promise<void> {
+    const { client, clock, log } = this.#options;
     for (let attempt = 1; ; attempt++) {
       try {
         const current = await client.get<Node>(
           nodes,
-          { name: options.nodeName },
+          { name: this.#options.nodeName },
           attempt === 1 ? { resourceVersion: "0", signal } : { signal },
         );
-        const status = await options.status(current);
-        const due = clock.monotonic() - lastReport >= options.reportFrequencyMs;
-        tellChanges(current.status, { ...current, status });
+        const status = await this.#options.status(current);
+        const due = clock.monotonic() - this.#lastReport >= this.#options.reportFrequencyMs;
+        this.#tellChanges(current.status, { ...current, status });
         if (!due && !statusChanged(current.status ?? {}, status, semanticEqual)) {
-          options.onUpdate(current);
+          this.#options.onUpdate(current);
           return;
         }
         const body = { status: { ...status, addresses: addressPatch(current.status?.addresses, status.addresses) } };
         const updated = await client.patch<Node>(
           nodes,
-          { name: options.nodeName, subresource: "status" },
+          { name: this.#options.nodeName, subresource: "status" },
           { type: "strategic", body },
           { signal },
         );
-        lastReport = clock.monotonic();
-        options.onUpdate(updated);
+        this.#lastReport = clock.monotonic();
+        this.#options.onUpdate(updated);
         return;
       } catch (err) {
         if (signal.aborted) return;
@@ -99,34 +132,13 @@ export function newRegistration(options: RegistrationOptions): Registration {
     }
   }
 
-  function tellChanges(before: NodeStatus | undefined, { spec, status = {} }: Node): void {
+  #tellChanges(before: NodeStatus | undefined, { spec, status = {} }: Node): void {
     const isUnschedulable = spec?.unschedulable === true;
-    if (isUnschedulable !== wasUnschedulable)
-      options.tell(nodeStatusEvent(options.nodeName, isUnschedulable ? "NodeNotSchedulable" : "NodeSchedulable"));
-    wasUnschedulable = isUnschedulable;
-    for (const event of nodeEvents(options.nodeName, before, status)) options.tell(event);
+    if (isUnschedulable !== this.#wasUnschedulable)
+      this.#options.tell(nodeStatusEvent(this.#options.nodeName, isUnschedulable ? "NodeNotSchedulable" : "NodeSchedulable"));
+    this.#wasUnschedulable = isUnschedulable;
+    for (const event of nodeEvents(this.#options.nodeName, before, status)) this.#options.tell(event);
   }
-
-  return {
-    async run(signal) {
-      let retryMs = firstRetryMs;
-      while (options.register && !signal.aborted) {
-        try {
-          if (await register(signal)) break;
-        } catch (err) {
-          if (!signal.aborted) log.error("Unable to register node with API server", err, { node: options.nodeName });
-        }
-        await clock.sleep(retryMs, signal).catch(() => undefined);
-        retryMs = Math.min(retryMs * 2, maxRetryMs);
-      }
-      while (!signal.aborted) {
-        wakeUp = new AbortController(); // before the report: a hurry during the report triggers another one
-        await report(signal);
-        await clock.sleep(options.updateFrequencyMs, AbortSignal.any([signal, wakeUp.signal])).catch(() => undefined);
-      }
-    },
-    hurry: () => wakeUp.abort(),
-  };
 }
 
 /**

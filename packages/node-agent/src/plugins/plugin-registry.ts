@@ -47,14 +47,56 @@ const retryMaxMs = 122_000;
  * Discovers plugins by their sockets in a directory: queries each for its type, passes it to the handler, and reports the
  * result to the plugin. Source: pkg/kubelet/pluginmanager
  */
-export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryOptions): PluginRegistry {
-  const registered = new Map<string, Registered>();
-  let seen: readonly string[] = [];
-  /** Sockets with a registration in progress: an unresponsive plugin does not delay others. */
-  const asked = new Set<string>();
-  const retries: Backoff = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
+export function newPluginRegistry(options: PluginRegistryOptions): PluginRegistry {
+  return new SocketPluginRegistry(options);
+}
 
-  async function letGo(handler: PluginHandler, name: string): Promise<void> {
+class SocketPluginRegistry implements PluginRegistry {
+  readonly #options: PluginRegistryOptions;
+  readonly #registered = new Map<string, Registered>();
+  /** Sockets with a registration in progress: an unresponsive plugin does not delay others. */
+  readonly #asked = new Set<string>();
+  readonly #retries: Backoff;
+  #seen: readonly string[] = [];
+
+  constructor(options: PluginRegistryOptions) {
+    this.#options = options;
+    const { clock } = options;
+    this.#retries = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
+  }
+
+  async reconcile(): Promise<void> {
+    const { dir, log } = this.#options;
+    await makeFolder(dir, 0o750);
+    const present = await socketsBelow(dir);
+    this.#seen = [...present.keys()];
+    for (const [socket, { identity, handler, name }] of this.#registered) {
+      if (present.get(socket) === identity) continue;
+      this.#registered.delete(socket);
+      log.info("Plugin has gone", { plugin: name, socket });
+      await this.#letGo(handler, name);
+    }
+    for (const [socket, identity] of present) {
+      const key = `${socket} ${identity}`;
+      if (this.#registered.has(socket) || this.#asked.has(socket) || this.#retries.isWaiting(key)) continue;
+      this.#asked.add(socket);
+      this.#register(socket)
+        .then((taken) => void this.#registered.set(socket, { identity, ...taken }))
+        .catch((err) => {
+          this.#retries.next(key);
+          log.error("Plugin cannot be registered", err, { socket });
+        })
+        .finally(() => this.#asked.delete(socket));
+    }
+    this.#retries.collect();
+  }
+
+  sockets(): { present: readonly string[]; registered: readonly string[] } {
+    return { present: this.#seen, registered: [...this.#registered.keys()] };
+  }
+
+  async #letGo(handler: PluginHandler, name: string): Promise<void> {
+    const { log } = this.#options;
     try {
       await handler.deregister(name);
     } catch (err) {
@@ -62,7 +104,8 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
     }
   }
 
-  async function register(socket: string): Promise<Omit<Registered, "identity">> {
+  async #register(socket: string): Promise<Omit<Registered, "identity">> {
+    const { handlers, log } = this.#options;
     const channel = newPluginChannel(socket, registrationMessages);
     const tell = (pluginRegistered: boolean, error: string): Promise<unknown> =>
       channel.call(
@@ -94,7 +137,7 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
         return await refuse(`plugin registration failed with err: ${(err as Error).message}`);
       }
       await tell(true, "").catch(async (err: Error) => {
-        await letGo(handler, name); // the plugin may never retry, so undo the registration
+        await this.#letGo(handler, name); // the plugin may never retry, so undo the registration
         throw new Error(`RegisterPlugin error -- failed to send registration status at socket ${socket}, err: ${err.message}`);
       });
       log.info("Registered plugin", { plugin: name, type, socket });
@@ -103,34 +146,6 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
       channel.close();
     }
   }
-
-  return {
-    async reconcile() {
-      await makeFolder(dir, 0o750);
-      const present = await socketsBelow(dir);
-      seen = [...present.keys()];
-      for (const [socket, { identity, handler, name }] of registered) {
-        if (present.get(socket) === identity) continue;
-        registered.delete(socket);
-        log.info("Plugin has gone", { plugin: name, socket });
-        await letGo(handler, name);
-      }
-      for (const [socket, identity] of present) {
-        const key = `${socket} ${identity}`;
-        if (registered.has(socket) || asked.has(socket) || retries.isWaiting(key)) continue;
-        asked.add(socket);
-        register(socket)
-          .then((taken) => void registered.set(socket, { identity, ...taken }))
-          .catch((err) => {
-            retries.next(key);
-            log.error("Plugin cannot be registered", err, { socket });
-          })
-          .finally(() => asked.delete(socket));
-      }
-      retries.collect();
-    },
-    sockets: () => ({ present: seen, registered: [...registered.keys()] }),
-  };
 }
 
 /** Path → identity of all sockets in the directory tree; hidden files are ignored. */

@@ -30,7 +30,8 @@ export interface HousekeepingOptions {
  */
 export async function keepHouse(options: HousekeepingOptions): Promise<void> {
   const { intake, workers, events, volumes, cgroups, log } = options;
-  const { isKnown, sources } = intake;
+  const { sources } = intake;
+  const isKnown = (uid: string): boolean => intake.isKnown(uid);
   if (!sources.allSynced()) return;
   const seen = events.pods();
   if (seen === undefined) return;
@@ -50,7 +51,7 @@ export async function keepHouse(options: HousekeepingOptions): Promise<void> {
     await volumes.remove(uid).catch(failed("volumes", uid));
   }
   for (const uid of (await cgroups.list()).filter(isGone)) await cgroups.remove(uid).catch(failed("cgroup", uid));
-  await cgroups.updateClasses(sources.list().filter(intake.isActive));
+  await cgroups.updateClasses(sources.list().filter((pod) => intake.isActive(pod)));
   // Mirror Pods remain while their static Pod is terminating.
   await options.mirrors?.removeOrphans([...sources.list(), ...workers.ending()]);
   options.runner.collect();

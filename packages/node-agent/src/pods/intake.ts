@@ -38,87 +38,104 @@ export interface PodIntake {
  * Mirror Pods have no worker; their events trigger a sync of the static Pod. Source: pkg/kubelet/kubelet.go syncLoop
  */
 export function newPodIntake(options: PodIntakeOptions): PodIntake {
-  const { workers, status } = options;
-  const rejected = new Set<string>();
-  const isActive = (pod: NodePod): boolean =>
-    !rejected.has(pod.metadata.uid) &&
-    !workers.hasEnded(pod.metadata.uid) &&
-    !isTerminal(status.get(pod.metadata.uid) ?? pod.status ?? {});
+  return new AdmittedPodIntake(options);
+}
 
+class AdmittedPodIntake implements PodIntake {
+  readonly sources: PodSources;
+  readonly #options: PodIntakeOptions;
+  readonly #rejected = new Set<string>();
   /** Events queued during an asynchronous admission; undefined when none is running. */
-  let waiting: (() => void | Promise<void>)[] | undefined;
+  #waiting: (() => void | Promise<void>)[] | undefined;
+  readonly #sources: PodSources;
+
+  constructor(options: PodIntakeOptions) {
+    this.#options = options;
+    const { workers, status } = options;
+    this.#sources = newPodSources(options.expected, {
+      duplicate: options.onDuplicate,
+      added: (pod) => {
+        if (isMirrorPod(pod)) return this.#wakeStaticOf(pod);
+        this.#inOrder(() => this.#takeIn(pod));
+      },
+      updated: (pod, previous) => {
+        if (isMirrorPod(pod)) return this.#wakeStaticOf(pod);
+        this.#inOrder(() => {
+          if (this.#rejected.has(pod.metadata.uid) && pod.metadata.deletionTimestamp == null) return;
+          if (matters(pod, previous)) workers.update(pod);
+        });
+      },
+      removed: (pod) => {
+        if (isMirrorPod(pod)) {
+          this.#rejected.delete(pod.metadata.uid);
+          return this.#wakeStaticOf(pod);
+        }
+        this.#inOrder(() => {
+          this.#rejected.delete(pod.metadata.uid);
+          if (workers.knows(pod.metadata.uid)) workers.remove(pod);
+          else status.forget(pod.metadata.uid);
+        });
+      },
+    });
+    this.sources = this.#sources;
+  }
+
+  isActive(pod: NodePod): boolean {
+    const { workers, status } = this.#options;
+    return (
+      !this.#rejected.has(pod.metadata.uid) &&
+      !workers.hasEnded(pod.metadata.uid) &&
+      !isTerminal(status.get(pod.metadata.uid) ?? pod.status ?? {})
+    );
+  }
+
+  isKnown(uid: string): boolean {
+    const { workers } = this.#options;
+    return this.#sources.get(uid) !== undefined || workers.knows(uid);
+  }
+
+  named(namespace: string, name: string): NodePod | undefined {
+    const found = this.#sources.list().filter((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name);
+    return found.find((pod) => !isMirrorPod(pod)) ?? found[0];
+  }
 
   /** Runs `step` synchronously when no admission is running, so that the caller sees its effect. */
-  function inOrder(step: () => void | Promise<void>): void {
-    if (waiting !== undefined) return void waiting.push(step);
+  #inOrder(step: () => void | Promise<void>): void {
+    if (this.#waiting !== undefined) return void this.#waiting.push(step);
     const running = step();
     if (running === undefined) return;
-    waiting = [];
+    this.#waiting = [];
     void running.finally(() => {
-      const steps = waiting ?? [];
-      waiting = undefined;
-      for (const next of steps) inOrder(next);
+      const steps = this.#waiting ?? [];
+      this.#waiting = undefined;
+      for (const next of steps) this.#inOrder(next);
     });
   }
 
-  function takeIn(pod: NodePod): void | Promise<void> {
+  #takeIn(pod: NodePod): void | Promise<void> {
+    const { workers } = this.#options;
     const { uid, deletionTimestamp } = pod.metadata;
     // Pods that are already handled, terminating or terminated are not admitted again.
     if (workers.knows(uid) || deletionTimestamp != null || isTerminal(pod.status ?? {})) return workers.update(pod);
-    const others = sources.list().filter((other) => workers.knows(other.metadata.uid) && isActive(other));
+    const others = this.#sources.list().filter((other) => workers.knows(other.metadata.uid) && this.isActive(other));
     const settle = (rejection: Rejection | undefined): void => {
       if (rejection === undefined) workers.update(pod);
       else {
-        rejected.add(uid);
-        options.onRejected(pod, rejection);
+        this.#rejected.add(uid);
+        this.#options.onRejected(pod, rejection);
       }
     };
-    const answer = options.admit(pod, others);
+    const answer = this.#options.admit(pod, others);
     return answer instanceof Promise ? answer.then(settle) : settle(answer);
   }
 
-  function wakeStaticOf(mirror: NodePod): void {
-    const own = sources.list().find((pod) => isStaticPod(pod) && fullName(pod) === fullName(mirror));
+  #wakeStaticOf(mirror: NodePod): void {
+    const { status, workers } = this.#options;
+    const own = this.#sources.list().find((pod) => isStaticPod(pod) && fullName(pod) === fullName(mirror));
     if (own === undefined) return;
     status.resync(own.metadata.uid);
     workers.wake(own.metadata.uid);
   }
-
-  const sources = newPodSources(options.expected, {
-    duplicate: options.onDuplicate,
-    added(pod) {
-      if (isMirrorPod(pod)) return wakeStaticOf(pod);
-      inOrder(() => takeIn(pod));
-    },
-    updated(pod, previous) {
-      if (isMirrorPod(pod)) return wakeStaticOf(pod);
-      inOrder(() => {
-        if (rejected.has(pod.metadata.uid) && pod.metadata.deletionTimestamp == null) return;
-        if (matters(pod, previous)) workers.update(pod);
-      });
-    },
-    removed(pod) {
-      if (isMirrorPod(pod)) {
-        rejected.delete(pod.metadata.uid);
-        return wakeStaticOf(pod);
-      }
-      inOrder(() => {
-        rejected.delete(pod.metadata.uid);
-        if (workers.knows(pod.metadata.uid)) workers.remove(pod);
-        else status.forget(pod.metadata.uid);
-      });
-    },
-  });
-
-  return {
-    sources,
-    isActive,
-    isKnown: (uid) => sources.get(uid) !== undefined || workers.knows(uid),
-    named(namespace, name) {
-      const found = sources.list().filter((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name);
-      return found.find((pod) => !isMirrorPod(pod)) ?? found[0];
-    },
-  };
 }
 
 /** Whether an update is relevant to the worker; status updates are the agent's own writes. */

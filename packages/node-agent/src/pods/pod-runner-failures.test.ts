@@ -8,7 +8,7 @@ import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError, sandboxState } from "../runtime/runtime.ts";
 import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
-import { newTestRunner, noCgroups } from "../testing/runner.ts";
+import { newTestRunner, noCgroups, volumesLike } from "../testing/runner.ts";
 import type { PodRunnerOptions } from "./pod-runner-options.ts";
 
 const never = new AbortController().signal;
@@ -179,7 +179,7 @@ test("volumes that cannot be unmounted are an error of the clean-up, before the 
   const made = await bench(t);
   const removed: string[] = [];
   const cgroups = { ...noCgroups, remove: async (uid: string) => removed.push(uid) > 0 };
-  const volumes = { ...made.volumes, unmount: () => Promise.reject(new Error("busy")) };
+  const volumes = volumesLike(made.volumes, { unmount: () => Promise.reject(new Error("busy")) });
   const { runner } = await newTestRunner(t, made.runtime, made.clock, { dir: made.dir, volumes, cgroups });
   await assert.rejects(runner.clean(aNodePod(), { deleted: false, runtimeOnly: false }), /busy/);
   assert.deepEqual(removed, []);
@@ -188,15 +188,14 @@ test("volumes that cannot be unmounted are an error of the clean-up, before the 
 test("while one of two volumes is missing no container starts, and both are told; then both start", async (t) => {
   const made = await bench(t);
   let missing = ["second"];
-  const volumes: PodRunnerOptions["volumes"] = {
-    ...made.volumes,
+  const volumes = volumesLike(made.volumes, {
     setUp: async () => ({
       volumes: new Map(
         ["first", "second"].filter((name) => !missing.includes(name)).map((name) => [name, { path: "/v", readOnly: true }]),
       ),
       failures: missing.map((volume) => ({ volume, message: "not there", cause: new Error("not there") })),
     }),
-  };
+  });
   const { runner } = await newTestRunner(t, made.runtime, made.clock, { dir: made.dir, volumes });
   const pod = aPodWithVolumes([
     { name: "first", emptyDir: {} },

@@ -8,7 +8,7 @@ import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { type ContainerRuntime, containerState, RuntimeError, sandboxState } from "../runtime/runtime.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
-import { newTestRunner, noCgroups } from "../testing/runner.ts";
+import { newTestRunner, noCgroups, volumesLike } from "../testing/runner.ts";
 import type { PodRunner } from "./pod-runner.ts";
 
 const image = "registry.test/busybox:1";
@@ -359,13 +359,12 @@ test("a container that ended is started again though an object of its volumes is
   const { runtime, clock } = aRuntime();
   const made = await newTestRunner(t, runtime, clock);
   let failing = false;
-  const volumes: typeof made.volumes = {
-    ...made.volumes,
+  const volumes = volumesLike(made.volumes, {
     setUp: async () => ({
       volumes: new Map([["config", { path: "/v", readOnly: true }]]),
       failures: failing ? [{ volume: "config", message: 'configmap "cm" not found', cause: new Error() }] : [],
     }),
-  };
+  });
   const { runner, events } = await newTestRunner(t, runtime, clock, { volumes });
   const pod = aPodWithVolumes([{ name: "config", configMap: { name: "cm" } }]);
   await runner.sync(pod, never);

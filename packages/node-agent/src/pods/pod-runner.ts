@@ -10,14 +10,18 @@ import { killContainer, removeContainer } from "../runtime/containers.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
 import { podLogDirectory, removePodLogs } from "../runtime/pod-logs.ts";
 import { type PodRecord, podIps, readPodRecord } from "../runtime/pod-record.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { isRuntimeNotFound } from "../runtime/runtime.ts";
 import { sandboxConfig } from "../runtime/sandbox.ts";
 import { podStatus, terminatedStatus } from "../status/pod-status.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
+import type { ContainerStarter } from "./container-starter.ts";
 import { newContainerStarter, type StartContext } from "./container-starter.ts";
+import type { CrashLoops } from "./crash-loops.ts";
 import { newCrashLoops } from "./crash-loops.ts";
 import { deadlineDueMs, deadlineVerdict } from "./deadline.ts";
 import { isAlive, killPod, removeInitContainers } from "./kill-pod.ts";
+import type { MissingVolumes } from "./missing-volumes.ts";
 import { newMissingVolumes } from "./missing-volumes.ts";
 import type { PodRunnerOptions } from "./pod-runner-options.ts";
 import { type PodActions, planPod } from "./sync-pod.ts";
@@ -56,38 +60,31 @@ interface Outcome {
 
 /** Source: pkg/kubelet/kubelet.go syncPod, kuberuntime_manager.go SyncPod */
 export function newPodRunner(options: PodRunnerOptions): PodRunner {
-  const { clock, status, probes, volumes, containers } = options;
-  const { runtime } = containers;
-  const crashLoops = newCrashLoops({ clock, event: containers.event });
-  const missingVolumes = newMissingVolumes({ clock, event: containers.event });
-  const starter = newContainerStarter(options, downwardContext);
-  const startFailures = new Map<string, Map<string, { reason: string; message: string }>>();
+  return new RuntimePodRunner(options);
+}
 
-  const read = (pod: NodePod): Promise<PodRecord> => {
-    const { uid, name, namespace } = pod.metadata;
-    return readPodRecord(runtime, { uid, name, namespace });
-  };
+class RuntimePodRunner implements PodRunner {
+  readonly #options: PodRunnerOptions;
+  readonly #runtime: ContainerRuntime;
+  readonly #crashLoops: CrashLoops;
+  readonly #missingVolumes: MissingVolumes;
+  readonly #starter: ContainerStarter;
+  readonly #startFailures = new Map<string, Map<string, { reason: string; message: string }>>();
 
-  function statusOf(pod: NodePod, record: PodRecord): PodStatus {
-    return podStatus({
-      pod,
-      record,
-      previous: status.get(pod.metadata.uid),
-      hostIps: options.node.ips(),
-      probes: probes.results,
-      startFailure: (container) => startFailures.get(pod.metadata.uid)?.get(container),
-      runtimeName: options.runtimeName?.() ?? "containerd",
-      now: clock.now(),
-    });
+  constructor(options: PodRunnerOptions) {
+    this.#options = options;
+    const { containers, clock } = options;
+    const { runtime } = containers;
+    this.#runtime = runtime;
+    this.#crashLoops = newCrashLoops({ clock, event: containers.event });
+    this.#missingVolumes = newMissingVolumes({ clock, event: containers.event });
+    this.#starter = newContainerStarter(options, (ips) => this.#downwardContext(ips));
   }
 
-  function downwardContext(ips: readonly string[]): DownwardContext {
-    return { nodeName: options.node.name, hostIps: options.node.ips(), podIps: ips, allocatable: options.node.allocatable() };
-  }
-
-  async function sync(pod: NodePod, signal: AbortSignal): Promise<SyncOutcome> {
-    const record = await read(pod);
-    const made = statusOf(pod, record);
+  async sync(pod: NodePod, signal: AbortSignal): Promise<SyncOutcome> {
+    const { clock, containers, status, volumes, probes } = this.#options;
+    const record = await this.#read(pod);
+    const made = this.#statusOf(pod, record);
     const verdict = deadlineVerdict(pod, made, clock.now());
     if (verdict !== undefined && !isTerminal(made)) {
       containers.event(pod, undefined, "Normal", "DeadlineExceeded", verdict.message);
@@ -97,14 +94,14 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     status.set(pod, made);
     if (isTerminal(made)) return { kind: "ended" };
 
-    const problem = options.networkProblem();
+    const problem = this.#options.networkProblem();
     if (problem !== undefined && !pod.spec.hostNetwork) {
       containers.event(pod, undefined, "Warning", "NetworkNotReady", `network is not ready: ${problem}`);
       return { kind: "failed", error: new Error(`network is not ready: ${problem}`), retryMs: networkRetryMs };
     }
-    await options.prepare?.(pod);
+    await this.#options.prepare?.(pod);
     try {
-      await options.cgroups.ensure(pod);
+      await this.#options.cgroups.ensure(pod);
     } catch (err) {
       const { message } = err as Error;
       containers.event(
@@ -119,21 +116,21 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     }
     await makeFolder(volumes.podDir(pod.metadata.uid), 0o750);
 
-    const ips = pod.spec.hostNetwork ? options.node.ips() : podIps(record);
-    const { volumes: mounted, failures } = await volumes.setUp(pod, downwardContext(ips));
+    const ips = pod.spec.hostNetwork ? this.#options.node.ips() : podIps(record);
+    const { volumes: mounted, failures } = await volumes.setUp(pod, this.#downwardContext(ips));
     const missing = failures.filter(({ volume }) => !mounted.has(volume));
     if (missing.length > 0) {
       // Running containers keep their volumes; their probes continue.
       if (record.containers.some((container) => container.state === "running")) probes.add(pod);
-      return { kind: "failed", ...missingVolumes.failed(pod, missing) };
+      return { kind: "failed", ...this.#missingVolumes.failed(pod, missing) };
     }
     // A mounted volume that cannot be refreshed (object deleted, API server unavailable) does not block the Pod.
-    missingVolumes.outdated(pod, failures);
-    missingVolumes.forget(pod.metadata.uid);
+    this.#missingVolumes.outdated(pod, failures);
+    this.#missingVolumes.forget(pod.metadata.uid);
     probes.add(pod);
 
-    const outcome = await act(pod, record, planPod(pod, record, probes.results), mounted, signal);
-    if (outcome.changed) status.set(pod, statusOf(pod, await read(pod)));
+    const outcome = await this.#act(pod, record, planPod(pod, record, probes.results), mounted, signal);
+    if (outcome.changed) status.set(pod, this.#statusOf(pod, await this.#read(pod)));
     if (outcome.errors.length > 0) {
       return { kind: "failed", error: new Error(`error syncing pod: ${outcome.errors.join(", ")}`) };
     }
@@ -141,33 +138,119 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     return dueMs === undefined ? { kind: "synced" } : { kind: "synced", againMs: dueMs };
   }
 
-  async function act(
+  async terminate(pod: NodePod, terminateOptions: TerminateOptions): Promise<void> {
+    const { status, probes, containers } = this.#options;
+    const { uid } = pod.metadata;
+    const tell = (record: PodRecord): void => {
+      if (terminateOptions.runtimeOnly) return;
+      const made = this.#statusOf(pod, record);
+      const { verdict } = terminateOptions;
+      status.set(pod, verdict === undefined ? made : { ...made, phase: "Failed", ...verdict });
+    };
+    const record = await this.#read(pod);
+    tell(record);
+    probes.stopLivenessAndStartup(uid);
+    await killPod(containers, pod, record, terminateOptions);
+    probes.remove(uid);
+    const after = await this.#read(pod);
+    const running = after.containers.filter((container) => container.state === "running");
+    if (running.length > 0) {
+      const names = running.map((container) => container.name).join(", ");
+      throw new Error(`detected running containers after a successful KillPod, CRI violation: ${names}`);
+    }
+    tell(after);
+  }
+
+  async clean(pod: NodePod, { deleted, runtimeOnly }: { deleted: boolean; runtimeOnly: boolean }): Promise<void> {
+    const { status, volumes, containers } = this.#options;
+    const { uid } = pod.metadata;
+    const last = status.get(uid);
+    if (!runtimeOnly && last !== undefined) status.set(pod, terminatedStatus(last, pod));
+    this.#startFailures.delete(uid);
+    this.#missingVolumes.forget(uid);
+    if (!deleted) {
+      if (!this.#options.keepTerminatedPodVolumes) await volumes.unmount(uid);
+      if (!(await this.#options.cgroups.remove(uid))) throw new Error(`processes are left in the cgroup of pod ${uid}`);
+      return;
+    }
+    const record = await this.#read(pod);
+    for (const container of record.containers) await removeContainer(containers, pod.metadata, container);
+    for (const sandbox of record.sandboxes) {
+      try {
+        await this.#runtime.stopPodSandbox(sandbox.id);
+        await this.#runtime.removePodSandbox(sandbox.id);
+      } catch (err) {
+        if (!isRuntimeNotFound(err)) throw err;
+      }
+    }
+    await removePodLogs(containers, uid);
+    if (!(await this.#options.cgroups.remove(uid))) throw new Error(`processes are left in the cgroup of pod ${uid}`);
+    // The Pod's directory is removed last: after a restart it shows that there is still something to clean up.
+    await volumes.remove(uid);
+  }
+
+  collect(): void {
+    this.#crashLoops.collect();
+    this.#missingVolumes.collect();
+  }
+
+  #read(pod: NodePod): Promise<PodRecord> {
+    const { uid, name, namespace } = pod.metadata;
+    return readPodRecord(this.#runtime, { uid, name, namespace });
+  }
+
+  #statusOf(pod: NodePod, record: PodRecord): PodStatus {
+    const { status, probes, clock } = this.#options;
+    return podStatus({
+      pod,
+      record,
+      previous: status.get(pod.metadata.uid),
+      hostIps: this.#options.node.ips(),
+      probes: probes.results,
+      startFailure: (container) => this.#startFailures.get(pod.metadata.uid)?.get(container),
+      runtimeName: this.#options.runtimeName?.() ?? "containerd",
+      now: clock.now(),
+    });
+  }
+
+  #downwardContext(ips: readonly string[]): DownwardContext {
+    return {
+      nodeName: this.#options.node.name,
+      hostIps: this.#options.node.ips(),
+      podIps: ips,
+      allocatable: this.#options.node.allocatable(),
+    };
+  }
+
+  async #act(
     pod: NodePod,
     record: PodRecord,
     plan: PodActions,
     mounted: ReadonlyMap<string, SetUpVolume>,
     signal: AbortSignal,
   ): Promise<Outcome> {
+    const { containers } = this.#options;
     const outcome: Outcome = { changed: false, errors: [] };
-    await endUnwanted(pod, record, plan, outcome);
+    await this.#endUnwanted(pod, record, plan, outcome);
     if (signal.aborted) return outcome;
     await removeInitContainers(containers, pod, record, 1);
 
     const starting = plan.ephemeralToStart.length + plan.toStart.length + (plan.nextInitContainer === undefined ? 0 : 1);
     if (!plan.createSandbox && (starting === 0 || plan.killPod)) return outcome;
-    const sandbox = await ensureSandbox(pod, record, plan, outcome);
+    const sandbox = await this.#ensureSandbox(pod, record, plan, outcome);
     if (sandbox === undefined) return outcome;
     // `sandbox` has the Pod's IPs, which environment variables may refer to; `record` predates a new sandbox.
-    const context = { record, ...sandbox, mounted, signal, pullSecrets: await starter.pullSecretsOf(pod) };
+    const context = { record, ...sandbox, mounted, signal, pullSecrets: await this.#starter.pullSecretsOf(pod) };
     const start = (container: AnyContainer, kind: ContainerKind): Promise<void> =>
-      signal.aborted ? Promise.resolve() : startOne(pod, container, kind, context, outcome);
+      signal.aborted ? Promise.resolve() : this.#startOne(pod, container, kind, context, outcome);
     for (const container of plan.ephemeralToStart) await start(container, "ephemeral");
     if (plan.nextInitContainer !== undefined) await start(plan.nextInitContainer, "init");
     else for (const container of plan.toStart) await start(container, "regular");
     return outcome;
   }
 
-  async function endUnwanted(pod: NodePod, record: PodRecord, plan: PodActions, outcome: Outcome): Promise<void> {
+  async #endUnwanted(pod: NodePod, record: PodRecord, plan: PodActions, outcome: Outcome): Promise<void> {
+    const { containers } = this.#options;
     if (plan.createSandbox && plan.sandboxId !== undefined) {
       const message = "Pod sandbox changed, it will be killed and re-created.";
       containers.event(pod, undefined, "Normal", "SandboxChanged", message);
@@ -196,27 +279,28 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
   }
 
   /** @returns the existing or new sandbox; undefined when creating it failed, which is reported in `outcome` and as an event */
-  async function ensureSandbox(
+  async #ensureSandbox(
     pod: NodePod,
     record: PodRecord,
     plan: PodActions,
     outcome: Outcome,
   ): Promise<Pick<StartContext, "sandboxId" | "config" | "ips"> | undefined> {
-    const ips = pod.spec.hostNetwork ? options.node.ips() : podIps(record);
+    const { containers } = this.#options;
+    const ips = pod.spec.hostNetwork ? this.#options.node.ips() : podIps(record);
     try {
-      const config = sandboxOf(pod, plan.attempt);
+      const config = this.#sandboxOf(pod, plan.attempt);
       if (!plan.createSandbox) return { sandboxId: plan.sandboxId ?? "", config, ips };
       outcome.changed = true;
       await makeFolder(config.logDirectory as string, 0o755);
-      options.onStart?.("pod");
-      const sandboxId = await runtime.runPodSandbox(config, await options.runtimeHandler(pod));
+      this.#options.onStart?.("pod");
+      const sandboxId = await this.#runtime.runPodSandbox(config, await this.#options.runtimeHandler(pod));
       if (pod.spec.hostNetwork) return { sandboxId, config, ips };
-      const network = (await runtime.podSandboxStatus(sandboxId)).network;
+      const network = (await this.#runtime.podSandboxStatus(sandboxId)).network;
       const given = [network?.ip ?? "", ...(network?.additionalIps ?? []).map((entry) => entry.ip)];
       return { sandboxId, config, ips: given.filter((text) => text !== "") };
     } catch (err) {
       const message = (err as Error).message;
-      if (plan.createSandbox) options.onStart?.("pod", message);
+      if (plan.createSandbox) this.#options.onStart?.("pod", message);
       containers.event(pod, undefined, "Warning", "FailedCreatePodSandBox", `Failed to create pod sandbox: ${message}`);
       outcome.errors.push(
         `failed to "CreatePodSandbox" for ${JSON.stringify(describePod(pod))} with CreatePodSandboxError: ${JSON.stringify(message)}`,
@@ -225,25 +309,25 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     }
   }
 
-  async function startOne(
+  async #startOne(
     pod: NodePod,
     container: AnyContainer,
     kind: ContainerKind,
     context: StartContext,
     outcome: Outcome,
   ): Promise<void> {
-    const failures = startFailures.getOrInsertComputed(pod.metadata.uid, () => new Map());
+    const failures = this.#startFailures.getOrInsertComputed(pod.metadata.uid, () => new Map());
     const before = failures.get(container.name);
     try {
-      if (kind !== "ephemeral") crashLoops.check(pod, context.record, container, kind);
-      options.onStart?.(kind);
-      await starter.start(pod, container, kind, context);
+      if (kind !== "ephemeral") this.#crashLoops.check(pod, context.record, container, kind);
+      this.#options.onStart?.(kind);
+      await this.#starter.start(pod, container, kind, context);
       failures.delete(container.name);
       outcome.changed = true;
     } catch (err) {
       const reason = err instanceof ContainerError ? err.reason : "CreateContainerError";
       const message = (err as Error).message;
-      if (reason !== "CrashLoopBackOff") options.onStart?.(kind, reason);
+      if (reason !== "CrashLoopBackOff") this.#options.onStart?.(kind, reason);
       if (before?.reason !== reason || before.message !== message) outcome.changed = true;
       failures.set(container.name, { reason, message });
       outcome.errors.push(
@@ -252,75 +336,17 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     }
   }
 
-  function sandboxOf(pod: NodePod, attempt: number): CriInput<"PodSandboxConfig"> {
-    const { hostname, domain } = hostnameAndDomain(pod, options.node.clusterDomain);
+  #sandboxOf(pod: NodePod, attempt: number): CriInput<"PodSandboxConfig"> {
+    const { containers } = this.#options;
+    const { hostname, domain } = hostnameAndDomain(pod, this.#options.node.clusterDomain);
     return sandboxConfig(pod, {
       attempt,
       hostname: nodenameOf(pod, hostname, domain),
-      dns: podDns(pod, options.dns(), (reason, message) => containers.event(pod, undefined, "Warning", reason, message)),
-      cgroupParent: options.cgroups.parentOf(pod),
+      dns: podDns(pod, this.#options.dns(), (reason, message) => containers.event(pod, undefined, "Warning", reason, message)),
+      cgroupParent: this.#options.cgroups.parentOf(pod),
       logDirectory: podLogDirectory(containers.podLogsDir, pod),
     });
   }
-
-  async function terminate(pod: NodePod, terminateOptions: TerminateOptions): Promise<void> {
-    const { uid } = pod.metadata;
-    const tell = (record: PodRecord): void => {
-      if (terminateOptions.runtimeOnly) return;
-      const made = statusOf(pod, record);
-      const { verdict } = terminateOptions;
-      status.set(pod, verdict === undefined ? made : { ...made, phase: "Failed", ...verdict });
-    };
-    const record = await read(pod);
-    tell(record);
-    probes.stopLivenessAndStartup(uid);
-    await killPod(containers, pod, record, terminateOptions);
-    probes.remove(uid);
-    const after = await read(pod);
-    const running = after.containers.filter((container) => container.state === "running");
-    if (running.length > 0) {
-      const names = running.map((container) => container.name).join(", ");
-      throw new Error(`detected running containers after a successful KillPod, CRI violation: ${names}`);
-    }
-    tell(after);
-  }
-
-  async function clean(pod: NodePod, { deleted, runtimeOnly }: { deleted: boolean; runtimeOnly: boolean }): Promise<void> {
-    const { uid } = pod.metadata;
-    const last = status.get(uid);
-    if (!runtimeOnly && last !== undefined) status.set(pod, terminatedStatus(last, pod));
-    startFailures.delete(uid);
-    missingVolumes.forget(uid);
-    if (!deleted) {
-      if (!options.keepTerminatedPodVolumes) await volumes.unmount(uid);
-      if (!(await options.cgroups.remove(uid))) throw new Error(`processes are left in the cgroup of pod ${uid}`);
-      return;
-    }
-    const record = await read(pod);
-    for (const container of record.containers) await removeContainer(containers, pod.metadata, container);
-    for (const sandbox of record.sandboxes) {
-      try {
-        await runtime.stopPodSandbox(sandbox.id);
-        await runtime.removePodSandbox(sandbox.id);
-      } catch (err) {
-        if (!isRuntimeNotFound(err)) throw err;
-      }
-    }
-    await removePodLogs(containers, uid);
-    if (!(await options.cgroups.remove(uid))) throw new Error(`processes are left in the cgroup of pod ${uid}`);
-    // The Pod's directory is removed last: after a restart it shows that there is still something to clean up.
-    await volumes.remove(uid);
-  }
-
-  return {
-    sync,
-    terminate,
-    clean,
-    collect() {
-      crashLoops.collect();
-      missingVolumes.collect();
-    },
-  };
 }
 
 /** True for the phases Failed and Succeeded. */

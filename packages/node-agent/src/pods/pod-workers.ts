@@ -52,10 +52,6 @@ interface Worker {
   stage: Stage;
   /** A sync was started: the runtime may have sandboxes or containers of the Pod. */
   started: boolean;
-  /** When the Pod was added, in ms of the monotonic clock. */
-  addedMs: number;
-  /** What the next sync is for. */
-  work: PodWork;
   /** A Pod with the same UID that was added again during termination, e.g. a static Pod's file that was restored. */
   next: NodePod | undefined;
   /** Removed from its source or being deleted: clean up everything. */
@@ -71,6 +67,10 @@ interface Worker {
   /** A termination is in progress. */
   killing: boolean;
   cleanRetryMs: number;
+  /** When the Pod was added, in ms of the monotonic clock. */
+  addedMs: number;
+  /** What the next sync is for. */
+  work: PodWork;
 }
 
 const failureRetryMs = 10_000;
@@ -83,162 +83,24 @@ const maxCleanRetryMs = 16_000;
  * aborts a running sync. Source: pkg/kubelet/pod_workers.go
  */
 export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
-  const { runner, clock, log } = options;
-  const random = options.random ?? Math.random;
-  const workers = new Map<string, Worker>();
-  let stopped = false;
-  let busy = 0;
-  let idle: (() => void)[] = [];
+  return new QueuedPodWorkers(options);
+}
 
-  function kick(worker: Worker): void {
-    if (stopped) return;
-    worker.timer?.cancel();
-    worker.timer = undefined;
-    worker.again = true;
-    if (!worker.running) void run(worker);
+class QueuedPodWorkers implements PodWorkers {
+  readonly #options: PodWorkersOptions;
+  readonly #random: () => number;
+  readonly #workers = new Map<string, Worker>();
+  #stopped = false;
+  #busy = 0;
+  #idle: (() => void)[] = [];
+
+  constructor(options: PodWorkersOptions) {
+    this.#options = options;
+    this.#random = options.random ?? Math.random;
   }
 
-  async function run(worker: Worker): Promise<void> {
-    worker.running = true;
-    busy++;
-    try {
-      while (worker.again && !stopped) {
-        worker.again = false;
-        let delayMs: number | undefined;
-        try {
-          delayMs = await step(worker);
-        } catch (err) {
-          if (!worker.abort.signal.aborted || worker.stage !== "syncing") {
-            log.error("Error syncing pod, skipping", err, { pod: describePod(worker.pod), podUID: worker.pod.metadata.uid });
-            options.onFailure?.(worker.pod, err);
-          }
-          delayMs = worker.stage === "cleaning" ? worker.cleanRetryMs : jitter(failureRetryMs);
-          if (worker.stage === "cleaning") worker.cleanRetryMs = Math.min(worker.cleanRetryMs * 2, maxCleanRetryMs);
-          // No jitter on top of the delay for a failed kill.
-          if (worker.stage === "terminating") delayMs = Math.min(delayMs, failureRetryMs);
-        }
-        if (delayMs === 0) worker.again = true;
-        else if (delayMs !== undefined && !worker.again) worker.timer = clock.after(delayMs, () => kick(worker));
-      }
-    } finally {
-      worker.running = false;
-      busy--;
-      if (busy === 0) for (const resolve of idle.splice(0)) resolve();
-    }
-  }
-
-  /** @returns the delay until the next step in ms: 0 for immediately, undefined to wait for an event */
-  async function step(worker: Worker): Promise<number | undefined> {
-    switch (worker.stage) {
-      case "syncing": {
-        const started = clock.monotonic();
-        worker.abort = new AbortController();
-        if (worker.pod.metadata.deletionTimestamp != null) {
-          beginTermination(worker, true);
-          return 0;
-        }
-        if (!isItsTurn(worker)) return jitter(failureRetryMs);
-        if (!worker.started) options.onStarted?.(worker.pod, started - worker.addedMs);
-        worker.started = true;
-        const { work } = worker;
-        worker.work = "sync";
-        const outcome = await runner.sync(worker.pod, worker.abort.signal);
-        options.onWorked?.(worker.pod, work, clock.monotonic() - started);
-        if (outcome.kind === "ended") {
-          if (worker.stage === "syncing") worker.stage = "terminating";
-          return 0;
-        }
-        if (outcome.kind === "failed") {
-          log.v(2)?.info("pod is not synced", { pod: describePod(worker.pod), reason: outcome.error.message });
-          return outcome.retryMs ?? jitter(failureRetryMs);
-        }
-        return Math.max(1, Math.min(jitter(options.syncFrequencyMs), outcome.againMs ?? Number.POSITIVE_INFINITY));
-      }
-      case "terminating": {
-        const { runtimeOnly, graceSeconds, verdict } = worker;
-        worker.killing = true;
-        const started = clock.monotonic();
-        try {
-          await runner.terminate(worker.pod, { runtimeOnly, graceSecondsOverride: graceSeconds, verdict });
-        } finally {
-          worker.killing = false;
-        }
-        options.onWorked?.(worker.pod, "kill", clock.monotonic() - started);
-        worker.stage = "cleaning";
-        for (const resolve of worker.stopped.splice(0)) resolve();
-        return 0;
-      }
-      case "cleaning": {
-        const { deleted, runtimeOnly } = worker;
-        await runner.clean(worker.pod, { deleted, runtimeOnly });
-        if (deleted !== worker.deleted) return 0; // deleted while it was cleaned up: clean up the rest
-        const name = fullName(worker.pod);
-        if (deleted) {
-          await options.onGone(worker.pod, { runtimeOnly, wantedAgain: worker.next !== undefined });
-          workers.delete(worker.pod.metadata.uid);
-        }
-        worker.stage = "ended";
-        // Read after the cleanup: the Pod may have been removed again meanwhile.
-        if (worker.next !== undefined) update(worker.next);
-        for (const other of workers.values()) if (!other.started && fullName(other.pod) === name) kick(other);
-        return undefined;
-      }
-      default:
-        return undefined;
-    }
-  }
-
-  /** Static Pods with the same name run one after the other: a changed Pod starts when the old one has ended. */
-  function isItsTurn(worker: Worker): boolean {
-    if (worker.started || !isStaticPod(worker.pod)) return true;
-    const name = fullName(worker.pod);
-    const rivals = [...workers.values()].filter(
-      ({ pod, stage }) => isStaticPod(pod) && fullName(pod) === name && stage !== "ended",
-    );
-    if (rivals.some(({ started }) => started)) return false;
-    return rivals.find(({ stage }) => stage === "syncing") === worker;
-  }
-
-  function beginTermination(worker: Worker, deleted: boolean): void {
-    worker.deleted ||= deleted;
-    if (worker.stage === "syncing") {
-      worker.stage = "terminating";
-      worker.abort.abort();
-    } else if (worker.stage === "ended" && deleted) {
-      worker.stage = "cleaning";
-    }
-  }
-
-  function jitter(ms: number): number {
-    return ms * (1 + random() * 0.5);
-  }
-
-  function newWorker(pod: NodePod, runtimeOnly: boolean): Worker {
-    const worker: Worker = {
-      pod,
-      stage: "syncing",
-      started: false,
-      addedMs: clock.monotonic(),
-      work: "create",
-      next: undefined,
-      deleted: false,
-      runtimeOnly,
-      verdict: undefined,
-      graceSeconds: undefined,
-      running: false,
-      again: false,
-      abort: new AbortController(),
-      timer: undefined,
-      stopped: [],
-      killing: false,
-      cleanRetryMs,
-    };
-    workers.set(pod.metadata.uid, worker);
-    return worker;
-  }
-
-  function update(pod: NodePod): void {
-    const worker = workers.get(pod.metadata.uid) ?? newWorker(pod, false);
+  update(pod: NodePod): void {
+    const worker = this.#workers.get(pod.metadata.uid) ?? this.#newWorker(pod, false);
     const isDeleted = pod.metadata.deletionTimestamp != null;
     if (worker.deleted && !isDeleted) {
       worker.next = pod; // started after the current one has ended
@@ -251,73 +113,241 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
     if (isDeleted) {
       const now = pod.metadata.deletionGracePeriodSeconds;
       if (now !== undefined && worker.graceSeconds !== undefined) worker.graceSeconds = Math.min(worker.graceSeconds, now);
-      hurry(worker, before, now);
+      this.#hurry(worker, before, now);
       beginTermination(worker, true);
     }
-    kick(worker);
+    this.#kick(worker);
   }
 
-  /** The grace period of a Pod in seconds. */
-  function graceOf({ pod, graceSeconds }: Worker): number {
-    return (
-      graceSeconds ??
-      pod.metadata.deletionGracePeriodSeconds ??
-      pod.spec.terminationGracePeriodSeconds ??
-      Number.POSITIVE_INFINITY
+  remove(pod: NodePod): void {
+    const worker = this.#workers.get(pod.metadata.uid);
+    if (worker === undefined) return;
+    worker.next = undefined;
+    beginTermination(worker, true);
+    this.#kick(worker);
+  }
+
+  wake(uid: string): void {
+    const worker = this.#workers.get(uid);
+    if (worker !== undefined && worker.stage === "syncing") this.#kick(worker);
+  }
+
+  evict(uid: string, verdict: PodVerdict, graceSeconds: number | undefined): Promise<void> {
+    const worker = this.#workers.get(uid);
+    if (worker === undefined || worker.stage === "cleaning" || worker.stage === "ended") return Promise.resolve();
+    worker.verdict ??= verdict;
+    this.#hurry(worker, graceOf(worker), graceSeconds);
+    if (graceSeconds !== undefined) worker.graceSeconds = Math.min(worker.graceSeconds ?? graceSeconds, graceSeconds);
+    beginTermination(worker, false);
+    const ended = new Promise<void>((resolve) => worker.stopped.push(resolve));
+    this.#kick(worker);
+    return ended;
+  }
+
+  removeOrphan(pod: NodePod): void {
+    if (this.#workers.has(pod.metadata.uid)) return;
+    const worker = this.#newWorker(pod, true);
+    worker.stage = "terminating";
+    worker.deleted = true;
+    this.#kick(worker);
+  }
+
+  knows(uid: string): boolean {
+    return this.#workers.has(uid);
+  }
+
+  hasEnded(uid: string): boolean {
+    const stage = this.#workers.get(uid)?.stage;
+    return stage === "cleaning" || stage === "ended";
+  }
+
+  ending(): NodePod[] {
+    return [...this.#workers.values()].filter(({ stage }) => stage === "terminating").map(({ pod }) => pod);
+  }
+
+  idle(): Promise<void> {
+    return this.#busy === 0 ? Promise.resolve() : new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const worker of this.#workers.values()) worker.timer?.cancel();
+    this.#idle = [];
+  }
+
+  #kick(worker: Worker): void {
+    if (this.#stopped) return;
+    worker.timer?.cancel();
+    worker.timer = undefined;
+    worker.again = true;
+    if (!worker.running) void this.#run(worker);
+  }
+
+  async #run(worker: Worker): Promise<void> {
+    const { log, clock } = this.#options;
+    worker.running = true;
+    this.#busy++;
+    try {
+      while (worker.again && !this.#stopped) {
+        worker.again = false;
+        let delayMs: number | undefined;
+        try {
+          delayMs = await this.#step(worker);
+        } catch (err) {
+          if (!worker.abort.signal.aborted || worker.stage !== "syncing") {
+            log.error("Error syncing pod, skipping", err, { pod: describePod(worker.pod), podUID: worker.pod.metadata.uid });
+            this.#options.onFailure?.(worker.pod, err);
+          }
+          delayMs = worker.stage === "cleaning" ? worker.cleanRetryMs : this.#jitter(failureRetryMs);
+          if (worker.stage === "cleaning") worker.cleanRetryMs = Math.min(worker.cleanRetryMs * 2, maxCleanRetryMs);
+          // No jitter on top of the delay for a failed kill.
+          if (worker.stage === "terminating") delayMs = Math.min(delayMs, failureRetryMs);
+        }
+        if (delayMs === 0) worker.again = true;
+        else if (delayMs !== undefined && !worker.again) worker.timer = clock.after(delayMs, () => this.#kick(worker));
+      }
+    } finally {
+      worker.running = false;
+      this.#busy--;
+      if (this.#busy === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    }
+  }
+
+  /** @returns the delay until the next step in ms: 0 for immediately, undefined to wait for an event */
+  async #step(worker: Worker): Promise<number | undefined> {
+    switch (worker.stage) {
+      case "syncing":
+        return this.#sync(worker);
+      case "terminating":
+        return this.#terminate(worker);
+      case "cleaning":
+        return this.#clean(worker);
+      default:
+        return undefined;
+    }
+  }
+
+  async #sync(worker: Worker): Promise<number> {
+    const { clock, runner, log, onStarted, onWorked, syncFrequencyMs } = this.#options;
+    const started = clock.monotonic();
+    worker.abort = new AbortController();
+    if (worker.pod.metadata.deletionTimestamp != null) {
+      beginTermination(worker, true);
+      return 0;
+    }
+    if (!this.#isItsTurn(worker)) return this.#jitter(failureRetryMs);
+    if (!worker.started) onStarted?.(worker.pod, started - worker.addedMs);
+    worker.started = true;
+    const { work } = worker;
+    worker.work = "sync";
+    const outcome = await runner.sync(worker.pod, worker.abort.signal);
+    onWorked?.(worker.pod, work, clock.monotonic() - started);
+    if (outcome.kind === "ended") {
+      if (worker.stage === "syncing") worker.stage = "terminating";
+      return 0;
+    }
+    if (outcome.kind === "failed") {
+      log.v(2)?.info("pod is not synced", { pod: describePod(worker.pod), reason: outcome.error.message });
+      return outcome.retryMs ?? this.#jitter(failureRetryMs);
+    }
+    return Math.max(1, Math.min(this.#jitter(syncFrequencyMs), outcome.againMs ?? Number.POSITIVE_INFINITY));
+  }
+
+  async #terminate(worker: Worker): Promise<number> {
+    const { clock, runner, onWorked } = this.#options;
+    const { runtimeOnly, graceSeconds, verdict } = worker;
+    worker.killing = true;
+    const started = clock.monotonic();
+    try {
+      await runner.terminate(worker.pod, { runtimeOnly, graceSecondsOverride: graceSeconds, verdict });
+    } finally {
+      worker.killing = false;
+    }
+    onWorked?.(worker.pod, "kill", clock.monotonic() - started);
+    worker.stage = "cleaning";
+    for (const resolve of worker.stopped.splice(0)) resolve();
+    return 0;
+  }
+
+  async #clean(worker: Worker): Promise<number | undefined> {
+    const { deleted, runtimeOnly } = worker;
+    await this.#options.runner.clean(worker.pod, { deleted, runtimeOnly });
+    if (deleted !== worker.deleted) return 0; // deleted while it was cleaned up: clean up the rest
+    const name = fullName(worker.pod);
+    if (deleted) {
+      await this.#options.onGone(worker.pod, { runtimeOnly, wantedAgain: worker.next !== undefined });
+      this.#workers.delete(worker.pod.metadata.uid);
+    }
+    worker.stage = "ended";
+    // Read after the cleanup: the Pod may have been removed again meanwhile.
+    if (worker.next !== undefined) this.update(worker.next);
+    for (const other of this.#workers.values()) if (!other.started && fullName(other.pod) === name) this.#kick(other);
+    return undefined;
+  }
+
+  /** Static Pods with the same name run one after the other: a changed Pod starts when the old one has ended. */
+  #isItsTurn(worker: Worker): boolean {
+    if (worker.started || !isStaticPod(worker.pod)) return true;
+    const name = fullName(worker.pod);
+    const rivals = [...this.#workers.values()].filter(
+      ({ pod, stage }) => isStaticPod(pod) && fullName(pod) === name && stage !== "ended",
     );
+    if (rivals.some(({ started }) => started)) return false;
+    return rivals.find(({ stage }) => stage === "syncing") === worker;
+  }
+
+  #jitter(ms: number): number {
+    return ms * (1 + this.#random() * 0.5);
+  }
+
+  #newWorker(pod: NodePod, runtimeOnly: boolean): Worker {
+    const worker: Worker = {
+      pod,
+      stage: "syncing",
+      started: false,
+      next: undefined,
+      deleted: false,
+      runtimeOnly,
+      verdict: undefined,
+      graceSeconds: undefined,
+      running: false,
+      again: false,
+      abort: new AbortController(),
+      timer: undefined,
+      stopped: [],
+      killing: false,
+      cleanRetryMs,
+      addedMs: this.#options.clock.monotonic(),
+      work: "create",
+    };
+    this.#workers.set(pod.metadata.uid, worker);
+    return worker;
   }
 
   /** The running kill uses the old grace period: a second kill with the shorter one ends it sooner. */
-  function hurry(worker: Worker, before: number, now: number | undefined): void {
+  #hurry(worker: Worker, before: number, now: number | undefined): void {
+    const { runner, log } = this.#options;
     if (!worker.killing || now === undefined || now >= before) return;
     const { pod, runtimeOnly, verdict } = worker;
     runner
       .terminate(pod, { runtimeOnly, graceSecondsOverride: now, verdict })
       .catch((err) => log.v(2)?.info("second kill of a pod failed", { pod: describePod(pod), reason: (err as Error).message }));
   }
+}
 
-  return {
-    update,
-    remove(pod) {
-      const worker = workers.get(pod.metadata.uid);
-      if (worker === undefined) return;
-      worker.next = undefined;
-      beginTermination(worker, true);
-      kick(worker);
-    },
-    wake(uid) {
-      const worker = workers.get(uid);
-      if (worker !== undefined && worker.stage === "syncing") kick(worker);
-    },
-    evict(uid, verdict, graceSeconds) {
-      const worker = workers.get(uid);
-      if (worker === undefined || worker.stage === "cleaning" || worker.stage === "ended") return Promise.resolve();
-      worker.verdict ??= verdict;
-      hurry(worker, graceOf(worker), graceSeconds);
-      if (graceSeconds !== undefined) worker.graceSeconds = Math.min(worker.graceSeconds ?? graceSeconds, graceSeconds);
-      beginTermination(worker, false);
-      const ended = new Promise<void>((resolve) => worker.stopped.push(resolve));
-      kick(worker);
-      return ended;
-    },
-    removeOrphan(pod) {
-      if (workers.has(pod.metadata.uid)) return;
-      const worker = newWorker(pod, true);
-      worker.stage = "terminating";
-      worker.deleted = true;
-      kick(worker);
-    },
-    knows: (uid) => workers.has(uid),
-    hasEnded(uid) {
-      const stage = workers.get(uid)?.stage;
-      return stage === "cleaning" || stage === "ended";
-    },
-    ending: () => [...workers.values()].filter(({ stage }) => stage === "terminating").map(({ pod }) => pod),
-    idle: () => (busy === 0 ? Promise.resolve() : new Promise((resolve) => idle.push(resolve))),
-    stop() {
-      stopped = true;
-      for (const worker of workers.values()) worker.timer?.cancel();
-      idle = [];
-    },
-  };
+function beginTermination(worker: Worker, deleted: boolean): void {
+  worker.deleted ||= deleted;
+  if (worker.stage === "syncing") {
+    worker.stage = "terminating";
+    worker.abort.abort();
+  } else if (worker.stage === "ended" && deleted) {
+    worker.stage = "cleaning";
+  }
+}
+
+/** The grace period of a Pod in seconds. */
+function graceOf({ pod, graceSeconds }: Worker): number {
+  return (
+    graceSeconds ?? pod.metadata.deletionGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? Number.POSITIVE_INFINITY
+  );
 }

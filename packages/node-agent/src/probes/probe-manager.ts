@@ -57,33 +57,92 @@ const maxTries = 3;
 
 /** Runs the probes of all Pods, each with its own timer. Source: pkg/kubelet/prober */
 export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
-  const workers = new Map<string, Worker>();
-  const results: Record<ProbeKind, Map<string, ProbeResult>> = { liveness: new Map(), readiness: new Map(), startup: new Map() };
-  const keyOf = (uid: string, container: string, kind: ProbeKind): string => `${uid}/${container}/${kind}`;
+  return new PodProbeManager(options);
+}
 
-  function set(worker: Worker, containerId: string, result: ProbeResult): void {
-    const map = results[worker.kind];
+class PodProbeManager implements ProbeManager {
+  readonly results: ProbeResults;
+  readonly #options: ProbeManagerOptions;
+  readonly #workers = new Map<string, Worker>();
+  readonly #results: Record<ProbeKind, Map<string, ProbeResult>> = {
+    liveness: new Map(),
+    readiness: new Map(),
+    startup: new Map(),
+  };
+
+  constructor(options: ProbeManagerOptions) {
+    this.#options = options;
+    this.results = {
+      liveness: (id) => this.#results.liveness.get(id),
+      readiness: (id) => this.#results.readiness.get(id),
+      startup: (id) => this.#results.startup.get(id),
+      isProbed: (kind, uid, name) => this.#workers.has(keyOf(uid, name, kind)),
+    };
+  }
+
+  add(pod: NodePod): void {
+    for (const container of pod.spec.containers) {
+      for (const kind of kinds) {
+        const spec = container[`${kind}Probe`];
+        const key = keyOf(pod.metadata.uid, container.name, kind);
+        const present = this.#workers.get(key);
+        if (present !== undefined) {
+          present.pod = pod;
+          continue;
+        }
+        if (spec === undefined) continue;
+        const worker: Worker = {
+          kind,
+          pod,
+          container,
+          spec,
+          containerId: "",
+          last: undefined,
+          repeated: 0,
+          onHold: false,
+          idle: true,
+          stopped: false,
+          cancel: () => {},
+        };
+        this.#workers.set(key, worker);
+        this.#schedule(worker, firstDelayMs);
+      }
+    }
+  }
+
+  stopLivenessAndStartup(uid: string): void {
+    for (const worker of [...this.#workers.values()]) {
+      if (worker.pod.metadata.uid === uid && worker.kind !== "readiness") this.#stop(worker);
+    }
+  }
+
+  remove(uid: string): void {
+    for (const worker of [...this.#workers.values()]) if (worker.pod.metadata.uid === uid) this.#stop(worker);
+  }
+
+  #set(worker: Worker, containerId: string, result: ProbeResult): void {
+    const map = this.#results[worker.kind];
     const before = map.get(containerId);
     map.set(containerId, result);
     if (before !== result && !(before === undefined && result === initial[worker.kind]))
-      options.onChange(worker.pod.metadata.uid);
+      this.#options.onChange(worker.pod.metadata.uid);
   }
 
-  function stop(worker: Worker): void {
+  #stop(worker: Worker): void {
     if (worker.stopped) return; // another worker may already have the same key
     worker.stopped = true;
     worker.cancel();
-    workers.delete(keyOf(worker.pod.metadata.uid, worker.container.name, worker.kind));
-    results[worker.kind].delete(worker.containerId);
+    this.#workers.delete(keyOf(worker.pod.metadata.uid, worker.container.name, worker.kind));
+    this.#results[worker.kind].delete(worker.containerId);
   }
 
-  function schedule(worker: Worker, delayMs: number): void {
+  #schedule(worker: Worker, delayMs: number): void {
     if (worker.stopped) return;
-    const timer = options.clock.after(delayMs, () => {
-      const started = options.clock.monotonic();
-      tick(worker)
+    const timer = this.#options.clock.after(delayMs, () => {
+      const started = this.#options.clock.monotonic();
+      this.#tick(worker)
         .catch((err) => {
-          options.log.error("probe errored", err, {
+          this.#options.log.error("probe errored", err, {
             pod: worker.pod.metadata.uid,
             container: worker.container.name,
             kind: worker.kind,
@@ -91,20 +150,20 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
           return true;
         })
         .then((goOn) => {
-          if (!goOn) return stop(worker);
-          const tookMs = options.clock.monotonic() - started;
+          if (!goOn) return this.#stop(worker);
+          const tookMs = this.#options.clock.monotonic() - started;
           const pauseMs = worker.idle ? Math.min(idleMs, periodMs(worker.spec)) : periodMs(worker.spec) - tookMs;
-          schedule(worker, Math.max(1, pauseMs));
+          this.#schedule(worker, Math.max(1, pauseMs));
         })
-        .catch((err: unknown) => options.log.error("probe cannot be scheduled", err, { container: worker.container.name }));
+        .catch((err: unknown) => this.#options.log.error("probe cannot be scheduled", err, { container: worker.container.name }));
     });
     worker.cancel = () => timer.cancel();
   }
 
   /** @returns false when the worker is done */
-  async function tick(worker: Worker): Promise<boolean> {
+  async #tick(worker: Worker): Promise<boolean> {
     const { uid } = worker.pod.metadata;
-    const status = options.statusOf(uid);
+    const status = this.#options.statusOf(uid);
     worker.idle = true;
     if (status === undefined) return true;
     if (status.phase === "Failed" || status.phase === "Succeeded") return false;
@@ -112,27 +171,27 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
     const id = stripRuntime(containerStatus?.containerID ?? "");
     if (containerStatus === undefined || id === "") return true; // not created yet
     if (worker.containerId !== id) {
-      if (worker.containerId !== "") results[worker.kind].delete(worker.containerId);
+      if (worker.containerId !== "") this.#results[worker.kind].delete(worker.containerId);
       worker.containerId = id;
       worker.onHold = false;
       worker.last = undefined;
       worker.repeated = 0;
-      set(worker, id, initial[worker.kind]);
+      this.#set(worker, id, initial[worker.kind]);
     }
     if (worker.onHold) return true;
     const running = containerStatus.state?.running;
     if (running === undefined) {
-      set(worker, id, "failure");
+      this.#set(worker, id, "failure");
       return containerStatus.state?.terminated === undefined || worker.pod.spec.restartPolicy !== "Never";
     }
     const startedAt = parseTime(running.startedAt ?? "") ?? 0;
-    if (options.clock.now() - startedAt < (worker.spec.initialDelaySeconds ?? 0) * 1000) return true;
+    if (this.#options.clock.now() - startedAt < (worker.spec.initialDelaySeconds ?? 0) * 1000) return true;
     if (containerStatus.started === true) {
       if (worker.kind === "startup") return true; // a startup probe ends with its first success
     } else if (worker.kind !== "startup") return true;
 
     worker.idle = false;
-    const outcome = await probe(worker, status.podIP ?? "");
+    const outcome = await this.#probe(worker, status.podIP ?? "");
     if (worker.stopped || worker.containerId !== id) return !worker.stopped;
     if (outcome === undefined) return true; // the probe could not be executed
     const result: ProbeResult = outcome.result === "failure" ? "failure" : "success";
@@ -143,7 +202,7 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
     }
     const needed = result === "failure" ? (worker.spec.failureThreshold ?? 3) : (worker.spec.successThreshold ?? 1);
     if (worker.repeated < needed) return true;
-    set(worker, id, result);
+    this.#set(worker, id, result);
     if (result === "failure" && worker.kind !== "readiness") {
       worker.onHold = true;
       worker.repeated = 0;
@@ -151,32 +210,37 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
     return true;
   }
 
-  async function probe(worker: Worker, podIp: string): Promise<ProbeOutcome | undefined> {
+  async #probe(worker: Worker, podIp: string): Promise<ProbeOutcome | undefined> {
     const name = `${worker.kind[0]?.toUpperCase()}${worker.kind.slice(1)}`;
     const who = { name: worker.container.name, kind: "regular" as const };
     for (let attempt = 1; ; attempt++) {
       try {
-        const outcome = await runProbe(worker, podIp);
-        options.onProbe?.(worker.kind, outcome.result === "failure" ? "failed" : "successful", worker.pod, worker.container.name);
+        const outcome = await this.#runProbe(worker, podIp);
+        this.#options.onProbe?.(
+          worker.kind,
+          outcome.result === "failure" ? "failed" : "successful",
+          worker.pod,
+          worker.container.name,
+        );
         if (outcome.result === "failure") {
-          options.event(worker.pod, who, "Warning", "Unhealthy", `${name} probe failed: ${outcome.output}`);
+          this.#options.event(worker.pod, who, "Warning", "Unhealthy", `${name} probe failed: ${outcome.output}`);
         } else if (outcome.result === "warning") {
-          options.event(worker.pod, who, "Warning", "ProbeWarning", `${name} probe warning: ${outcome.output}`);
+          this.#options.event(worker.pod, who, "Warning", "ProbeWarning", `${name} probe warning: ${outcome.output}`);
         }
         return outcome;
       } catch (err) {
         if (attempt < maxTries) continue;
-        options.onProbe?.(worker.kind, "unknown", worker.pod, worker.container.name);
-        options.event(worker.pod, who, "Warning", "Unhealthy", `${name} probe errored: ${(err as Error).message}`);
+        this.#options.onProbe?.(worker.kind, "unknown", worker.pod, worker.container.name);
+        this.#options.event(worker.pod, who, "Warning", "Unhealthy", `${name} probe errored: ${(err as Error).message}`);
         return undefined;
       }
     }
   }
 
-  async function runProbe(worker: Worker, podIp: string): Promise<ProbeOutcome> {
+  async #runProbe(worker: Worker, podIp: string): Promise<ProbeOutcome> {
     const { spec, container, containerId } = worker;
     const timeoutSeconds = spec.timeoutSeconds ?? 1;
-    if (spec.exec !== undefined) return probeExec(options.runtime, containerId, spec.exec.command ?? [], timeoutSeconds);
+    if (spec.exec !== undefined) return probeExec(this.#options.runtime, containerId, spec.exec.command ?? [], timeoutSeconds);
     if (spec.httpGet !== undefined) {
       const { url, headers } = httpTarget(spec.httpGet, container, podIp);
       return probeHttp(url, headers, timeoutSeconds * 1000);
@@ -184,58 +248,14 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
     if (spec.tcpSocket !== undefined) {
       return probeTcp(spec.tcpSocket.host || podIp, portNumber(spec.tcpSocket.port, container), timeoutSeconds * 1000);
     }
-    if (spec.grpc !== undefined && options.grpcEnabled) {
+    if (spec.grpc !== undefined && this.#options.grpcEnabled) {
       return probeGrpc(podIp, spec.grpc.port, spec.grpc.service ?? "", timeoutSeconds * 1000);
     }
     throw new Error(`missing probe handler for ${worker.pod.metadata.name}:${container.name}`);
   }
-
-  return {
-    add(pod) {
-      for (const container of pod.spec.containers) {
-        for (const kind of kinds) {
-          const spec = container[`${kind}Probe`];
-          const key = keyOf(pod.metadata.uid, container.name, kind);
-          const present = workers.get(key);
-          if (present !== undefined) {
-            present.pod = pod;
-            continue;
-          }
-          if (spec === undefined) continue;
-          const worker: Worker = {
-            kind,
-            pod,
-            container,
-            spec,
-            containerId: "",
-            last: undefined,
-            repeated: 0,
-            onHold: false,
-            idle: true,
-            stopped: false,
-            cancel: () => {},
-          };
-          workers.set(key, worker);
-          schedule(worker, firstDelayMs);
-        }
-      }
-    },
-    stopLivenessAndStartup(uid) {
-      for (const worker of [...workers.values()]) {
-        if (worker.pod.metadata.uid === uid && worker.kind !== "readiness") stop(worker);
-      }
-    },
-    remove(uid) {
-      for (const worker of [...workers.values()]) if (worker.pod.metadata.uid === uid) stop(worker);
-    },
-    results: {
-      liveness: (id) => results.liveness.get(id),
-      readiness: (id) => results.readiness.get(id),
-      startup: (id) => results.startup.get(id),
-      isProbed: (kind, uid, name) => workers.has(keyOf(uid, name, kind)),
-    },
-  };
 }
+
+const keyOf = (uid: string, container: string, kind: ProbeKind): string => `${uid}/${container}/${kind}`;
 
 const initial: Readonly<Record<ProbeKind, ProbeResult>> = { liveness: "success", readiness: "failure", startup: "unknown" };
 /** Delay before the first check, which is cheap until the container runs. */

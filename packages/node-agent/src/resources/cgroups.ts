@@ -4,6 +4,7 @@ import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { Systemd } from "../dbus/systemd.ts";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import { podResources, quantityOf, type ResourceList } from "../pod/pod-resources.ts";
+import type { CgroupNaming } from "./cgroup-names.ts";
 import { type CgroupName, cgroupfsNames, cgroupName, systemdNames } from "./cgroup-names.ts";
 import { type CgroupLimits, type CgroupTree, openCgroupTree } from "./cgroup-tree.ts";
 import { cpuQuotaUs, cpuShares } from "./container-resources.ts";
@@ -83,112 +84,148 @@ export interface Cgroups {
  * Source: pkg/kubelet/cm/pod_container_manager_linux.go, qos_container_manager_linux.go, node_container_manager_linux.go
  */
 export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
-  const tree = await openTree(options);
-  const naming = options.systemd === undefined ? cgroupfsNames : systemdNames;
-  const base = cgroupName(cgroupfsNames.parse(options.root), "kubepods");
-  const names: Record<QosClass, CgroupName> = {
-    Guaranteed: base,
-    Burstable: cgroupName(base, "burstable"),
-    BestEffort: cgroupName(base, "besteffort"),
-  };
-  const paths = {
-    Guaranteed: naming.pathOf(names.Guaranteed),
-    Burstable: naming.pathOf(names.Burstable),
-    BestEffort: naming.pathOf(names.BestEffort),
-  };
-  const nameOfPod = (pod: NodePod): CgroupName => cgroupName(names[qosClass(pod)], `pod${pod.metadata.uid}`);
+  return new NodeCgroups(options, await openTree(options));
+}
+
+class NodeCgroups implements Cgroups {
+  readonly #options: CgroupOptions;
+  readonly #tree: CgroupTree;
+  readonly #naming: CgroupNaming;
+  readonly #base: CgroupName;
+  readonly #names: Record<QosClass, CgroupName>;
+  readonly #paths: Record<QosClass, string>;
   /** UIDs of Pods whose limits this process has already written. */
-  const limited = new Set<string>();
-  let allocatableBytes = 0;
-  const throttlingFactor = tree.unified ? options.memoryThrottlingFactor : undefined;
-  const memoryQos = throttlingFactor !== undefined;
+  readonly #limited = new Set<string>();
+  #allocatableBytes = 0;
+  readonly #throttlingFactor: number | undefined;
+  readonly #memoryQos: boolean;
+
+  constructor(options: CgroupOptions, tree: CgroupTree) {
+    this.#options = options;
+    this.#tree = tree;
+    this.#naming = options.systemd === undefined ? cgroupfsNames : systemdNames;
+    this.#base = cgroupName(cgroupfsNames.parse(options.root), "kubepods");
+    this.#names = {
+      Guaranteed: this.#base,
+      Burstable: cgroupName(this.#base, "burstable"),
+      BestEffort: cgroupName(this.#base, "besteffort"),
+    };
+    this.#paths = {
+      Guaranteed: this.#naming.pathOf(this.#names.Guaranteed),
+      Burstable: this.#naming.pathOf(this.#names.Burstable),
+      BestEffort: this.#naming.pathOf(this.#names.BestEffort),
+    };
+    this.#throttlingFactor = this.#tree.unified ? options.memoryThrottlingFactor : undefined;
+    this.#memoryQos = this.#throttlingFactor !== undefined;
+  }
+
+  async start(allocatable: NodeAllocatable, enforce: boolean): Promise<void> {
+    this.#allocatableBytes = allocatable.memoryBytes;
+    if (!this.#options.perQos) return;
+    for (const path of Object.values(this.#paths)) await this.#tree.make(path);
+    const { milliCpu, memoryBytes, pids } = allocatable;
+    const limits = { shares: cpuShares(milliCpu), memoryBytes, ...(pids !== undefined && { pids }) };
+    if (enforce) await this.#tree.limit(this.#paths.Guaranteed, limits);
+    await this.#tree.limit(this.#paths.BestEffort, { shares: 2 });
+  }
+
+  async enforceReserved(cgroup: string, reserved: ResourceList): Promise<void> {
+    const name = this.#naming.parse(cgroup);
+    const path = this.#naming.pathOf(name);
+    const shown = `[${name.map((part) => JSON.stringify(part)).join(" ")}]`;
+    if (!(await this.#tree.exists(path))) throw new Error(`${shown} cgroup does not exist`);
+    const memoryBytes = quantityOf(reserved, "memory").value();
+    const limits: CgroupLimits = {
+      ...(reserved.cpu !== undefined && { shares: cpuShares(quantityOf(reserved, "cpu").milliValue()) }),
+      memoryBytes,
+      ...(this.#memoryQos && reserved.memory !== undefined && { memoryMinBytes: memoryBytes }),
+      pids: quantityOf(reserved, "pid").value(),
+    };
+    if (!(await this.#tree.limit(path, limits))) throw new Error(`the limits of cgroup ${shown} cannot be set`);
+  }
+
+  parentOf(pod: NodePod): string {
+    return this.#options.perQos ? this.#naming.pathOf(this.#nameOfPod(pod)) : "";
+  }
+
+  async ensure(pod: NodePod): Promise<void> {
+    if (!this.#options.perQos) return;
+    const { uid } = pod.metadata;
+    const name = this.#nameOfPod(pod);
+    const path = this.#naming.pathOf(name);
+    if (this.#limited.has(uid) && (await this.#tree.exists(path))) return;
+    await this.#tree.make(path).catch((err: Error) => {
+      throw new Error(`failed to create container for [${name.join(" ")}] : ${err.message}`);
+    });
+    await this.#tree.limit(path, podLimits(pod, { ...this.#options, memoryQos: this.#memoryQos }));
+    this.#limited.add(uid);
+  }
+
+  async exists(uid: string): Promise<boolean> {
+    return this.#options.perQos && (await this.#podCgroups()).has(uid);
+  }
+
+  async remove(uid: string): Promise<boolean> {
+    this.#limited.delete(uid);
+    const path = this.#options.perQos ? (await this.#podCgroups()).get(uid) : undefined;
+    return path === undefined || this.#tree.remove(path);
+  }
+
+  async memoryOfPods(): Promise<{ available: number; capacity: number } | undefined> {
+    if (!this.#options.perQos) return undefined;
+    const { limitBytes, workingSetBytes } = await this.#tree.memory(this.#paths.Guaranteed);
+    return limitBytes === 0 ? undefined : { available: Math.max(0, limitBytes - workingSetBytes), capacity: limitBytes };
+  }
+
+  async tasksOf(uid: string): Promise<number> {
+    const path = this.#options.perQos ? (await this.#podCgroups()).get(uid) : undefined;
+    return path === undefined ? 0 : this.#tree.taskCount(path);
+  }
+
+  unifiedOf(container: AnyContainer): Readonly<Record<string, string>> {
+    return this.#throttlingFactor === undefined
+      ? {}
+      : containerMemoryQos(container, { allocatableBytes: this.#allocatableBytes, throttlingFactor: this.#throttlingFactor });
+  }
+
+  async list(): Promise<string[]> {
+    return this.#options.perQos ? [...(await this.#podCgroups()).keys()] : [];
+  }
+
+  async updateClasses(pods: readonly NodePod[]): Promise<void> {
+    if (!this.#options.perQos) return;
+    let milliCpu = 0;
+    for (const pod of pods) {
+      if (qosClass(pod) === "Burstable") milliCpu += Number(podResources(pod, "requests").get("cpu")?.milliValue() ?? 0);
+    }
+    const kept: Partial<Record<QosClass, number>> = this.#memoryQos ? classMemoryMinimums(pods) : {};
+    await this.#tree.limit(this.#paths.Burstable, { shares: cpuShares(milliCpu), memoryMinBytes: kept.Burstable });
+    await this.#tree.limit(this.#paths.Guaranteed, { memoryMinBytes: kept.Guaranteed });
+    if (this.#options.memoryReservePercent === undefined) return;
+    const limits = classMemoryLimits(pods, this.#allocatableBytes, this.#options.memoryReservePercent);
+    for (const [name, memoryBytes] of Object.entries(limits)) {
+      const path = this.#paths[name as keyof typeof limits];
+      if (await this.#tree.limit(path, { memoryBytes })) continue;
+      // Usage already exceeds the new limit: set the limit to the current usage, so that it cannot grow.
+      await this.#tree.limit(path, { memoryBytes: await this.#tree.memoryUsageBytes(path) });
+    }
+  }
+
+  #nameOfPod(pod: NodePod): CgroupName {
+    return cgroupName(this.#names[qosClass(pod)], `pod${pod.metadata.uid}`);
+  }
 
   /** Cgroup paths of Pods, by UID. */
-  async function podCgroups(): Promise<Map<string, string>> {
+  async #podCgroups(): Promise<Map<string, string>> {
     const found = new Map<string, string>();
-    for (const parent of Object.values(paths)) {
-      for (const folder of await tree.children(parent)) {
-        const name = naming.lastOf(folder);
+    for (const parent of Object.values(this.#paths)) {
+      for (const folder of await this.#tree.children(parent)) {
+        const name = this.#naming.lastOf(folder);
         if (/^pod./.test(name)) found.set(name.slice("pod".length), join(parent, folder));
       }
     }
     return found;
   }
-
-  return {
-    async start(allocatable, enforce) {
-      allocatableBytes = allocatable.memoryBytes;
-      if (!options.perQos) return;
-      for (const path of Object.values(paths)) await tree.make(path);
-      const { milliCpu, memoryBytes, pids } = allocatable;
-      const limits = { shares: cpuShares(milliCpu), memoryBytes, ...(pids !== undefined && { pids }) };
-      if (enforce) await tree.limit(paths.Guaranteed, limits);
-      await tree.limit(paths.BestEffort, { shares: 2 });
-    },
-    async enforceReserved(cgroup, reserved) {
-      const name = naming.parse(cgroup);
-      const path = naming.pathOf(name);
-      const shown = `[${name.map((part) => JSON.stringify(part)).join(" ")}]`;
-      if (!(await tree.exists(path))) throw new Error(`${shown} cgroup does not exist`);
-      const memoryBytes = quantityOf(reserved, "memory").value();
-      const limits: CgroupLimits = {
-        ...(reserved.cpu !== undefined && { shares: cpuShares(quantityOf(reserved, "cpu").milliValue()) }),
-        memoryBytes,
-        ...(memoryQos && reserved.memory !== undefined && { memoryMinBytes: memoryBytes }),
-        pids: quantityOf(reserved, "pid").value(),
-      };
-      if (!(await tree.limit(path, limits))) throw new Error(`the limits of cgroup ${shown} cannot be set`);
-    },
-    parentOf: (pod) => (options.perQos ? naming.pathOf(nameOfPod(pod)) : ""),
-    async ensure(pod) {
-      if (!options.perQos) return;
-      const { uid } = pod.metadata;
-      const name = nameOfPod(pod);
-      const path = naming.pathOf(name);
-      if (limited.has(uid) && (await tree.exists(path))) return;
-      await tree.make(path).catch((err: Error) => {
-        throw new Error(`failed to create container for [${name.join(" ")}] : ${err.message}`);
-      });
-      await tree.limit(path, podLimits(pod, { ...options, memoryQos }));
-      limited.add(uid);
-    },
-    exists: async (uid) => options.perQos && (await podCgroups()).has(uid),
-    async remove(uid) {
-      limited.delete(uid);
-      const path = options.perQos ? (await podCgroups()).get(uid) : undefined;
-      return path === undefined || tree.remove(path);
-    },
-    async memoryOfPods() {
-      if (!options.perQos) return undefined;
-      const { limitBytes, workingSetBytes } = await tree.memory(paths.Guaranteed);
-      return limitBytes === 0 ? undefined : { available: Math.max(0, limitBytes - workingSetBytes), capacity: limitBytes };
-    },
-    async tasksOf(uid) {
-      const path = options.perQos ? (await podCgroups()).get(uid) : undefined;
-      return path === undefined ? 0 : tree.taskCount(path);
-    },
-    unifiedOf: (container) =>
-      throttlingFactor === undefined ? {} : containerMemoryQos(container, { allocatableBytes, throttlingFactor }),
-    list: async () => (options.perQos ? [...(await podCgroups()).keys()] : []),
-    async updateClasses(pods) {
-      if (!options.perQos) return;
-      let milliCpu = 0;
-      for (const pod of pods) {
-        if (qosClass(pod) === "Burstable") milliCpu += Number(podResources(pod, "requests").get("cpu")?.milliValue() ?? 0);
-      }
-      const kept: Partial<Record<QosClass, number>> = memoryQos ? classMemoryMinimums(pods) : {};
-      await tree.limit(paths.Burstable, { shares: cpuShares(milliCpu), memoryMinBytes: kept.Burstable });
-      await tree.limit(paths.Guaranteed, { memoryMinBytes: kept.Guaranteed });
-      if (options.memoryReservePercent === undefined) return;
-      const limits = classMemoryLimits(pods, allocatableBytes, options.memoryReservePercent);
-      for (const [name, memoryBytes] of Object.entries(limits)) {
-        const path = paths[name as keyof typeof limits];
-        if (await tree.limit(path, { memoryBytes })) continue;
-        // Usage already exceeds the new limit: set the limit to the current usage, so that it cannot grow.
-        await tree.limit(path, { memoryBytes: await tree.memoryUsageBytes(path) });
-      }
-    },
-  };
 }
 
 async function openTree(options: CgroupOptions): Promise<CgroupTree> {

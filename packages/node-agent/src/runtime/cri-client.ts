@@ -3,6 +3,7 @@ import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
 import { asCallError } from "@coxswain/apimachinery/grpc/grpc-error";
 import { type Cri, type CriInput, type CriMessageName, criEnums, criMessages, criServices } from "./cri-schema.ts";
 import { newMessageCodec } from "./messages.ts";
+import type { LabelFilter } from "./runtime.ts";
 import { type ContainerRuntime, isRuntimeNotFound, RuntimeError } from "./runtime.ts";
 
 export interface CriClientOptions {
@@ -35,20 +36,189 @@ interface Service {
  * Source: pkg/kubelet/cri/remote
  */
 export function newCriClient(options: CriClientOptions): ContainerRuntime {
-  const runtimeChannel = openChannel(options.endpoint);
-  const imageEndpoint = options.imageEndpoint || options.endpoint;
-  const imageChannel = imageEndpoint === options.endpoint ? runtimeChannel : openChannel(imageEndpoint);
-  const runtimeService: Service = { channel: runtimeChannel, name: "RuntimeService", version: undefined };
-  const imageService: Service = { channel: imageChannel, name: "ImageService", version: undefined };
+  return new GrpcCriClient(options);
+}
 
-  async function call<Q extends CriMessageName, A extends CriMessageName>(
+class GrpcCriClient implements ContainerRuntime {
+  readonly #options: CriClientOptions;
+  readonly #runtimeChannel: Client;
+  readonly #imageEndpoint: string;
+  readonly #imageChannel: Client;
+  readonly #runtimeService: Service;
+  readonly #imageService: Service;
+
+  constructor(options: CriClientOptions) {
+    this.#options = options;
+    this.#runtimeChannel = openChannel(options.endpoint);
+    this.#imageEndpoint = options.imageEndpoint || options.endpoint;
+    this.#imageChannel = this.#imageEndpoint === options.endpoint ? this.#runtimeChannel : openChannel(this.#imageEndpoint);
+    this.#runtimeService = { channel: this.#runtimeChannel, name: "RuntimeService", version: undefined };
+    this.#imageService = { channel: this.#imageChannel, name: "ImageService", version: undefined };
+  }
+
+  version(): Promise<Cri<"VersionResponse">> {
+    return this.#call("Version", "VersionRequest", "VersionResponse", { version: "0.1.0" });
+  }
+
+  async status(): Promise<Cri<"RuntimeStatus">> {
+    const { status } = await this.#call("Status", "StatusRequest", "StatusResponse", {});
+    return status ?? { conditions: [] };
+  }
+
+  async updatePodCidr(podCidr: string): Promise<void> {
+    await this.#call("UpdateRuntimeConfig", "UpdateRuntimeConfigRequest", "UpdateRuntimeConfigResponse", {
+      runtimeConfig: { networkConfig: { podCidr } },
+    });
+  }
+
+  async runPodSandbox(config: CriInput<"PodSandboxConfig">, runtimeHandler: string): Promise<string> {
+    const timeoutMs = this.#options.requestTimeoutMs * 2; // may include pulling the sandbox image
+    const request = { config, runtimeHandler };
+    const answer = await this.#call("RunPodSandbox", "RunPodSandboxRequest", "RunPodSandboxResponse", request, timeoutMs);
+    if (answer.podSandboxId === "") {
+      throw new RuntimeError("Unknown", `PodSandboxId is not set for sandbox "${config.metadata?.name ?? ""}"`);
+    }
+    return answer.podSandboxId;
+  }
+
+  async stopPodSandbox(podSandboxId: string): Promise<void> {
+    await this.#call("StopPodSandbox", "StopPodSandboxRequest", "StopPodSandboxResponse", { podSandboxId });
+  }
+
+  async removePodSandbox(podSandboxId: string): Promise<void> {
+    await this.#call("RemovePodSandbox", "RemovePodSandboxRequest", "RemovePodSandboxResponse", { podSandboxId });
+  }
+
+  async podSandboxStatus(podSandboxId: string): Promise<Cri<"PodSandboxStatus">> {
+    const answer = await this.#call("PodSandboxStatus", "PodSandboxStatusRequest", "PodSandboxStatusResponse", { podSandboxId });
+    return present(answer.status, `sandbox ${podSandboxId}`);
+  }
+
+  async listPodSandboxes(filter: { labels?: LabelFilter; id?: string } | undefined): Promise<Cri<"PodSandbox">[]> {
+    const request = { filter: { id: filter?.id, labelSelector: filter?.labels } };
+    return (await this.#call("ListPodSandbox", "ListPodSandboxRequest", "ListPodSandboxResponse", request)).items;
+  }
+
+  async createContainer(
+    podSandboxId: string,
+    config: CriInput<"ContainerConfig">,
+    sandboxConfig: CriInput<"PodSandboxConfig">,
+  ): Promise<string> {
+    const request = { podSandboxId, config, sandboxConfig };
+    const answer = await this.#call("CreateContainer", "CreateContainerRequest", "CreateContainerResponse", request);
+    if (answer.containerId === "") {
+      throw new RuntimeError("Unknown", `ContainerId is not set for container "${config.metadata?.name ?? ""}"`);
+    }
+    return answer.containerId;
+  }
+
+  async startContainer(containerId: string): Promise<void> {
+    await this.#call("StartContainer", "StartContainerRequest", "StartContainerResponse", { containerId });
+  }
+
+  async stopContainer(containerId: string, timeoutSeconds: number): Promise<void> {
+    const timeoutMs = this.#options.requestTimeoutMs + timeoutSeconds * 1000;
+    const request = { containerId, timeout: timeoutSeconds };
+    await this.#call("StopContainer", "StopContainerRequest", "StopContainerResponse", request, timeoutMs);
+  }
+
+  async removeContainer(containerId: string): Promise<void> {
+    await this.#call("RemoveContainer", "RemoveContainerRequest", "RemoveContainerResponse", { containerId });
+  }
+
+  async containerStatus(containerId: string): Promise<Cri<"ContainerStatus">> {
+    const answer = await this.#call("ContainerStatus", "ContainerStatusRequest", "ContainerStatusResponse", { containerId });
+    return present(answer.status, `container ${containerId}`);
+  }
+
+  async listContainers(filter: { labels?: LabelFilter; sandboxId?: string } | undefined): Promise<Cri<"Container">[]> {
+    const request = { filter: { podSandboxId: filter?.sandboxId, labelSelector: filter?.labels } };
+    return (await this.#call("ListContainers", "ListContainersRequest", "ListContainersResponse", request)).containers;
+  }
+
+  async updateContainerResources(containerId: string, linux: CriInput<"LinuxContainerResources">): Promise<void> {
+    await this.#call("UpdateContainerResources", "UpdateContainerResourcesRequest", "UpdateContainerResourcesResponse", {
+      containerId,
+      linux,
+    });
+  }
+
+  async reopenContainerLog(containerId: string): Promise<void> {
+    await this.#call("ReopenContainerLog", "ReopenContainerLogRequest", "ReopenContainerLogResponse", { containerId });
+  }
+
+  async execSync(containerId: string, cmd: readonly string[], timeoutSeconds: number): Promise<Cri<"ExecSyncResponse">> {
+    const timeoutMs = timeoutSeconds === 0 ? longestCallMs : this.#options.requestTimeoutMs + timeoutSeconds * 1000;
+    const request = { containerId, cmd, timeout: timeoutSeconds };
+    return this.#call("ExecSync", "ExecSyncRequest", "ExecSyncResponse", request, timeoutMs);
+  }
+
+  async exec(request: CriInput<"ExecRequest">): Promise<string> {
+    return (await this.#call("Exec", "ExecRequest", "ExecResponse", request)).url;
+  }
+
+  async attach(request: CriInput<"AttachRequest">): Promise<string> {
+    return (await this.#call("Attach", "AttachRequest", "AttachResponse", request)).url;
+  }
+
+  async portForward(request: CriInput<"PortForwardRequest">): Promise<string> {
+    return (await this.#call("PortForward", "PortForwardRequest", "PortForwardResponse", request)).url;
+  }
+
+  async listContainerStats(): Promise<Cri<"ContainerStats">[]> {
+    return (await this.#call("ListContainerStats", "ListContainerStatsRequest", "ListContainerStatsResponse", {})).stats;
+  }
+
+  async listPodSandboxStats(): Promise<Cri<"PodSandboxStats">[]> {
+    return (await this.#call("ListPodSandboxStats", "ListPodSandboxStatsRequest", "ListPodSandboxStatsResponse", {})).stats;
+  }
+
+  async listImages(): Promise<Cri<"Image">[]> {
+    return (await this.#call("ListImages", "ListImagesRequest", "ListImagesResponse", {})).images;
+  }
+
+  async imageStatus(image: string): Promise<Cri<"Image"> | undefined> {
+    try {
+      const answer = await this.#call("ImageStatus", "ImageStatusRequest", "ImageStatusResponse", { image: { image } });
+      return answer.image ?? undefined;
+    } catch (err) {
+      if (isRuntimeNotFound(err)) return undefined;
+      throw err;
+    }
+  }
+
+  async pullImage(
+    image: string,
+    auth: CriInput<"AuthConfig"> | undefined,
+    sandboxConfig: CriInput<"PodSandboxConfig">,
+  ): Promise<string> {
+    const request = { image: { image }, auth, sandboxConfig };
+    const answer = await this.#call("PullImage", "PullImageRequest", "PullImageResponse", request, longestCallMs);
+    if (answer.imageRef === "") throw new RuntimeError("Unknown", `imageRef of image "${image}" is not set`);
+    return answer.imageRef;
+  }
+
+  async removeImage(image: string): Promise<void> {
+    await this.#call("RemoveImage", "RemoveImageRequest", "RemoveImageResponse", { image: { image } });
+  }
+
+  async imageFilesystems(): Promise<Cri<"FilesystemUsage">[]> {
+    return (await this.#call("ImageFsInfo", "ImageFsInfoRequest", "ImageFsInfoResponse", {})).imageFilesystems;
+  }
+
+  close(): void {
+    this.#runtimeChannel.close();
+    if (this.#imageChannel !== this.#runtimeChannel) this.#imageChannel.close();
+  }
+
+  async #call<Q extends CriMessageName, A extends CriMessageName>(
     method: string,
     requestType: Q,
     responseType: A,
     request: CriInput<Q>,
-    timeoutMs = options.requestTimeoutMs,
+    timeoutMs = this.#options.requestTimeoutMs,
   ): Promise<Cri<A>> {
-    const service = (criServices.ImageService as readonly string[]).includes(method) ? imageService : runtimeService;
+    const service = (criServices.ImageService as readonly string[]).includes(method) ? this.#imageService : this.#runtimeService;
     const started = performance.now();
     const once = (version: ApiVersion): Promise<Cri<A>> =>
       unary(service.channel, `/runtime.${version}.${service.name}/${method}`, requestType, responseType, request, timeoutMs);
@@ -66,135 +236,15 @@ export function newCriClient(options: CriClientOptions): ContainerRuntime {
           service.version = "v1alpha2";
         }
       }
-      options.onCall?.(method, performance.now() - started, undefined, request);
+      this.#options.onCall?.(method, performance.now() - started, undefined, request);
       return answer;
     } catch (err) {
       // The runtime may have been replaced by another version: negotiate again.
       if (err instanceof RuntimeError && err.code === "Unimplemented") service.version = undefined;
-      options.onCall?.(method, performance.now() - started, err, request);
+      this.#options.onCall?.(method, performance.now() - started, err, request);
       throw err;
     }
   }
-
-  return {
-    version: () => call("Version", "VersionRequest", "VersionResponse", { version: "0.1.0" }),
-    async status() {
-      const { status } = await call("Status", "StatusRequest", "StatusResponse", {});
-      return status ?? { conditions: [] };
-    },
-    async updatePodCidr(podCidr) {
-      await call("UpdateRuntimeConfig", "UpdateRuntimeConfigRequest", "UpdateRuntimeConfigResponse", {
-        runtimeConfig: { networkConfig: { podCidr } },
-      });
-    },
-
-    async runPodSandbox(config, runtimeHandler) {
-      const timeoutMs = options.requestTimeoutMs * 2; // may include pulling the sandbox image
-      const request = { config, runtimeHandler };
-      const answer = await call("RunPodSandbox", "RunPodSandboxRequest", "RunPodSandboxResponse", request, timeoutMs);
-      if (answer.podSandboxId === "") {
-        throw new RuntimeError("Unknown", `PodSandboxId is not set for sandbox "${config.metadata?.name ?? ""}"`);
-      }
-      return answer.podSandboxId;
-    },
-    async stopPodSandbox(podSandboxId) {
-      await call("StopPodSandbox", "StopPodSandboxRequest", "StopPodSandboxResponse", { podSandboxId });
-    },
-    async removePodSandbox(podSandboxId) {
-      await call("RemovePodSandbox", "RemovePodSandboxRequest", "RemovePodSandboxResponse", { podSandboxId });
-    },
-    async podSandboxStatus(podSandboxId) {
-      const answer = await call("PodSandboxStatus", "PodSandboxStatusRequest", "PodSandboxStatusResponse", { podSandboxId });
-      return present(answer.status, `sandbox ${podSandboxId}`);
-    },
-    async listPodSandboxes(filter) {
-      const request = { filter: { id: filter?.id, labelSelector: filter?.labels } };
-      return (await call("ListPodSandbox", "ListPodSandboxRequest", "ListPodSandboxResponse", request)).items;
-    },
-
-    async createContainer(podSandboxId, config, sandboxConfig) {
-      const request = { podSandboxId, config, sandboxConfig };
-      const answer = await call("CreateContainer", "CreateContainerRequest", "CreateContainerResponse", request);
-      if (answer.containerId === "") {
-        throw new RuntimeError("Unknown", `ContainerId is not set for container "${config.metadata?.name ?? ""}"`);
-      }
-      return answer.containerId;
-    },
-    async startContainer(containerId) {
-      await call("StartContainer", "StartContainerRequest", "StartContainerResponse", { containerId });
-    },
-    async stopContainer(containerId, timeoutSeconds) {
-      const timeoutMs = options.requestTimeoutMs + timeoutSeconds * 1000;
-      const request = { containerId, timeout: timeoutSeconds };
-      await call("StopContainer", "StopContainerRequest", "StopContainerResponse", request, timeoutMs);
-    },
-    async removeContainer(containerId) {
-      await call("RemoveContainer", "RemoveContainerRequest", "RemoveContainerResponse", { containerId });
-    },
-    async containerStatus(containerId) {
-      const answer = await call("ContainerStatus", "ContainerStatusRequest", "ContainerStatusResponse", { containerId });
-      return present(answer.status, `container ${containerId}`);
-    },
-    async listContainers(filter) {
-      const request = { filter: { podSandboxId: filter?.sandboxId, labelSelector: filter?.labels } };
-      return (await call("ListContainers", "ListContainersRequest", "ListContainersResponse", request)).containers;
-    },
-    async updateContainerResources(containerId, linux) {
-      await call("UpdateContainerResources", "UpdateContainerResourcesRequest", "UpdateContainerResourcesResponse", {
-        containerId,
-        linux,
-      });
-    },
-    async reopenContainerLog(containerId) {
-      await call("ReopenContainerLog", "ReopenContainerLogRequest", "ReopenContainerLogResponse", { containerId });
-    },
-
-    async execSync(containerId, cmd, timeoutSeconds) {
-      const timeoutMs = timeoutSeconds === 0 ? longestCallMs : options.requestTimeoutMs + timeoutSeconds * 1000;
-      const request = { containerId, cmd, timeout: timeoutSeconds };
-      return call("ExecSync", "ExecSyncRequest", "ExecSyncResponse", request, timeoutMs);
-    },
-    exec: async (request) => (await call("Exec", "ExecRequest", "ExecResponse", request)).url,
-    attach: async (request) => (await call("Attach", "AttachRequest", "AttachResponse", request)).url,
-    portForward: async (request) => (await call("PortForward", "PortForwardRequest", "PortForwardResponse", request)).url,
-
-    async listContainerStats() {
-      return (await call("ListContainerStats", "ListContainerStatsRequest", "ListContainerStatsResponse", {})).stats;
-    },
-    async listPodSandboxStats() {
-      return (await call("ListPodSandboxStats", "ListPodSandboxStatsRequest", "ListPodSandboxStatsResponse", {})).stats;
-    },
-
-    async listImages() {
-      return (await call("ListImages", "ListImagesRequest", "ListImagesResponse", {})).images;
-    },
-    async imageStatus(image) {
-      try {
-        const answer = await call("ImageStatus", "ImageStatusRequest", "ImageStatusResponse", { image: { image } });
-        return answer.image ?? undefined;
-      } catch (err) {
-        if (isRuntimeNotFound(err)) return undefined;
-        throw err;
-      }
-    },
-    async pullImage(image, auth, sandboxConfig) {
-      const request = { image: { image }, auth, sandboxConfig };
-      const answer = await call("PullImage", "PullImageRequest", "PullImageResponse", request, longestCallMs);
-      if (answer.imageRef === "") throw new RuntimeError("Unknown", `imageRef of image "${image}" is not set`);
-      return answer.imageRef;
-    },
-    async removeImage(image) {
-      await call("RemoveImage", "RemoveImageRequest", "RemoveImageResponse", { image: { image } });
-    },
-    async imageFilesystems() {
-      return (await call("ImageFsInfo", "ImageFsInfoRequest", "ImageFsInfoResponse", {})).imageFilesystems;
-    },
-
-    close() {
-      runtimeChannel.close();
-      if (imageChannel !== runtimeChannel) imageChannel.close();
-    },
-  };
 }
 
 /** The path of a unix socket endpoint. @throws Error for other endpoints */

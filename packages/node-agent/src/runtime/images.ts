@@ -45,30 +45,97 @@ const maxBackoffMs = 300_000;
 
 /** Source: pkg/kubelet/images/image_manager.go */
 export function newImagePuller(options: ImagePullerOptions): ImagePuller {
-  const backoff: Backoff = newBackoff({ initialMs: initialBackoffMs, maxMs: maxBackoffMs, clock: options.clock });
-  const take = tokenBucket(options.qps, options.burst, options.clock);
-  let lastPull: Promise<unknown> = Promise.resolve();
+  return new RuntimeImagePuller(options);
+}
+
+class RuntimeImagePuller implements ImagePuller {
+  readonly #options: ImagePullerOptions;
+  readonly #backoff: Backoff;
+  readonly #take: () => boolean;
+  #lastPull: Promise<unknown> = Promise.resolve();
+
+  constructor(options: ImagePullerOptions) {
+    this.#options = options;
+    this.#backoff = newBackoff({ initialMs: initialBackoffMs, maxMs: maxBackoffMs, clock: options.clock });
+    this.#take = tokenBucket(options.qps, options.burst, options.clock);
+  }
+
+  async ensure(
+    pod: NodePod,
+    container: AnyContainer,
+    pullSecrets: readonly Secret[],
+    sandbox: CriInput<"PodSandboxConfig">,
+    event: RecordEvent,
+  ): Promise<{ imageRef: string; image: Cri<"Image"> | undefined }> {
+    const image = withDefaultTag(container.image ?? "");
+    if (image === undefined) {
+      const message = `Failed to apply default image tag ${JSON.stringify(container.image ?? "")}: couldn't parse image reference ${JSON.stringify(container.image ?? "")}: invalid reference format`;
+      event("Warning", "InspectFailed", message);
+      throw new ContainerError("InvalidImageName", message);
+    }
+    const policy = container.imagePullPolicy ?? "IfNotPresent";
+    let present: Cri<"Image"> | undefined;
+    try {
+      present = await this.#options.runtime.imageStatus(image);
+    } catch (err) {
+      const message = `Failed to inspect image ${JSON.stringify(container.image)}: ${(err as Error).message}`;
+      event("Warning", "InspectFailed", message);
+      throw new ContainerError("ImageInspectError", message);
+    }
+    if (policy === "Never" || (policy === "IfNotPresent" && present !== undefined)) {
+      if (present !== undefined) {
+        event("Normal", "Pulled", `Container image ${JSON.stringify(container.image)} already present on machine`);
+        return { imageRef: present.id, image: present };
+      }
+      const message = `Container image ${JSON.stringify(container.image)} is not present with pull policy of Never`;
+      event("Warning", "ErrImageNeverPull", message);
+      throw new ContainerError("ErrImageNeverPull", message);
+    }
+
+    const key = `${pod.metadata.uid}_${container.image}`;
+    if (this.#backoff.isWaiting(key)) {
+      const message = `Back-off pulling image ${JSON.stringify(container.image)}`;
+      event("Normal", "BackOff", message);
+      throw new ContainerError("ImagePullBackOff", message);
+    }
+    event("Normal", "Pulling", `Pulling image ${JSON.stringify(container.image)}`);
+    const started = this.#options.clock.monotonic();
+    let imageRef: string;
+    try {
+      if (!this.#take()) throw new Error("pull QPS exceeded");
+      imageRef = await this.#inTurn(() => this.#pullWithLogins(image, pullSecrets, sandbox));
+    } catch (err) {
+      const reason = (err as Error).message;
+      event("Warning", "Failed", `Failed to pull image ${JSON.stringify(container.image)}: ${reason}`);
+      this.#backoff.next(key);
+      throw new ContainerError("ErrImagePull", reason);
+    }
+    const tookMs = this.#options.clock.monotonic() - started;
+    event("Normal", "Pulled", `Successfully pulled image ${JSON.stringify(container.image)} in ${formatDuration(tookMs)}`);
+    this.#backoff.collect();
+    return { imageRef, image: await this.#options.runtime.imageStatus(image) };
+  }
+
+  collect(): void {
+    this.#backoff.collect();
+  }
 
   /** Runs pulls one after the other when they are serialized. */
-  function inTurn<T>(pull: () => Promise<T>): Promise<T> {
-    if (!options.serialize) return pull();
-    const turn = lastPull.then(pull, pull);
-    lastPull = turn.catch(() => undefined);
+  #inTurn<T>(pull: () => Promise<T>): Promise<T> {
+    if (!this.#options.serialize) return pull();
+    const turn = this.#lastPull.then(pull, pull);
+    this.#lastPull = turn.catch(() => undefined);
     return turn;
   }
 
-  async function pullWithLogins(
-    image: string,
-    secrets: readonly Secret[],
-    sandbox: CriInput<"PodSandboxConfig">,
-  ): Promise<string> {
-    const plugins = (await options.credentialProviders?.loginsFor(image)) ?? [];
+  async #pullWithLogins(image: string, secrets: readonly Secret[], sandbox: CriInput<"PodSandboxConfig">): Promise<string> {
+    const plugins = (await this.#options.credentialProviders?.loginsFor(image)) ?? [];
     const logins = [...loginsFor(image, loginsOf(secrets)), ...loginsFor(image, plugins)];
-    if (logins.length === 0) return options.runtime.pullImage(image, undefined, sandbox);
+    if (logins.length === 0) return this.#options.runtime.pullImage(image, undefined, sandbox);
     const failures: unknown[] = [];
     for (const login of logins) {
       try {
-        return await options.runtime.pullImage(image, login, sandbox);
+        return await this.#options.runtime.pullImage(image, login, sandbox);
       } catch (err) {
         failures.push(err);
       }
@@ -76,59 +143,6 @@ export function newImagePuller(options: ImagePullerOptions): ImagePuller {
     if (failures.length === 1) throw failures[0];
     throw new RuntimeError("Unknown", `[${failures.map((err) => (err as Error).message).join(", ")}]`);
   }
-
-  return {
-    async ensure(pod, container, pullSecrets, sandbox, event) {
-      const image = withDefaultTag(container.image ?? "");
-      if (image === undefined) {
-        const message = `Failed to apply default image tag ${JSON.stringify(container.image ?? "")}: couldn't parse image reference ${JSON.stringify(container.image ?? "")}: invalid reference format`;
-        event("Warning", "InspectFailed", message);
-        throw new ContainerError("InvalidImageName", message);
-      }
-      const policy = container.imagePullPolicy ?? "IfNotPresent";
-      let present: Cri<"Image"> | undefined;
-      try {
-        present = await options.runtime.imageStatus(image);
-      } catch (err) {
-        const message = `Failed to inspect image ${JSON.stringify(container.image)}: ${(err as Error).message}`;
-        event("Warning", "InspectFailed", message);
-        throw new ContainerError("ImageInspectError", message);
-      }
-      if (policy === "Never" || (policy === "IfNotPresent" && present !== undefined)) {
-        if (present !== undefined) {
-          event("Normal", "Pulled", `Container image ${JSON.stringify(container.image)} already present on machine`);
-          return { imageRef: present.id, image: present };
-        }
-        const message = `Container image ${JSON.stringify(container.image)} is not present with pull policy of Never`;
-        event("Warning", "ErrImageNeverPull", message);
-        throw new ContainerError("ErrImageNeverPull", message);
-      }
-
-      const key = `${pod.metadata.uid}_${container.image}`;
-      if (backoff.isWaiting(key)) {
-        const message = `Back-off pulling image ${JSON.stringify(container.image)}`;
-        event("Normal", "BackOff", message);
-        throw new ContainerError("ImagePullBackOff", message);
-      }
-      event("Normal", "Pulling", `Pulling image ${JSON.stringify(container.image)}`);
-      const started = options.clock.monotonic();
-      let imageRef: string;
-      try {
-        if (!take()) throw new Error("pull QPS exceeded");
-        imageRef = await inTurn(() => pullWithLogins(image, pullSecrets, sandbox));
-      } catch (err) {
-        const reason = (err as Error).message;
-        event("Warning", "Failed", `Failed to pull image ${JSON.stringify(container.image)}: ${reason}`);
-        backoff.next(key);
-        throw new ContainerError("ErrImagePull", reason);
-      }
-      const tookMs = options.clock.monotonic() - started;
-      event("Normal", "Pulled", `Successfully pulled image ${JSON.stringify(container.image)} in ${formatDuration(tookMs)}`);
-      backoff.collect();
-      return { imageRef, image: await options.runtime.imageStatus(image) };
-    },
-    collect: () => backoff.collect(),
-  };
 }
 
 function tokenBucket(perSecond: number, burst: number, clock: Clock): () => boolean {

@@ -54,7 +54,7 @@ export function openServers(options: OpenServersOptions): Promise<Listening> {
       cgroupParentOf,
       sandboxImage: config.sandboxImage,
       pods: () => sources.list().filter((pod) => !isMirrorPod(pod)),
-      podByName: intake.named,
+      podByName: (...args) => intake.named(...args),
       statusOf: (pod) => status.get(pod.metadata.uid) ?? pod.status,
       stats: {
         runtime,

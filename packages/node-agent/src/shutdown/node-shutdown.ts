@@ -44,37 +44,61 @@ const refused: Rejection = { reason: "NodeShutdown", message: "Pod was rejected 
  * shutdown. Source: pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go
  */
 export function newNodeShutdown(options: NodeShutdownOptions): NodeShutdown {
-  const { groups, clock, log } = options;
-  const neededMs = groups.reduce((sum, group) => sum + group.shutdownGracePeriodSeconds * 1000, 0);
-  let shuttingDown = false;
-  /** Number of shutdown events and cancellations: only the current shutdown releases the lock. */
-  let current = 0;
-  let lock: InhibitLock | undefined;
+  return new LogindNodeShutdown(options);
+}
 
-  async function acquire(logind: Logind): Promise<void> {
-    const before = lock;
-    lock = await logind.inhibitShutdown();
+class LogindNodeShutdown implements NodeShutdown {
+  readonly #options: NodeShutdownOptions;
+  readonly #neededMs: number;
+  #shuttingDown = false;
+  /** Number of shutdown events and cancellations: only the current shutdown releases the lock. */
+  #current = 0;
+  #lock: InhibitLock | undefined;
+
+  constructor(options: NodeShutdownOptions) {
+    this.#options = options;
+    const { groups } = options;
+    this.#neededMs = groups.reduce((sum, group) => sum + group.shutdownGracePeriodSeconds * 1000, 0);
+  }
+
+  problem(): string | undefined {
+    return this.#shuttingDown ? "node is shutting down" : undefined;
+  }
+
+  refusal(): Rejection | undefined {
+    return this.#shuttingDown ? refused : undefined;
+  }
+
+  async start(signal: AbortSignal): Promise<void> {
+    const { log } = this.#options;
+    void this.#keepWatching(await this.#watch(), signal).catch((err) => log.error("Shutdown manager ended", err));
+  }
+
+  async #acquire(logind: Logind): Promise<void> {
+    const before = this.#lock;
+    this.#lock = await logind.inhibitShutdown();
     before?.release();
   }
 
-  async function watch(): Promise<Logind> {
-    const logind = await options.connect();
+  async #watch(): Promise<Logind> {
+    const { log } = this.#options;
+    const logind = await this.#options.connect();
     try {
-      if ((await logind.inhibitDelayMs()) < neededMs) {
-        await logind.overrideInhibitDelay(neededMs).catch((err: Error) => {
+      if ((await logind.inhibitDelayMs()) < this.#neededMs) {
+        await logind.overrideInhibitDelay(this.#neededMs).catch((err: Error) => {
           throw new Error(`unable to override inhibit delay by shutdown manager: ${err.message}`);
         });
         const delayMs = await logind.inhibitDelayMs();
-        if (delayMs < neededMs) {
+        if (delayMs < this.#neededMs) {
           throw new Error(
-            `node shutdown manager was unable to update logind InhibitDelayMaxSec to ${formatDuration(neededMs)} (ShutdownGracePeriod), current value of InhibitDelayMaxSec (${formatDuration(delayMs)}) is less than requested ShutdownGracePeriod`,
+            `node shutdown manager was unable to update logind InhibitDelayMaxSec to ${formatDuration(this.#neededMs)} (ShutdownGracePeriod), current value of InhibitDelayMaxSec (${formatDuration(delayMs)}) is less than requested ShutdownGracePeriod`,
           );
         }
       }
       await logind.onShutdown(
-        (goesDown) => void heard(logind, goesDown).catch((err) => log.error("Shutdown manager failed", err)),
+        (goesDown) => void this.#heard(logind, goesDown).catch((err) => log.error("Shutdown manager failed", err)),
       );
-      await acquire(logind);
+      await this.#acquire(logind);
     } catch (err) {
       logind.close();
       throw err;
@@ -82,33 +106,36 @@ export function newNodeShutdown(options: NodeShutdownOptions): NodeShutdown {
     return logind;
   }
 
-  async function heard(logind: Logind, goesDown: boolean): Promise<void> {
+  async #heard(logind: Logind, goesDown: boolean): Promise<void> {
+    const { log, groups } = this.#options;
     const what = goesDown ? "event" : "cancellation";
     log.info("Shutdown manager detected new shutdown event", { event: goesDown ? "shutdown" : "cancelled" });
-    options.tellNode("Normal", "NodeShutdown", `Shutdown manager detected shutdown ${what}`);
-    const before = shuttingDown;
-    shuttingDown = goesDown;
-    options.onChange();
-    if (goesDown === before) return goesDown ? undefined : acquire(logind);
-    const mine = ++current;
-    if (!goesDown) return acquire(logind);
+    this.#options.tellNode("Normal", "NodeShutdown", `Shutdown manager detected shutdown ${what}`);
+    const before = this.#shuttingDown;
+    this.#shuttingDown = goesDown;
+    this.#options.onChange();
+    if (goesDown === before) return goesDown ? undefined : this.#acquire(logind);
+    const mine = ++this.#current;
+    if (!goesDown) return this.#acquire(logind);
     try {
-      for (const { group, pods } of byGroup(groups, options.activePods())) if (pods.length > 0) await endGroup(group, pods);
+      for (const { group, pods } of byGroup(groups, this.#options.activePods()))
+        if (pods.length > 0) await this.#endGroup(group, pods);
     } finally {
-      if (mine === current) {
-        lock?.release();
-        lock = undefined;
+      if (mine === this.#current) {
+        this.#lock?.release();
+        this.#lock = undefined;
       }
       log.info("Shutdown manager completed processing shutdown event, node will shutdown shortly");
     }
   }
 
-  async function endGroup({ priority, shutdownGracePeriodSeconds }: ShutdownGroup, pods: readonly NodePod[]): Promise<void> {
+  async #endGroup({ priority, shutdownGracePeriodSeconds }: ShutdownGroup, pods: readonly NodePod[]): Promise<void> {
+    const { log, clock } = this.#options;
     const ending = pods.map(async (pod) => {
       const own = pod.spec.terminationGracePeriodSeconds;
       const graceSeconds = Math.min(own ?? Number.POSITIVE_INFINITY, shutdownGracePeriodSeconds);
       log.info("Shutdown manager killing pod with gracePeriod", { pod: describePod(pod), gracePeriod: graceSeconds });
-      await options
+      await this.#options
         .endPod(pod, verdict, graceSeconds)
         .catch((err) => log.error("Shutdown manager failed killing pod", err, { pod: describePod(pod) }));
     });
@@ -121,7 +148,8 @@ export function newNodeShutdown(options: NodeShutdownOptions): NodeShutdown {
     timeout.abort();
   }
 
-  async function keepWatching(first: Logind, signal: AbortSignal): Promise<void> {
+  async #keepWatching(first: Logind, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
     let logind: Logind | undefined = first;
     signal.addEventListener("abort", () => logind?.close(), { once: true });
     while (!signal.aborted) {
@@ -130,19 +158,11 @@ export function newNodeShutdown(options: NodeShutdownOptions): NodeShutdown {
       await clock.sleep(reconnectMs, signal).catch(() => undefined);
       if (signal.aborted) return;
       log.v(1)?.info("Restarting watch for node shutdown events");
-      logind = await watch().catch((err) => {
+      logind = await this.#watch().catch((err) => {
         log.error("Unable to watch the node for shutdown events", err);
         return undefined;
       });
     }
     logind?.close();
   }
-
-  return {
-    problem: () => (shuttingDown ? "node is shutting down" : undefined),
-    refusal: () => (shuttingDown ? refused : undefined),
-    async start(signal) {
-      void keepWatching(await watch(), signal).catch((err) => log.error("Shutdown manager ended", err));
-    },
-  };
 }

@@ -49,28 +49,104 @@ const retryMs = 1_000;
  * Source: pkg/kubelet/status/status_manager.go
  */
 export function newStatusManager(options: StatusManagerOptions): StatusManager {
-  const { client, clock, log } = options;
-  const entries = new Map<string, Entry>();
-  const controller = new AbortController();
+  return new ApiStatusManager(options);
+}
 
-  async function work(uid: string, entry: Entry): Promise<void> {
+class ApiStatusManager implements StatusManager {
+  readonly #options: StatusManagerOptions;
+  readonly #entries = new Map<string, Entry>();
+  readonly #controller = new AbortController();
+
+  constructor(options: StatusManagerOptions) {
+    this.#options = options;
+  }
+
+  get(uid: string): PodStatus | undefined {
+    return this.#entries.get(uid)?.status;
+  }
+
+  set(pod: NodePod, status: PodStatus): void {
+    const { uid } = pod.metadata;
+    const entry = this.#entries.get(uid);
+    // A finishing entry is replaced: a new Pod has the same UID, e.g. from a static Pod's file that was restored.
+    if (entry === undefined || entry.finishing) {
+      const made = { pod, status, version: 1, written: 0, finishing: false, done: [], working: false };
+      this.#entries.set(uid, made);
+      void this.#work(uid, made);
+      return;
+    }
+    entry.pod = pod;
+    if (semanticEqual(entry.status, status)) return;
+    entry.status = status;
+    entry.version++;
+    void this.#work(uid, entry);
+  }
+
+  async finish(pod: NodePod): Promise<void> {
+    const { client } = this.#options;
+    const { uid } = pod.metadata;
+    if (client === undefined) {
+      this.#entries.delete(uid);
+      return;
+    }
+    const entry = this.#entries.get(uid) ?? {
+      pod,
+      status: pod.status ?? {},
+      version: 0,
+      written: 0,
+      finishing: true,
+      done: [],
+      working: false,
+    };
+    this.#entries.set(uid, entry);
+    entry.pod = pod;
+    entry.finishing = true;
+    const done = new Promise<void>((resolve) => entry.done.push(resolve));
+    void this.#work(uid, entry);
+    await done;
+  }
+
+  forget(uid: string): void {
+    void this.#entries.delete(uid);
+  }
+
+  resync(only: string): void {
+    for (const [uid, entry] of this.#entries) {
+      if (only !== undefined && uid !== only) continue;
+      const target = this.#options.apiPodOf(entry.pod);
+      if (target === undefined || isUpToDate(target, entry.status)) continue;
+      if (entry.version === entry.written) entry.version++;
+      void this.#work(uid, entry);
+    }
+  }
+
+  stop(): void {
+    this.#controller.abort();
+  }
+
+  async #work(uid: string, entry: Entry): Promise<void> {
+    const { client, log, clock } = this.#options;
     if (entry.working || client === undefined) return;
     entry.working = true;
     try {
-      while (!controller.signal.aborted && entries.get(uid) === entry && (entry.version !== entry.written || entry.finishing)) {
+      while (
+        !this.#controller.signal.aborted &&
+        this.#entries.get(uid) === entry &&
+        (entry.version !== entry.written || entry.finishing)
+      ) {
         try {
           const { version, finishing } = entry;
-          const gone = await write(client, entry);
+          const gone = await this.#write(client, entry);
           entry.written = version;
-          if (finishing && (gone || (await remove(client, entry)))) {
+          if (finishing && (gone || (await this.#remove(client, entry)))) {
             entry.finishing = false;
-            if (entries.get(uid) === entry) entries.delete(uid);
+            if (this.#entries.get(uid) === entry) this.#entries.delete(uid);
             for (const resolve of entry.done.splice(0)) resolve();
             return;
           }
         } catch (err) {
           log.v(2)?.info("cannot write the status of a pod", { pod: describePod(entry.pod), reason: (err as Error).message });
-          await clock.sleep(retryMs, controller.signal).catch(() => undefined);
+          await clock.sleep(retryMs, this.#controller.signal).catch(() => undefined);
         }
       }
     } finally {
@@ -79,8 +155,9 @@ export function newStatusManager(options: StatusManagerOptions): StatusManager {
   }
 
   /** @returns true when the Pod no longer exists */
-  async function write(api: Client, entry: Entry): Promise<boolean> {
-    const target = options.apiPodOf(entry.pod);
+  async #write(api: Client, entry: Entry): Promise<boolean> {
+    const { log } = this.#options;
+    const target = this.#options.apiPodOf(entry.pod);
     if (target === undefined) return true;
     if (isUpToDate(target, entry.status)) return false;
     const { namespace = "", name = "", uid } = target.metadata;
@@ -90,7 +167,7 @@ export function newStatusManager(options: StatusManagerOptions): StatusManager {
         pods,
         { namespace, name, subresource: "status" },
         { type: "strategic", body },
-        { signal: controller.signal },
+        { signal: this.#controller.signal },
       );
       return false;
     } catch (err) {
@@ -104,71 +181,22 @@ export function newStatusManager(options: StatusManagerOptions): StatusManager {
     }
   }
 
-  async function remove(api: Client, entry: Entry): Promise<boolean> {
-    const target = options.apiPodOf(entry.pod);
+  async #remove(api: Client, entry: Entry): Promise<boolean> {
+    const target = this.#options.apiPodOf(entry.pod);
     if (target === undefined || target.metadata.uid !== entry.pod.metadata.uid || target.metadata.deletionTimestamp == null)
       return true;
     const { namespace = "", name = "", uid = "" } = target.metadata;
     try {
-      await api.delete(pods, { namespace, name }, { gracePeriodSeconds: 0, preconditions: { uid }, signal: controller.signal });
+      await api.delete(
+        pods,
+        { namespace, name },
+        { gracePeriodSeconds: 0, preconditions: { uid }, signal: this.#controller.signal },
+      );
     } catch (err) {
       if (!isNotFound(err) && !isConflict(err)) throw err;
     }
     return true;
   }
-
-  return {
-    get: (uid) => entries.get(uid)?.status,
-    set(pod, status) {
-      const { uid } = pod.metadata;
-      const entry = entries.get(uid);
-      // A finishing entry is replaced: a new Pod has the same UID, e.g. from a static Pod's file that was restored.
-      if (entry === undefined || entry.finishing) {
-        const made = { pod, status, version: 1, written: 0, finishing: false, done: [], working: false };
-        entries.set(uid, made);
-        void work(uid, made);
-        return;
-      }
-      entry.pod = pod;
-      if (semanticEqual(entry.status, status)) return;
-      entry.status = status;
-      entry.version++;
-      void work(uid, entry);
-    },
-    async finish(pod) {
-      const { uid } = pod.metadata;
-      if (client === undefined) {
-        entries.delete(uid);
-        return;
-      }
-      const entry = entries.get(uid) ?? {
-        pod,
-        status: pod.status ?? {},
-        version: 0,
-        written: 0,
-        finishing: true,
-        done: [],
-        working: false,
-      };
-      entries.set(uid, entry);
-      entry.pod = pod;
-      entry.finishing = true;
-      const done = new Promise<void>((resolve) => entry.done.push(resolve));
-      void work(uid, entry);
-      await done;
-    },
-    forget: (uid) => void entries.delete(uid),
-    resync(only) {
-      for (const [uid, entry] of entries) {
-        if (only !== undefined && uid !== only) continue;
-        const target = options.apiPodOf(entry.pod);
-        if (target === undefined || isUpToDate(target, entry.status)) continue;
-        if (entry.version === entry.written) entry.version++;
-        void work(uid, entry);
-      }
-    },
-    stop: () => controller.abort(),
-  };
 }
 
 /** Compares the fields owned by the kubelet; readiness gates and the nominated node are written by others. */

@@ -41,6 +41,19 @@ export const noCgroups: Cgroups = {
 
 const noMounts: Mounter = { mount: async () => undefined, unmount: async () => undefined, mountsBelow: async () => [] };
 
+/** A volume manager that answers by `inner`, except for the methods in `changed`. */
+export const volumesLike = (inner: VolumeManager, changed: Partial<VolumeManager>): VolumeManager => ({
+  setUp: (pod, downward) => inner.setUp(pod, downward),
+  of: (uid) => inner.of(uid),
+  unmount: (uid) => inner.unmount(uid),
+  remove: (uid) => inner.remove(uid),
+  list: () => inner.list(),
+  exists: (uid) => inner.exists(uid),
+  podDir: (uid) => inner.podDir(uid),
+  isRefreshed: (pod) => inner.isRefreshed(pod),
+  ...changed,
+});
+
 /** A Pod runner on any runtime; its files are in a temporary directory. */
 export async function newTestRunner(
   t: { after(fn: () => Promise<void>): void },
@@ -61,7 +74,7 @@ export async function newTestRunner(
     clock,
     log,
     event,
-    statusOf: status.get,
+    statusOf: (uid) => status.get(uid),
     onChange: () => undefined,
     grpcEnabled: false,
   });

@@ -55,13 +55,13 @@ export async function openVolumes(options: OpenVolumesOptions): Promise<OpenedVo
     pluginsDir: join(config.rootDir, "plugins"),
     podsDir,
     nodeName,
-    node: node.registered,
+    node: () => node.registered(),
     byController: api !== undefined && config.controllerAttachDetach,
     objects,
     mounter,
     clock,
     log,
-    onInUseChange: node.hurry,
+    onInUseChange: () => node.hurry(),
     operations: begin,
   });
   await flex.restore();
@@ -81,7 +81,7 @@ function openCsi(options: OpenVolumesOptions, api: ApiConnection, operations: Be
     csiDrivers: api.csiDrivers,
     recorder: api.recorder,
     tellPod: options.tellPod,
-    node: node.registered,
+    node: () => node.registered(),
     nodeName,
     rootDir: config.rootDir,
     podsDir,
@@ -93,7 +93,7 @@ function openCsi(options: OpenVolumesOptions, api: ApiConnection, operations: Be
     log,
     onCall,
     operations,
-    onChange: node.hurry,
+    onChange: () => node.hurry(),
   });
 }
 
@@ -115,5 +115,5 @@ export function startVolumes({ csi, flex }: OpenedVolumes, background: Backgroun
   });
   if (csi === undefined) return;
   background.add(csi.start(signal));
-  signal.addEventListener("abort", csi.close, { once: true });
+  signal.addEventListener("abort", () => csi.close(), { once: true });
 }

@@ -84,21 +84,122 @@ const plugins: readonly VolumePlugin[] = [
 
 /** Creates a volume manager with all volume plugins. */
 export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
-  const podDir = (uid: string): string => join(options.podsDir, safeName(uid));
-  const setUpVolumes = new Map<string, ReadonlyMap<string, SetUpVolume>>();
-  const { csi, flex, quotas, nodeLabels = () => undefined, operations = newVolumeOperations(() => () => {}) } = options;
+  return new NodeVolumeManager(options);
+}
+
+class NodeVolumeManager implements VolumeManager {
+  readonly #options: VolumeManagerOptions;
+  readonly #nodeLabels: () => Readonly<Record<string, string>> | undefined;
+  readonly #operations: VolumeOperations;
+  readonly #setUpVolumes = new Map<string, ReadonlyMap<string, SetUpVolume>>();
+
+  constructor(options: VolumeManagerOptions) {
+    this.#options = options;
+    const { nodeLabels = () => undefined, operations = newVolumeOperations(() => () => {}) } = options;
+    this.#nodeLabels = nodeLabels;
+    this.#operations = operations;
+  }
+
+  podDir(uid: string): string {
+    return join(this.#options.podsDir, safeName(uid));
+  }
+
+  of(uid: string): ReadonlyMap<string, SetUpVolume> {
+    return this.#setUpVolumes.get(uid) ?? new Map();
+  }
+
+  isRefreshed(pod: NodePod): boolean {
+    return usedVolumes(pod).some((volume) => plugins.some((plugin) => plugin.refreshed === true && plugin.supports(volume)));
+  }
+
+  async setUp(
+    pod: NodePod,
+    downward: DownwardContext,
+  ): Promise<{ volumes: ReadonlyMap<string, SetUpVolume>; failures: readonly VolumeFailure[] }> {
+    const { csi, flex, quotas } = this.#options;
+    const volumes = new Map<string, SetUpVolume>();
+    const failures: VolumeFailure[] = [];
+    const present = this.#setUpVolumes.get(pod.metadata.uid);
+    await Promise.all(
+      usedVolumes(pod).map(async (volume) => {
+        const plugin = plugins.find((candidate) => candidate.supports(volume));
+        try {
+          // A volume without source is an emptyDir, as in API defaulting.
+          const chosen = plugin ?? (Object.keys(volume).length === 1 ? emptyDir : undefined);
+          if (chosen === undefined) throw new Error("no volume plugin matched");
+          const dir = join(this.podDir(pod.metadata.uid), "volumes", chosen.name, safeName(volume.name));
+          const { objects, mounter, clock } = this.#options;
+          const kind = isDevice(pod, volume.name) ? "block" : "mount";
+          const isRefreshed = chosen.refreshed === true;
+          const observed: VolumeContext["observed"] = (plugin, work) =>
+            this.#operations.setUp({ uid: pod.metadata.uid, name: volume.name, kind, plugin, isRefreshed }, work);
+          const context = {
+            pod,
+            volume,
+            isThere: present?.has(volume.name) ?? false,
+            dir,
+            objects,
+            mounter,
+            downward,
+            csi,
+            flex,
+            quotas,
+            nodeLabels: this.#nodeLabels,
+            now: clock.now(),
+            sizesMemory: this.#options.sizesMemory ?? true,
+            observed,
+            operations: this.#operations.begin,
+          };
+          const setUp = (): Promise<SetUpVolume> => chosen.setUp(context);
+          const made = await (chosen.delegates ? setUp() : observed(pluginOf(volume), setUp));
+          volumes.set(volume.name, made.path === dir ? { ...made, measure: () => walked(dir, quotas) } : made);
+        } catch (err) {
+          const before = present?.get(volume.name);
+          if (before !== undefined) volumes.set(volume.name, before);
+          failures.push({ volume: volume.name, message: (err as Error).message, cause: err as Error });
+        }
+      }),
+    );
+    this.#setUpVolumes.set(pod.metadata.uid, volumes);
+    return { volumes, failures };
+  }
+
+  async unmount(uid: string): Promise<void> {
+    await this.#unmountAll(uid);
+    for (const name of ["volumes", "volume-subpaths"]) await rm(join(this.podDir(uid), name), { recursive: true, force: true });
+  }
+
+  async remove(uid: string): Promise<void> {
+    await this.#unmountAll(uid);
+    await rm(this.podDir(uid), { recursive: true, force: true });
+  }
+
+  async list(): Promise<string[]> {
+    try {
+      return await readdir(this.#options.podsDir);
+    } catch {
+      return [];
+    }
+  }
+
+  async exists(uid: string): Promise<boolean> {
+    return (await stat(this.podDir(uid)).catch(() => undefined)) !== undefined;
+  }
 
   /** Recursive deletion would delete the contents of mounted volumes, so no mount may be left. */
-  const unmountAll = (uid: string): Promise<void> => operations.tearDown(uid, () => unmountEach(uid));
+  #unmountAll(uid: string): Promise<void> {
+    return this.#operations.tearDown(uid, () => this.#unmountEach(uid));
+  }
 
-  async function unmountEach(uid: string): Promise<void> {
-    const dir = podDir(uid);
+  async #unmountEach(uid: string): Promise<void> {
+    const { csi, flex } = this.#options;
+    const dir = this.podDir(uid);
     const unmountBelow = async (path: string): Promise<void> => {
-      for (const mountPoint of await options.mounter.mountsBelow(path)) {
+      for (const mountPoint of await this.#options.mounter.mountsBelow(path)) {
         try {
-          await options.mounter.unmount(mountPoint);
+          await this.#options.mounter.unmount(mountPoint);
         } catch (err) {
-          options.log.error("cannot unmount", err, { path: mountPoint });
+          this.#options.log.error("cannot unmount", err, { path: mountPoint });
         }
       }
     };
@@ -107,89 +208,18 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
     await csi?.tearDown(safeName(uid));
     await flex?.tearDown(safeName(uid));
     await unmountBelow(dir);
-    setUpVolumes.delete(uid);
-    await clearQuotas(dir);
-    const left = await options.mounter.mountsBelow(dir);
+    this.#setUpVolumes.delete(uid);
+    await this.#clearQuotas(dir);
+    const left = await this.#options.mounter.mountsBelow(dir);
     if (left.length > 0) throw new Error(`${left.length} mounts are left below ${dir}`);
   }
 
-  async function clearQuotas(dir: string): Promise<void> {
+  async #clearQuotas(dir: string): Promise<void> {
+    const { quotas } = this.#options;
     if (quotas === undefined) return;
     const folder = join(dir, "volumes", emptyDir.name);
     for (const name of await readdir(folder).catch(() => [])) await quotas.clear(join(folder, name));
   }
-
-  return {
-    podDir,
-    of: (uid) => setUpVolumes.get(uid) ?? new Map(),
-    isRefreshed: (pod) =>
-      usedVolumes(pod).some((volume) => plugins.some((plugin) => plugin.refreshed === true && plugin.supports(volume))),
-    async setUp(pod, downward) {
-      const volumes = new Map<string, SetUpVolume>();
-      const failures: VolumeFailure[] = [];
-      const present = setUpVolumes.get(pod.metadata.uid);
-      await Promise.all(
-        usedVolumes(pod).map(async (volume) => {
-          const plugin = plugins.find((candidate) => candidate.supports(volume));
-          try {
-            // A volume without source is an emptyDir, as in API defaulting.
-            const chosen = plugin ?? (Object.keys(volume).length === 1 ? emptyDir : undefined);
-            if (chosen === undefined) throw new Error("no volume plugin matched");
-            const dir = join(podDir(pod.metadata.uid), "volumes", chosen.name, safeName(volume.name));
-            const { objects, mounter, clock } = options;
-            const kind = isDevice(pod, volume.name) ? "block" : "mount";
-            const isRefreshed = chosen.refreshed === true;
-            const observed: VolumeContext["observed"] = (plugin, work) =>
-              operations.setUp({ uid: pod.metadata.uid, name: volume.name, kind, plugin, isRefreshed }, work);
-            const context = {
-              pod,
-              volume,
-              isThere: present?.has(volume.name) ?? false,
-              dir,
-              objects,
-              mounter,
-              downward,
-              csi,
-              flex,
-              quotas,
-              nodeLabels,
-              now: clock.now(),
-              sizesMemory: options.sizesMemory ?? true,
-              observed,
-              operations: operations.begin,
-            };
-            const setUp = (): Promise<SetUpVolume> => chosen.setUp(context);
-            const made = await (chosen.delegates ? setUp() : observed(pluginOf(volume), setUp));
-            volumes.set(volume.name, made.path === dir ? { ...made, measure: () => walked(dir, quotas) } : made);
-          } catch (err) {
-            const before = present?.get(volume.name);
-            if (before !== undefined) volumes.set(volume.name, before);
-            failures.push({ volume: volume.name, message: (err as Error).message, cause: err as Error });
-          }
-        }),
-      );
-      setUpVolumes.set(pod.metadata.uid, volumes);
-      return { volumes, failures };
-    },
-    async unmount(uid) {
-      await unmountAll(uid);
-      for (const name of ["volumes", "volume-subpaths"]) await rm(join(podDir(uid), name), { recursive: true, force: true });
-    },
-    async remove(uid) {
-      await unmountAll(uid);
-      await rm(podDir(uid), { recursive: true, force: true });
-    },
-    async list() {
-      try {
-        return await readdir(options.podsDir);
-      } catch {
-        return [];
-      }
-    },
-    async exists(uid) {
-      return (await stat(podDir(uid)).catch(() => undefined)) !== undefined;
-    },
-  };
 }
 
 function isDevice(pod: NodePod, volume: string): boolean {

@@ -21,6 +21,13 @@ export interface CpuManager extends HintProvider {
   release(pods: readonly NodePod[]): void;
 }
 
+export interface CpuManagerOptions {
+  settings: StaticCpus | undefined;
+  file: CheckpointFile<CpuState>;
+  path: string;
+  log: Logger;
+}
+
 /**
  * `--cpu-manager-policy`: `none` does not restrict CPUs. `static` assigns exclusive CPUs to containers of Guaranteed Pods
  * that request whole CPUs; all other containers share the rest.
@@ -28,31 +35,105 @@ export interface CpuManager extends HintProvider {
  * @throws Error when the restored state is from another policy or does not match the machine
  * Source: pkg/kubelet/cm/cpumanager
  */
-export function newCpuManager(options: {
-  settings: StaticCpus | undefined;
-  file: CheckpointFile<CpuState>;
-  path: string;
-  log: Logger;
-}): CpuManager {
-  const { settings, file, log } = options;
-  const policy = settings === undefined ? "none" : "static";
-  let state = restore();
-  /** CPUs of init containers that later containers of the same Pod can reuse, for the Pod being admitted. */
-  let reusable: { uid: string; cpus: CpuSet } = { uid: "", cpus: [] };
+export function newCpuManager(options: CpuManagerOptions): CpuManager {
+  return new StaticCpuManager(options);
+}
 
-  function restore(): CpuState {
-    const advice = `please drain this node and delete the CPU manager checkpoint file ${JSON.stringify(options.path)} before restarting Kubelet`;
+class StaticCpuManager implements CpuManager {
+  readonly #options: CpuManagerOptions;
+  readonly #policy: "none" | "static";
+  #state: CpuState;
+  /** CPUs of init containers that later containers of the same Pod can reuse, for the Pod being admitted. */
+  #reusable: { uid: string; cpus: CpuSet } = { uid: "", cpus: [] };
+  readonly #noWay: Hints = new Map([["cpu", []]]);
+
+  constructor(options: CpuManagerOptions) {
+    this.#options = options;
+    const { settings } = options;
+    this.#policy = settings === undefined ? "none" : "static";
+    this.#state = this.#restore();
+  }
+
+  hints(pod: NodePod, container: AnyContainer): Hints {
+    const { settings } = this.#options;
+    const count = exclusiveCpus(pod, container);
+    if (settings === undefined || count === 0) return new Map();
+    const { uid } = pod.metadata;
+    const has = this.#given(uid, container.name);
+    if (has !== undefined && has.length !== count) return this.#noWay;
+    if (has !== undefined) return new Map([["cpu", cpuHints(settings.machine, has, [], count)]]);
+    const available = without(this.#state.shared, settings.reserved);
+    return new Map([["cpu", cpuHints(settings.machine, available, this.#reusableOf(uid), count)]]);
+  }
+
+  podHints(pod: NodePod): Hints {
+    const { settings } = this.#options;
+    if (settings === undefined) return new Map();
+    const { uid } = pod.metadata;
+    const wants = (containers: readonly AnyContainer[]): number[] => containers.map((one) => exclusiveCpus(pod, one));
+    const total = wants(pod.spec.containers).reduce((sum, count) => sum + count, 0);
+    const count = Math.max(total, ...wants(pod.spec.initContainers ?? []));
+    if (count === 0) return new Map();
+    let has: CpuSet = [];
+    for (const container of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+      const own = this.#given(uid, container.name);
+      if (own !== undefined && own.length !== exclusiveCpus(pod, container)) return this.#noWay;
+      has = union(has, own ?? []);
+    }
+    if (has.length === count) return new Map([["cpu", cpuHints(settings.machine, has, [], count)]]);
+    const available = without(this.#state.shared, settings.reserved);
+    return new Map([["cpu", cpuHints(settings.machine, available, union(this.#reusableOf(uid), has), count)]]);
+  }
+
+  allocate(pod: NodePod, container: AnyContainer, hint: Hint): void {
+    const { settings, log } = this.#options;
+    const count = exclusiveCpus(pod, container);
+    if (settings === undefined || count === 0) return;
+    const { uid } = pod.metadata;
+    let cpus = this.#given(uid, container.name);
+    if (cpus === undefined) {
+      cpus = chooseCpus(settings, this.#state, { count, hint, reusable: this.#reusableOf(uid) });
+      const assigned = new Map(this.#state.assigned);
+      assigned.set(uid, new Map(assigned.get(uid)).set(container.name, cpus));
+      this.#change(assigned);
+      log.info("gave a container CPUs of its own", { podUID: uid, container: container.name, cpus: formatCpus(cpus) });
+    }
+    const isInit = (pod.spec.initContainers ?? []).some(({ name }) => name === container.name);
+    this.#reusable = { uid, cpus: isInit ? union(this.#reusableOf(uid), cpus) : without(this.#reusableOf(uid), cpus) };
+  }
+
+  cpusOf(uid: string, container: string): CpuSet {
+    return this.#given(uid, container) ?? this.#state.shared;
+  }
+
+  exclusiveCpusOf(uid: string, container: string): CpuSet {
+    return this.#given(uid, container) ?? [];
+  }
+
+  allocatable(): CpuSet {
+    const { settings } = this.#options;
+    return settings === undefined ? [] : without(cpuSet(settings.machine.map(({ id }) => id)), settings.reserved);
+  }
+
+  release(pods: readonly NodePod[]): void {
+    const kept = new Map([...this.#state.assigned].filter(([uid]) => pods.some((pod) => pod.metadata.uid === uid)));
+    if (kept.size !== this.#state.assigned.size) this.#change(kept);
+  }
+
+  #restore(): CpuState {
+    const { file, settings } = this.#options;
+    const advice = `please drain this node and delete the CPU manager checkpoint file ${JSON.stringify(this.#options.path)} before restarting Kubelet`;
     let kept: CpuState | undefined;
     try {
       kept = file.load();
-      if (kept !== undefined && kept.policy !== policy) {
-        const differ = `configured policy ${JSON.stringify(policy)} differs from state checkpoint policy ${JSON.stringify(kept.policy)}`;
+      if (kept !== undefined && kept.policy !== this.#policy) {
+        const differ = `configured policy ${JSON.stringify(this.#policy)} differs from state checkpoint policy ${JSON.stringify(kept.policy)}`;
         throw new Error(differ);
       }
     } catch (err) {
       throw new Error(`start cpu manager error: could not restore state from checkpoint: ${(err as Error).message}, ${advice}`);
     }
-    const empty: CpuState = { policy, shared: [], assigned: new Map() };
+    const empty: CpuState = { policy: this.#policy, shared: [], assigned: new Map() };
     try {
       const valid = settings === undefined ? (kept ?? empty) : validCpuState(settings, kept ?? empty);
       file.save(valid);
@@ -62,66 +143,19 @@ export function newCpuManager(options: {
     }
   }
 
-  function change(assigned: ReadonlyMap<string, ReadonlyMap<string, CpuSet>>): void {
+  #change(assigned: ReadonlyMap<string, ReadonlyMap<string, CpuSet>>): void {
+    const { settings, file } = this.#options;
     const all = cpuSet(settings?.machine.map(({ id }) => id) ?? []);
     const taken = [...assigned.values()].flatMap((of) => [...of.values()]);
-    state = { policy, shared: without(all, union(...taken)), assigned };
-    file.save(state);
+    this.#state = { policy: this.#policy, shared: without(all, union(...taken)), assigned };
+    file.save(this.#state);
   }
 
-  const given = (uid: string, container: string): CpuSet | undefined => state.assigned.get(uid)?.get(container);
-  const reusableOf = (uid: string): CpuSet => (reusable.uid === uid ? reusable.cpus : []);
-  const noWay: Hints = new Map([["cpu", []]]);
+  #given(uid: string, container: string): CpuSet | undefined {
+    return this.#state.assigned.get(uid)?.get(container);
+  }
 
-  return {
-    hints(pod, container) {
-      const count = exclusiveCpus(pod, container);
-      if (settings === undefined || count === 0) return new Map();
-      const { uid } = pod.metadata;
-      const has = given(uid, container.name);
-      if (has !== undefined && has.length !== count) return noWay;
-      if (has !== undefined) return new Map([["cpu", cpuHints(settings.machine, has, [], count)]]);
-      const available = without(state.shared, settings.reserved);
-      return new Map([["cpu", cpuHints(settings.machine, available, reusableOf(uid), count)]]);
-    },
-    podHints(pod) {
-      if (settings === undefined) return new Map();
-      const { uid } = pod.metadata;
-      const wants = (containers: readonly AnyContainer[]): number[] => containers.map((one) => exclusiveCpus(pod, one));
-      const total = wants(pod.spec.containers).reduce((sum, count) => sum + count, 0);
-      const count = Math.max(total, ...wants(pod.spec.initContainers ?? []));
-      if (count === 0) return new Map();
-      let has: CpuSet = [];
-      for (const container of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
-        const own = given(uid, container.name);
-        if (own !== undefined && own.length !== exclusiveCpus(pod, container)) return noWay;
-        has = union(has, own ?? []);
-      }
-      if (has.length === count) return new Map([["cpu", cpuHints(settings.machine, has, [], count)]]);
-      const available = without(state.shared, settings.reserved);
-      return new Map([["cpu", cpuHints(settings.machine, available, union(reusableOf(uid), has), count)]]);
-    },
-    allocate(pod, container, hint) {
-      const count = exclusiveCpus(pod, container);
-      if (settings === undefined || count === 0) return;
-      const { uid } = pod.metadata;
-      let cpus = given(uid, container.name);
-      if (cpus === undefined) {
-        cpus = chooseCpus(settings, state, { count, hint, reusable: reusableOf(uid) });
-        const assigned = new Map(state.assigned);
-        assigned.set(uid, new Map(assigned.get(uid)).set(container.name, cpus));
-        change(assigned);
-        log.info("gave a container CPUs of its own", { podUID: uid, container: container.name, cpus: formatCpus(cpus) });
-      }
-      const isInit = (pod.spec.initContainers ?? []).some(({ name }) => name === container.name);
-      reusable = { uid, cpus: isInit ? union(reusableOf(uid), cpus) : without(reusableOf(uid), cpus) };
-    },
-    cpusOf: (uid, container) => given(uid, container) ?? state.shared,
-    exclusiveCpusOf: (uid, container) => given(uid, container) ?? [],
-    allocatable: () => (settings === undefined ? [] : without(cpuSet(settings.machine.map(({ id }) => id)), settings.reserved)),
-    release(pods) {
-      const kept = new Map([...state.assigned].filter(([uid]) => pods.some((pod) => pod.metadata.uid === uid)));
-      if (kept.size !== state.assigned.size) change(kept);
-    },
-  };
+  #reusableOf(uid: string): CpuSet {
+    return this.#reusable.uid === uid ? this.#reusable.cpus : [];
+  }
 }

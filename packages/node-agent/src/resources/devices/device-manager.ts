@@ -5,6 +5,7 @@ import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-n
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
 import type { AnyContainer, NodePod } from "../../pod/pod.ts";
 import { quantityOf, type ResourceList, sumOverPod } from "../../pod/pod-resources.ts";
+import type { CheckpointFile } from "../checkpoint-file.ts";
 import { newCheckpointFile } from "../checkpoint-file.ts";
 import type { Hint, Hints } from "../topology/hints.ts";
 import type { HintProvider } from "../topology/topology-manager.ts";
@@ -50,11 +51,7 @@ const checkpointName = "kubelet_internal_checkpoint";
 /** Time after which the devices of a disconnected plugin are removed from the node. */
 const graceMs = 5 * 60_000;
 
-/**
- * Restores allocations from the checkpoint in `dir`; an unreadable checkpoint is logged and ignored.
- * Source: pkg/kubelet/cm/devicemanager/manager.go
- */
-export function newDeviceManager(options: {
+export interface DeviceManagerOptions {
   /** `<root-dir>/device-plugins`. */
   dir: string;
   numaNodes: readonly number[];
@@ -65,100 +62,245 @@ export function newDeviceManager(options: {
   onRegistered?: (resource: string) => void;
   onAllocated?: (resource: string, ms: number) => void;
   connect?: (socket: string) => PluginClient;
-}): DeviceManager {
-  const { dir, clock, log, onChange, connect = newPluginClient } = options;
-  const file = newCheckpointFile(join(dir, checkpointName), deviceCheckpointForm);
-  const plugins = new Map<string, Plugin>();
-  const devices = new Map<string, ReadonlyMap<string, PluginDevice>>();
-  /** Resources whose plugin did not return; the node's status keeps them with the amount 0. */
-  const gone = new Set<string>();
-  let given: GivenDevices[] = [];
-  let reusable: { uid: string; devices: Map<string, Set<string>> } = { uid: "", devices: new Map() };
+}
 
-  function save(): void {
-    const registered = new Map([...devices.keys()].map((resource) => [resource, healthyOf(resource)]));
-    file.save({ given, registered });
+/**
+ * Restores allocations from the checkpoint in `dir`; an unreadable checkpoint is logged and ignored.
+ * Source: pkg/kubelet/cm/devicemanager/manager.go
+ */
+export function newDeviceManager(options: DeviceManagerOptions): DeviceManager {
+  return new PluginDeviceManager(options);
+}
+
+class PluginDeviceManager implements DeviceManager {
+  readonly handler: PluginHandler;
+  readonly #options: DeviceManagerOptions;
+  readonly #connect: (socket: string) => PluginClient;
+  readonly #file: CheckpointFile<DeviceCheckpoint>;
+  readonly #plugins = new Map<string, Plugin>();
+  readonly #devices = new Map<string, ReadonlyMap<string, PluginDevice>>();
+  /** Resources whose plugin did not return; the node's status keeps them with the amount 0. */
+  readonly #gone = new Set<string>();
+  #given: GivenDevices[] = [];
+  #reusable: { uid: string; devices: Map<string, Set<string>> } = { uid: "", devices: new Map() };
+
+  constructor(options: DeviceManagerOptions) {
+    this.#options = options;
+    const { dir, connect = newPluginClient } = options;
+    this.#connect = connect;
+    this.#file = newCheckpointFile(join(dir, checkpointName), deviceCheckpointForm);
+    this.#restore();
+    this.handler = {
+      validate(resource, _, versions) {
+        if (!versions.some((version) => supportedVersions.includes(version))) {
+          const supported = `[${supportedVersions.join(" ")}]`;
+          throw new Error(`manager version, ${supported}, is not among plugin supported versions [${versions.join(" ")}]`);
+        }
+        if (!isExtendedResource(resource)) throw new Error(`invalid name of device plugin socket: ${resource}`);
+      },
+      register: async (resource, socket) => {
+        const client = this.#connect(socket);
+        try {
+          this.#onRegistered({ resource, socket, options: await client.options() });
+        } finally {
+          client.close();
+        }
+      },
+      deregister: (resource) => this.#plugins.get(resource)?.client?.close(),
+    };
+  }
+
+  async start(signal: AbortSignal): Promise<void> {
+    const { dir, log } = this.#options;
+    const server = await serveRegistration({
+      dir,
+      keep: checkpointName,
+      onRegistered: (plugin) => this.#onRegistered(plugin),
+      log,
+    });
+    const close = (): void => {
+      server.close();
+      for (const { client } of this.#plugins.values()) client?.close();
+    };
+    if (signal.aborted) close();
+    else signal.addEventListener("abort", close, { once: true });
+  }
+
+  concerns(pod: NodePod): boolean {
+    return containersOf(pod).some((one) => [...limitsOf(one).keys()].some((resource) => this.#isOurs(resource)));
+  }
+
+  hints(pod: NodePod, container: AnyContainer): Hints {
+    return this.#hintsOf(pod, limitsOf(container), (resource) => this.#idsGivenTo(pod.metadata.uid, [container.name], resource));
+  }
+
+  podHints(pod: NodePod): Hints {
+    const names = containersOf(pod).map(({ name }) => name);
+    return this.#hintsOf(pod, sumOverPod(pod, limitsOf), (resource) => this.#idsGivenTo(pod.metadata.uid, names, resource));
+  }
+
+  async allocate(pod: NodePod, container: AnyContainer, hint: Hint): Promise<void> {
+    const { uid } = pod.metadata;
+    const isInit = (pod.spec.initContainers ?? []).some(({ name }) => name === container.name);
+    for (const [resource, count] of limitsOf(container)) {
+      if (!this.#isOurs(resource) || count === 0) continue;
+      await this.#give(pod, container, resource, count, hint);
+      if (this.#reusable.uid !== uid) this.#reusable = { uid, devices: new Map() };
+      const left = this.#reusable.devices.get(resource) ?? new Set<string>();
+      for (const id of idsOf(this.#find(uid, container.name, resource))) {
+        if (isInit) left.add(id);
+        else left.delete(id);
+      }
+      this.#reusable.devices.set(resource, left);
+    }
+  }
+
+  async accessOf(pod: NodePod, container: AnyContainer): Promise<DeviceAccess> {
+    const access: Access = { envs: {}, mounts: [], devices: [], annotations: {} };
+    for (const [resource, count] of limitsOf(container)) {
+      const own = this.#find(pod.metadata.uid, container.name, resource);
+      if (own === undefined || count === 0) continue;
+      const plugin = this.#plugins.get(resource);
+      if (plugin?.options.preStartRequired) {
+        await plugin.client?.preStart(idsOf(own)).catch((err: Error) => {
+          throw new Error(`device plugin PreStartContainer rpc failed with err: ${err.message}`);
+        });
+      }
+      addAccess(access, pluginMessages.decode("ContainerAllocateResponse", own.answer) as unknown as DeviceAccess);
+    }
+    return access;
+  }
+
+  givenTo(uid: string, container: string): readonly GivenDevices[] {
+    return this.#given.filter((one) => one.podUid === uid && one.container === container);
+  }
+
+  amounts(): { capacity: ResourceList; allocatable: ResourceList } {
+    this.#forgetLostPlugins();
+    const capacity: Record<string, string> = Object.fromEntries([...this.#gone].map((resource) => [resource, "0"]));
+    const allocatable: Record<string, string> = { ...capacity };
+    for (const [resource, known] of this.#devices) {
+      capacity[resource] = String(known.size);
+      allocatable[resource] = String(this.#healthyOf(resource).length);
+    }
+    return { capacity, allocatable };
+  }
+
+  inUse(): ResourceList {
+    return Object.fromEntries(
+      [...this.#devices.keys()].map((resource) => [resource, String(new Set(this.#usedOf(resource)).size)]),
+    );
+  }
+
+  healthy(): ReadonlyMap<string, readonly PluginDevice[]> {
+    return new Map(
+      [...this.#devices].map(([resource, known]) => [resource, [...known.values()].filter(({ health }) => health === "Healthy")]),
+    );
+  }
+
+  release(pods: readonly NodePod[]): void {
+    const kept = this.#given.filter(({ podUid }) => pods.some((pod) => pod.metadata.uid === podUid));
+    if (kept.length === this.#given.length) return;
+    this.#given = kept;
+    this.#save();
+  }
+
+  #save(): void {
+    const registered = new Map([...this.#devices.keys()].map((resource) => [resource, this.#healthyOf(resource)]));
+    this.#file.save({ given: this.#given, registered });
   }
 
   /**
    * For changes on the plugins' side, which come in a stream's events: a full disk must not end the agent there.
    * Source: pkg/kubelet/cm/devicemanager/manager.go genericDeviceUpdateCallback
    */
-  function trySave(): void {
+  #trySave(): void {
+    const { log } = this.#options;
     try {
-      save();
+      this.#save();
     } catch (err) {
       log.error("Writing checkpoint encountered", err);
     }
   }
 
-  function restore(): void {
+  #restore(): void {
+    const { log, clock } = this.#options;
     let kept: DeviceCheckpoint | undefined;
     try {
-      kept = file.load();
+      kept = this.#file.load();
     } catch (err) {
       log.error("Continue after failing to read checkpoint file. Device allocation info may NOT be up-to-date", err);
     }
-    given = [...(kept?.given ?? [])];
+    this.#given = [...(kept?.given ?? [])];
     // Restored devices count only after their plugin has registered again.
     for (const resource of kept?.registered.keys() ?? []) {
-      devices.set(resource, new Map());
-      plugins.set(resource, { client: undefined, options: noOptions, stoppedAt: clock.monotonic() });
+      this.#devices.set(resource, new Map());
+      this.#plugins.set(resource, { client: undefined, options: noOptions, stoppedAt: clock.monotonic() });
     }
   }
 
-  function healthyOf(resource: string): string[] {
-    return [...(devices.get(resource)?.values() ?? [])].filter(({ health }) => health === "Healthy").map(({ ID }) => ID);
+  #healthyOf(resource: string): string[] {
+    return [...(this.#devices.get(resource)?.values() ?? [])].filter(({ health }) => health === "Healthy").map(({ ID }) => ID);
   }
 
-  const usedOf = (resource: string): string[] =>
-    given.filter((one) => one.resource === resource).flatMap(({ byNode }) => [...byNode.values()].flat());
-  const isOurs = (resource: string): boolean => devices.has(resource) || given.some((one) => one.resource === resource);
-  const find = (uid: string, container: string, resource: string): GivenDevices | undefined =>
-    given.find((one) => one.podUid === uid && one.container === container && one.resource === resource);
-  const idsOf = (one: GivenDevices | undefined): string[] => [...new Set([...(one?.byNode.values() ?? [])].flat())];
-  const reusableOf = (uid: string, resource: string): string[] =>
-    reusable.uid === uid ? [...(reusable.devices.get(resource) ?? [])] : [];
+  #usedOf(resource: string): string[] {
+    return this.#given.filter((one) => one.resource === resource).flatMap(({ byNode }) => [...byNode.values()].flat());
+  }
+
+  #isOurs(resource: string): boolean {
+    return this.#devices.has(resource) || this.#given.some((one) => one.resource === resource);
+  }
+
+  #find(uid: string, container: string, resource: string): GivenDevices | undefined {
+    return this.#given.find((one) => one.podUid === uid && one.container === container && one.resource === resource);
+  }
+
+  #reusableOf(uid: string, resource: string): string[] {
+    return this.#reusable.uid === uid ? [...(this.#reusable.devices.get(resource) ?? [])] : [];
+  }
 
   /** Watches a plugin's devices until it disconnects or another plugin takes over the resource. */
-  async function follow({ resource, socket, options: own }: Registered): Promise<void> {
-    const client = connect(socket);
-    const before = plugins.get(resource);
+  async #follow({ resource, socket, options: own }: Registered): Promise<void> {
+    const { onChange, log, clock } = this.#options;
+    const client = this.#connect(socket);
+    const before = this.#plugins.get(resource);
     const plugin: Plugin = { client, options: own, stoppedAt: undefined };
-    plugins.set(resource, plugin);
-    gone.delete(resource);
+    this.#plugins.set(resource, plugin);
+    this.#gone.delete(resource);
     before?.client?.close();
-    options.onRegistered?.(resource);
+    this.#options.onRegistered?.(resource);
     await client.watch((list) => {
-      if (plugins.get(resource) !== plugin) return;
-      devices.set(resource, new Map(list.map((device) => [device.ID, device])));
-      trySave();
+      if (this.#plugins.get(resource) !== plugin) return;
+      this.#devices.set(resource, new Map(list.map((device) => [device.ID, device])));
+      this.#trySave();
       onChange();
     });
     client.close();
-    if (plugins.get(resource) !== plugin) return;
+    if (this.#plugins.get(resource) !== plugin) return;
     log.info("Device plugin has gone", { resourceName: resource });
     plugin.client = undefined;
     plugin.stoppedAt = clock.monotonic();
-    const last = devices.get(resource) ?? new Map<string, PluginDevice>();
-    devices.set(resource, new Map([...last].map(([id, device]) => [id, { ...device, health: "Unhealthy" }])));
-    trySave();
+    const last = this.#devices.get(resource) ?? new Map<string, PluginDevice>();
+    this.#devices.set(resource, new Map([...last].map(([id, device]) => [id, { ...device, health: "Unhealthy" }])));
+    this.#trySave();
     onChange();
   }
 
-  function forgetLostPlugins(): void {
-    for (const [resource, { stoppedAt }] of plugins) {
+  #forgetLostPlugins(): void {
+    const { clock } = this.#options;
+    for (const [resource, { stoppedAt }] of this.#plugins) {
       if (stoppedAt === undefined || clock.monotonic() - stoppedAt < graceMs) continue;
-      plugins.delete(resource);
-      devices.delete(resource);
-      gone.add(resource);
-      trySave();
+      this.#plugins.delete(resource);
+      this.#devices.delete(resource);
+      this.#gone.add(resource);
+      this.#trySave();
     }
   }
 
-  async function give(pod: NodePod, container: AnyContainer, resource: string, count: number, hint: Hint): Promise<void> {
+  async #give(pod: NodePod, container: AnyContainer, resource: string, count: number, hint: Hint): Promise<void> {
+    const { clock } = this.#options;
     const { uid } = pod.metadata;
-    const has = find(uid, container.name, resource);
+    const has = this.#find(uid, container.name, resource);
     if (has !== undefined) {
       const number = idsOf(has).length;
       if (number === count) return;
@@ -166,16 +308,16 @@ export function newDeviceManager(options: {
         `pod ${JSON.stringify(uid)} container ${JSON.stringify(container.name)} changed request for resource ${JSON.stringify(resource)} from ${number} to ${count}`,
       );
     }
-    const known = devices.get(resource);
+    const known = this.#devices.get(resource);
     if (known === undefined) throw new Error(`can't allocate unregistered device ${resource}`);
-    const used = new Set(usedOf(resource));
-    const plugin = plugins.get(resource);
+    const used = new Set(this.#usedOf(resource));
+    const plugin = this.#plugins.get(resource);
     const chosen = await chooseDevices({
       resource,
       count,
       devices: known,
-      reusable: reusableOf(uid, resource),
-      available: healthyOf(resource).filter((id) => !used.has(id)),
+      reusable: this.#reusableOf(uid, resource),
+      available: this.#healthyOf(resource).filter((id) => !used.has(id)),
       hint,
       prefer: async (available, mustInclude, size) =>
         plugin?.options.getPreferredAllocationAvailable
@@ -185,138 +327,53 @@ export function newDeviceManager(options: {
     if (plugin?.client === undefined) throw new Error(`unknown Device Plugin ${resource}`);
     const started = clock.monotonic();
     const { bytes } = await plugin.client.allocate(chosen);
-    options.onAllocated?.(resource, clock.monotonic() - started);
+    this.#options.onAllocated?.(resource, clock.monotonic() - started);
     const byNode = new Map<number, string[]>();
     for (const id of chosen) {
       const nodes = nodesOf(known.get(id));
       for (const node of nodes.length === 0 ? [-1] : nodes) byNode.set(node, [...(byNode.get(node) ?? []), id]);
     }
-    given.push({ podUid: uid, container: container.name, resource, byNode, answer: bytes });
-    save();
+    this.#given.push({ podUid: uid, container: container.name, resource, byNode, answer: bytes });
+    this.#save();
   }
 
-  function hintsOf(pod: NodePod, request: ReadonlyMap<string, number>, has: (resource: string) => string[]): Hints {
+  #hintsOf(pod: NodePod, request: ReadonlyMap<string, number>, has: (resource: string) => string[]): Hints {
     const hints = new Map<string, readonly Hint[] | undefined>();
     for (const [resource, count] of request) {
-      const known = devices.get(resource);
-      if (!isOurs(resource) || count === 0) continue;
+      const known = this.#devices.get(resource);
+      if (!this.#isOurs(resource) || count === 0) continue;
       if (known === undefined || ![...known.values()].some(({ topology }) => topology !== null)) {
         hints.set(resource, undefined);
         continue;
       }
       const own = has(resource);
       if (own.length > 0) {
-        const again = own.length === count ? deviceHints(options.numaNodes, known, { available: own, reusable: [] }, count) : [];
+        const again =
+          own.length === count ? deviceHints(this.#options.numaNodes, known, { available: own, reusable: [] }, count) : [];
         hints.set(resource, again);
         continue;
       }
-      const used = new Set(usedOf(resource));
-      const available = healthyOf(resource).filter((id) => !used.has(id));
-      const counted = { available, reusable: reusableOf(pod.metadata.uid, resource) };
-      hints.set(resource, deviceHints(options.numaNodes, known, counted, count));
+      const used = new Set(this.#usedOf(resource));
+      const available = this.#healthyOf(resource).filter((id) => !used.has(id));
+      const counted = { available, reusable: this.#reusableOf(pod.metadata.uid, resource) };
+      hints.set(resource, deviceHints(this.#options.numaNodes, known, counted, count));
     }
     return hints;
   }
 
-  const idsGivenTo = (uid: string, names: readonly string[], resource: string): string[] => [
-    ...new Set(names.flatMap((name) => idsOf(find(uid, name, resource)))),
-  ];
-
-  function onRegistered(plugin: Registered): void {
-    void follow(plugin).catch((err) => log.error("a device plugin cannot be followed", err, { resourceName: plugin.resource }));
+  #idsGivenTo(uid: string, names: readonly string[], resource: string): string[] {
+    return [...new Set(names.flatMap((name) => idsOf(this.#find(uid, name, resource))))];
   }
 
-  restore();
-
-  return {
-    handler: {
-      validate(resource, _, versions) {
-        if (!versions.some((version) => supportedVersions.includes(version))) {
-          const supported = `[${supportedVersions.join(" ")}]`;
-          throw new Error(`manager version, ${supported}, is not among plugin supported versions [${versions.join(" ")}]`);
-        }
-        if (!isExtendedResource(resource)) throw new Error(`invalid name of device plugin socket: ${resource}`);
-      },
-      async register(resource, socket) {
-        const client = connect(socket);
-        try {
-          onRegistered({ resource, socket, options: await client.options() });
-        } finally {
-          client.close();
-        }
-      },
-      deregister: (resource) => plugins.get(resource)?.client?.close(),
-    },
-    async start(signal) {
-      const server = await serveRegistration({ dir, keep: checkpointName, onRegistered, log });
-      const close = (): void => {
-        server.close();
-        for (const { client } of plugins.values()) client?.close();
-      };
-      if (signal.aborted) close();
-      else signal.addEventListener("abort", close, { once: true });
-    },
-    concerns: (pod) => containersOf(pod).some((one) => [...limitsOf(one).keys()].some(isOurs)),
-    hints: (pod, container) =>
-      hintsOf(pod, limitsOf(container), (resource) => idsGivenTo(pod.metadata.uid, [container.name], resource)),
-    podHints(pod) {
-      const names = containersOf(pod).map(({ name }) => name);
-      return hintsOf(pod, sumOverPod(pod, limitsOf), (resource) => idsGivenTo(pod.metadata.uid, names, resource));
-    },
-    async allocate(pod, container, hint) {
-      const { uid } = pod.metadata;
-      const isInit = (pod.spec.initContainers ?? []).some(({ name }) => name === container.name);
-      for (const [resource, count] of limitsOf(container)) {
-        if (!isOurs(resource) || count === 0) continue;
-        await give(pod, container, resource, count, hint);
-        if (reusable.uid !== uid) reusable = { uid, devices: new Map() };
-        const left = reusable.devices.get(resource) ?? new Set<string>();
-        for (const id of idsOf(find(uid, container.name, resource))) {
-          if (isInit) left.add(id);
-          else left.delete(id);
-        }
-        reusable.devices.set(resource, left);
-      }
-    },
-    async accessOf(pod, container) {
-      const access: Access = { envs: {}, mounts: [], devices: [], annotations: {} };
-      for (const [resource, count] of limitsOf(container)) {
-        const own = find(pod.metadata.uid, container.name, resource);
-        if (own === undefined || count === 0) continue;
-        const plugin = plugins.get(resource);
-        if (plugin?.options.preStartRequired) {
-          await plugin.client?.preStart(idsOf(own)).catch((err: Error) => {
-            throw new Error(`device plugin PreStartContainer rpc failed with err: ${err.message}`);
-          });
-        }
-        addAccess(access, pluginMessages.decode("ContainerAllocateResponse", own.answer) as unknown as DeviceAccess);
-      }
-      return access;
-    },
-    givenTo: (uid, container) => given.filter((one) => one.podUid === uid && one.container === container),
-    amounts() {
-      forgetLostPlugins();
-      const capacity: Record<string, string> = Object.fromEntries([...gone].map((resource) => [resource, "0"]));
-      const allocatable: Record<string, string> = { ...capacity };
-      for (const [resource, known] of devices) {
-        capacity[resource] = String(known.size);
-        allocatable[resource] = String(healthyOf(resource).length);
-      }
-      return { capacity, allocatable };
-    },
-    inUse: () => Object.fromEntries([...devices.keys()].map((resource) => [resource, String(new Set(usedOf(resource)).size)])),
-    healthy: () =>
-      new Map(
-        [...devices].map(([resource, known]) => [resource, [...known.values()].filter(({ health }) => health === "Healthy")]),
-      ),
-    release(pods) {
-      const kept = given.filter(({ podUid }) => pods.some((pod) => pod.metadata.uid === podUid));
-      if (kept.length === given.length) return;
-      given = kept;
-      save();
-    },
-  };
+  #onRegistered(plugin: Registered): void {
+    const { log } = this.#options;
+    void this.#follow(plugin).catch((err) =>
+      log.error("a device plugin cannot be followed", err, { resourceName: plugin.resource }),
+    );
+  }
 }
+
+const idsOf = (one: GivenDevices | undefined): string[] => [...new Set([...(one?.byNode.values() ?? [])].flat())];
 
 const noOptions: PluginOptions = { preStartRequired: false, getPreferredAllocationAvailable: false };
 

@@ -33,31 +33,110 @@ export interface MemoryManager extends HintProvider {
   release(pods: readonly NodePod[]): void;
 }
 
+export interface MemoryManagerOptions {
+  machine: NodesMemory | undefined;
+  file: CheckpointFile<MemoryState>;
+  log: Logger;
+}
+
 /**
  * `--memory-manager-policy`: `None`, or `Static`, which reserves memory of NUMA nodes for containers of Guaranteed Pods.
  * @param machine memory of the nodes without reservations for containers; undefined for `None`
  * @throws Error when the restored state is from another policy or does not match the machine
  * Source: pkg/kubelet/cm/memorymanager
  */
-export function newMemoryManager(options: {
-  machine: NodesMemory | undefined;
-  file: CheckpointFile<MemoryState>;
-  log: Logger;
-}): MemoryManager {
-  const { machine, file, log } = options;
-  const policy = machine === undefined ? "None" : "Static";
-  let state = restore();
-  let reusable: { uid: string; memory: ReusableMemory } = { uid: "", memory: new Map() };
+export function newMemoryManager(options: MemoryManagerOptions): MemoryManager {
+  return new StaticMemoryManager(options);
+}
 
-  function restore(): MemoryState {
+class StaticMemoryManager implements MemoryManager {
+  readonly #options: MemoryManagerOptions;
+  readonly #policy: "None" | "Static";
+  #state: MemoryState;
+  #reusable: { uid: string; memory: ReusableMemory } = { uid: "", memory: new Map() };
+
+  constructor(options: MemoryManagerOptions) {
+    this.#options = options;
+    const { machine } = options;
+    this.#policy = machine === undefined ? "None" : "Static";
+    this.#state = this.#restore();
+  }
+
+  hints(pod: NodePod, container: AnyContainer): Hints {
+    if (!this.#cares(pod)) return new Map();
+    return this.#hintsOf(pod, requestOf(container), this.#given(pod.metadata.uid, container.name));
+  }
+
+  podHints(pod: NodePod): Hints {
+    if (!this.#cares(pod)) return new Map();
+    const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+    const has = all.map(({ name }) => this.#given(pod.metadata.uid, name)).find((blocks) => blocks !== undefined);
+    return this.#hintsOf(pod, sumOverPod(pod, requestOf), has);
+  }
+
+  allocate(pod: NodePod, container: AnyContainer, hint: Hint): void {
+    const { log } = this.#options;
+    if (!this.#cares(pod)) return;
+    const { uid } = pod.metadata;
+    const initContainers = pod.spec.initContainers ?? [];
+    const isInit = initContainers.some(({ name }) => name === container.name);
+    let blocks = this.#given(uid, container.name);
+    if (blocks === undefined) {
+      const request = requestOf(container);
+      const from = chooseNodes(this.#state.nodes, request, hint, this.#reusableOf(uid));
+      blocks = [...request].map(([type, sizeBytes]) => ({ nodes: from, type, sizeBytes }));
+      let { nodes } = this.#state;
+      for (const block of blocks) {
+        const sizeBytes = Math.max(0, block.sizeBytes - reusableOn(this.#reusableOf(uid), from, block.type));
+        nodes = moveBlock(nodes, { ...block, sizeBytes }, 1);
+      }
+      const own = new Map(this.#state.assigned.get(uid));
+      handOver(own, initContainers, container.name, blocks);
+      this.#change({ nodes, assigned: new Map(this.#state.assigned).set(uid, own.set(container.name, blocks)) });
+      log.info("promised a container memory", { podUID: uid, container: container.name, numaNodes: from.join(",") });
+    }
+    this.#reusable = { uid, memory: reusableAfter(this.#reusableOf(uid), blocks, isInit) };
+  }
+
+  nodesOf(uid: string, container: string): readonly number[] {
+    return [...new Set((this.#given(uid, container) ?? []).flatMap(({ nodes }) => nodes))].sort((a, b) => a - b);
+  }
+
+  blocksOf(uid: string, container: string): readonly MemoryBlock[] {
+    return this.#given(uid, container) ?? [];
+  }
+
+  allocatable(): MemoryBlock[] {
+    const { machine } = this.#options;
+    return [...(machine ?? [])].flatMap(([id, { tables }]) =>
+      [...tables]
+        .filter(([, { allocatable }]) => allocatable > 0)
+        .map(([type, { allocatable }]) => ({ nodes: [id], type, sizeBytes: allocatable })),
+    );
+  }
+
+  started(pod: NodePod, container: AnyContainer): void {
+    if (!this.#cares(pod)) return;
+    const names = (pod.spec.initContainers ?? []).map(({ name }) => name);
+    const place = names.indexOf(container.name);
+    const ended = place < 0 ? names : names.slice(0, place);
+    this.#remove((uid, name) => uid === pod.metadata.uid && ended.includes(name));
+  }
+
+  release(pods: readonly NodePod[]): void {
+    this.#remove((uid) => !pods.some((pod) => pod.metadata.uid === uid));
+  }
+
+  #restore(): MemoryState {
+    const { file, machine } = this.#options;
     try {
       const kept = file.load();
-      if (kept !== undefined && kept.policy !== policy) {
+      if (kept !== undefined && kept.policy !== this.#policy) {
         throw new Error(
-          `[memorymanager] configured policy ${JSON.stringify(policy)} differs from state checkpoint policy ${JSON.stringify(kept.policy)}`,
+          `[memorymanager] configured policy ${JSON.stringify(this.#policy)} differs from state checkpoint policy ${JSON.stringify(kept.policy)}`,
         );
       }
-      const valid = machine === undefined ? (kept ?? emptyState(policy, new Map())) : validState(machine, kept);
+      const valid = machine === undefined ? (kept ?? emptyState(this.#policy, new Map())) : validState(machine, kept);
       file.save(valid);
       return valid;
     } catch (err) {
@@ -65,17 +144,18 @@ export function newMemoryManager(options: {
     }
   }
 
-  function change(next: Omit<MemoryState, "policy">): void {
-    state = { policy, ...next };
-    file.save(state);
+  #change(next: Omit<MemoryState, "policy">): void {
+    const { file } = this.#options;
+    this.#state = { policy: this.#policy, ...next };
+    file.save(this.#state);
   }
 
   /** Releases the memory of the containers for which `gone` is true. */
-  function remove(gone: (uid: string, container: string) => boolean): void {
-    let { nodes } = state;
+  #remove(gone: (uid: string, container: string) => boolean): void {
+    let { nodes } = this.#state;
     const assigned = new Map<string, ReadonlyMap<string, readonly MemoryBlock[]>>();
     let changed = false;
-    for (const [uid, of] of state.assigned) {
+    for (const [uid, of] of this.#state.assigned) {
       const kept = new Map<string, readonly MemoryBlock[]>();
       for (const [name, blocks] of of) {
         if (!gone(uid, name)) {
@@ -87,70 +167,28 @@ export function newMemoryManager(options: {
       }
       if (kept.size > 0) assigned.set(uid, kept);
     }
-    if (changed) change({ nodes, assigned });
+    if (changed) this.#change({ nodes, assigned });
   }
 
-  const given = (uid: string, container: string): readonly MemoryBlock[] | undefined => state.assigned.get(uid)?.get(container);
-  const reusableOf = (uid: string): ReusableMemory => (reusable.uid === uid ? reusable.memory : new Map());
-  const cares = (pod: NodePod): boolean => machine !== undefined && qosClass(pod) === "Guaranteed";
+  #given(uid: string, container: string): readonly MemoryBlock[] | undefined {
+    return this.#state.assigned.get(uid)?.get(container);
+  }
 
-  function hintsOf(pod: NodePod, request: MemoryRequest, has: readonly MemoryBlock[] | undefined): Hints {
+  #reusableOf(uid: string): ReusableMemory {
+    return this.#reusable.uid === uid ? this.#reusable.memory : new Map();
+  }
+
+  #cares(pod: NodePod): boolean {
+    const { machine } = this.#options;
+    return machine !== undefined && qosClass(pod) === "Guaranteed";
+  }
+
+  #hintsOf(pod: NodePod, request: MemoryRequest, has: readonly MemoryBlock[] | undefined): Hints {
     if (has !== undefined) return hintsOfBlocks(has, request);
-    const hints = memoryHints(state.nodes, request, reusableOf(pod.metadata.uid));
+    const hints = memoryHints(this.#state.nodes, request, this.#reusableOf(pod.metadata.uid));
     // Hints are computed for all memory types together; an empty list applies to each of them.
     return new Map([...request.keys()].map((type) => [type, hints]));
   }
-
-  return {
-    hints(pod, container) {
-      if (!cares(pod)) return new Map();
-      return hintsOf(pod, requestOf(container), given(pod.metadata.uid, container.name));
-    },
-    podHints(pod) {
-      if (!cares(pod)) return new Map();
-      const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
-      const has = all.map(({ name }) => given(pod.metadata.uid, name)).find((blocks) => blocks !== undefined);
-      return hintsOf(pod, sumOverPod(pod, requestOf), has);
-    },
-    allocate(pod, container, hint) {
-      if (!cares(pod)) return;
-      const { uid } = pod.metadata;
-      const initContainers = pod.spec.initContainers ?? [];
-      const isInit = initContainers.some(({ name }) => name === container.name);
-      let blocks = given(uid, container.name);
-      if (blocks === undefined) {
-        const request = requestOf(container);
-        const from = chooseNodes(state.nodes, request, hint, reusableOf(uid));
-        blocks = [...request].map(([type, sizeBytes]) => ({ nodes: from, type, sizeBytes }));
-        let { nodes } = state;
-        for (const block of blocks) {
-          const sizeBytes = Math.max(0, block.sizeBytes - reusableOn(reusableOf(uid), from, block.type));
-          nodes = moveBlock(nodes, { ...block, sizeBytes }, 1);
-        }
-        const own = new Map(state.assigned.get(uid));
-        handOver(own, initContainers, container.name, blocks);
-        change({ nodes, assigned: new Map(state.assigned).set(uid, own.set(container.name, blocks)) });
-        log.info("promised a container memory", { podUID: uid, container: container.name, numaNodes: from.join(",") });
-      }
-      reusable = { uid, memory: reusableAfter(reusableOf(uid), blocks, isInit) };
-    },
-    nodesOf: (uid, container) => [...new Set((given(uid, container) ?? []).flatMap(({ nodes }) => nodes))].sort((a, b) => a - b),
-    blocksOf: (uid, container) => given(uid, container) ?? [],
-    allocatable: () =>
-      [...(machine ?? [])].flatMap(([id, { tables }]) =>
-        [...tables]
-          .filter(([, { allocatable }]) => allocatable > 0)
-          .map(([type, { allocatable }]) => ({ nodes: [id], type, sizeBytes: allocatable })),
-      ),
-    started(pod, container) {
-      if (!cares(pod)) return;
-      const names = (pod.spec.initContainers ?? []).map(({ name }) => name);
-      const place = names.indexOf(container.name);
-      const ended = place < 0 ? names : names.slice(0, place);
-      remove((uid, name) => uid === pod.metadata.uid && ended.includes(name));
-    },
-    release: (pods) => remove((uid) => !pods.some((pod) => pod.metadata.uid === uid)),
-  };
 }
 
 const emptyState = (policy: string, nodes: NodesMemory): MemoryState => ({ policy, nodes, assigned: new Map() });

@@ -1,3 +1,4 @@
+import type { PluginChannel } from "../../plugins/plugin-channel.ts";
 import { newPluginChannel, PluginError } from "../../plugins/plugin-channel.ts";
 import { accessModeNumber, csiMessages, csiNodeService, type NodeCapability, nodeCapabilities, usageUnit } from "./csi-schema.ts";
 
@@ -64,31 +65,125 @@ const timeoutMs = 120_000;
 
 /** Creates a client for the driver's socket; every call has a deadline of two minutes. Source: pkg/volume/csi/csi_client.go */
 export function newCsiClient(driver: string, socket: string, onCall?: OnCsiCall): CsiClient {
-  const channel = newPluginChannel(socket, csiMessages);
+  return new GrpcCsiClient(driver, socket, onCall);
+}
 
-  async function call(method: string, message: object): Promise<Record<string, unknown>> {
-    const started = performance.now();
-    const path = `${csiNodeService}/${method}`;
-    let code = "OK";
-    try {
-      return (await channel.call(path, `${method}Request`, `${method}Response`, message, timeoutMs)).answer;
-    } catch (err) {
-      code = err instanceof PluginError ? err.code : "Unknown";
-      throw err;
-    } finally {
-      onCall?.(driver, path, code, performance.now() - started);
-    }
+class GrpcCsiClient implements CsiClient {
+  readonly #driver: string;
+  readonly #onCall: OnCsiCall | undefined;
+  readonly #channel: PluginChannel;
+
+  constructor(driver: string, socket: string, onCall?: OnCsiCall) {
+    this.#driver = driver;
+    this.#onCall = onCall;
+    this.#channel = newPluginChannel(socket, csiMessages);
   }
 
-  async function capabilities(): Promise<ReadonlySet<NodeCapability>> {
-    const answer = await call("NodeGetCapabilities", {});
+  async info(): Promise<{ nodeId: string; maxVolumes: number; topology: Texts }> {
+    const answer = await this.#call("NodeGetInfo", {});
+    const { segments = {} } = (answer.accessibleTopology ?? {}) as { segments?: Texts };
+    return { nodeId: answer.nodeId as string, maxVolumes: answer.maxVolumesPerNode as number, topology: segments };
+  }
+
+  async capabilities(): Promise<ReadonlySet<NodeCapability>> {
+    const answer = await this.#call("NodeGetCapabilities", {});
     const numbers = new Set((answer.capabilities as { rpc: { type: number } | null }[]).map(({ rpc }) => rpc?.type));
     const names = Object.keys(nodeCapabilities) as NodeCapability[];
     return new Set(names.filter((name) => numbers.has(nodeCapabilities[name])));
   }
 
-  async function asMessage({ kind, accessMode, fsType, mountOptions, group }: Capability): Promise<object> {
-    const finer = (await capabilities()).has("singleNodeMultiWriter");
+  async stage({ handle, stagingPath, capability, publishContext, secrets, context }: StageRequest): Promise<void> {
+    await this.#call("NodeStageVolume", {
+      volumeId: handle,
+      stagingTargetPath: stagingPath,
+      volumeCapability: await this.#asMessage(capability),
+      publishContext,
+      secrets,
+      volumeContext: context,
+    });
+  }
+
+  async unstage(handle: string, stagingPath: string): Promise<void> {
+    await this.#call("NodeUnstageVolume", { volumeId: handle, stagingTargetPath: stagingPath });
+  }
+
+  async publish({
+    handle,
+    stagingPath,
+    targetPath,
+    capability,
+    readOnly,
+    publishContext,
+    secrets,
+    context,
+  }: PublishRequest): Promise<void> {
+    await this.#call("NodePublishVolume", {
+      volumeId: handle,
+      stagingTargetPath: stagingPath,
+      targetPath,
+      volumeCapability: await this.#asMessage(capability),
+      readonly: readOnly,
+      publishContext,
+      secrets,
+      volumeContext: context,
+    });
+  }
+
+  async unpublish(handle: string, targetPath: string): Promise<void> {
+    await this.#call("NodeUnpublishVolume", { volumeId: handle, targetPath });
+  }
+
+  async stats(handle: string, path: string): Promise<StatsOfVolume> {
+    const answer = await this.#call("NodeGetVolumeStats", { volumeId: handle, volumePath: path });
+    const usages = answer.usage as (UsageOfVolume & { unit: number })[];
+    if (usages.length === 0) throw new Error("failed to get usage from response. usage is nil");
+    const of = (wanted: number): UsageOfVolume | undefined => usages.find(({ unit }) => unit === wanted);
+    const condition = (answer.volumeCondition ?? undefined) as StatsOfVolume["condition"];
+    return { bytes: of(usageUnit.bytes), inodes: of(usageUnit.inodes), condition };
+  }
+
+  async expand({
+    handle,
+    path,
+    stagingPath,
+    bytes,
+    capability,
+  }: {
+    handle: string;
+    path: string;
+    stagingPath: string;
+    bytes: number;
+    capability: Capability;
+  }): Promise<void> {
+    await this.#call("NodeExpandVolume", {
+      volumeId: handle,
+      volumePath: path,
+      stagingTargetPath: stagingPath,
+      capacityRange: { requiredBytes: bytes },
+      volumeCapability: await this.#asMessage(capability),
+    });
+  }
+
+  close(): void {
+    this.#channel.close();
+  }
+
+  async #call(method: string, message: object): Promise<Record<string, unknown>> {
+    const started = performance.now();
+    const path = `${csiNodeService}/${method}`;
+    let code = "OK";
+    try {
+      return (await this.#channel.call(path, `${method}Request`, `${method}Response`, message, timeoutMs)).answer;
+    } catch (err) {
+      code = err instanceof PluginError ? err.code : "Unknown";
+      throw err;
+    } finally {
+      this.#onCall?.(this.#driver, path, code, performance.now() - started);
+    }
+  }
+
+  async #asMessage({ kind, accessMode, fsType, mountOptions, group }: Capability): Promise<object> {
+    const finer = (await this.capabilities()).has("singleNodeMultiWriter");
     return {
       accessMode: { mode: accessModeNumber(accessMode, finer) },
       ...(kind === "block"
@@ -96,61 +191,6 @@ export function newCsiClient(driver: string, socket: string, onCall?: OnCsiCall)
         : { mount: { fsType, mountFlags: mountOptions, ...(group !== undefined && { volumeMountGroup: String(group) }) } }),
     };
   }
-
-  return {
-    async info() {
-      const answer = await call("NodeGetInfo", {});
-      const { segments = {} } = (answer.accessibleTopology ?? {}) as { segments?: Texts };
-      return { nodeId: answer.nodeId as string, maxVolumes: answer.maxVolumesPerNode as number, topology: segments };
-    },
-    capabilities,
-    async stage({ handle, stagingPath, capability, publishContext, secrets, context }) {
-      await call("NodeStageVolume", {
-        volumeId: handle,
-        stagingTargetPath: stagingPath,
-        volumeCapability: await asMessage(capability),
-        publishContext,
-        secrets,
-        volumeContext: context,
-      });
-    },
-    async unstage(handle, stagingPath) {
-      await call("NodeUnstageVolume", { volumeId: handle, stagingTargetPath: stagingPath });
-    },
-    async publish({ handle, stagingPath, targetPath, capability, readOnly, publishContext, secrets, context }) {
-      await call("NodePublishVolume", {
-        volumeId: handle,
-        stagingTargetPath: stagingPath,
-        targetPath,
-        volumeCapability: await asMessage(capability),
-        readonly: readOnly,
-        publishContext,
-        secrets,
-        volumeContext: context,
-      });
-    },
-    async unpublish(handle, targetPath) {
-      await call("NodeUnpublishVolume", { volumeId: handle, targetPath });
-    },
-    async stats(handle, path) {
-      const answer = await call("NodeGetVolumeStats", { volumeId: handle, volumePath: path });
-      const usages = answer.usage as (UsageOfVolume & { unit: number })[];
-      if (usages.length === 0) throw new Error("failed to get usage from response. usage is nil");
-      const of = (wanted: number): UsageOfVolume | undefined => usages.find(({ unit }) => unit === wanted);
-      const condition = (answer.volumeCondition ?? undefined) as StatsOfVolume["condition"];
-      return { bytes: of(usageUnit.bytes), inodes: of(usageUnit.inodes), condition };
-    },
-    async expand({ handle, path, stagingPath, bytes, capability }) {
-      await call("NodeExpandVolume", {
-        volumeId: handle,
-        volumePath: path,
-        stagingTargetPath: stagingPath,
-        capacityRange: { requiredBytes: bytes },
-        volumeCapability: await asMessage(capability),
-      });
-    },
-    close: channel.close,
-  };
 }
 
 /** False when the driver may still be executing a failed call, e.g. after a timeout. */

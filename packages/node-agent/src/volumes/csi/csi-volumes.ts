@@ -10,6 +10,7 @@ import type { NodePod } from "../../pod/pod.ts";
 import type { PodObjects } from "../../pod/pod-objects.ts";
 import { isMounted, type Mounter } from "../mount.ts";
 import { setVolumeOwnership } from "../ownership.ts";
+import type { ReleaseUnused } from "../release-unused.ts";
 import { newReleaseUnused } from "../release-unused.ts";
 import { VolumeError, VolumeWaits } from "../volume.ts";
 import { csiPlugin } from "../volume-operations.ts";
@@ -98,29 +99,101 @@ const steps = {
 
 /** Source: pkg/volume/csi csi_attacher.go, csi_mounter.go; pkg/kubelet/volumemanager/reconciler */
 export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
-  const { paths, drivers, attachments, objects, mounter, clock, log } = options;
+  return new NodeCsiVolumes(options);
+}
+
+class NodeCsiVolumes implements CsiVolumes {
+  readonly #options: CsiVolumesOptions;
+  readonly #layouts: Readonly<Record<"block" | "mount", VolumeLayout>>;
   /** Volumes published by this process, by `<uid>/<name>`. */
-  const published = new Map<string, { stagingPath: string }>();
+  readonly #published = new Map<string, { stagingPath: string }>();
   /** Keys of NodePublishVolume calls that may have had an effect: these must be unpublished even if the call failed. */
-  const attempted = new Set<string>();
+  readonly #attempted = new Set<string>();
   /** Persistent volumes by name, from the first use by a Pod until they are unstaged. */
-  const used = new Map<string, Pick<CsiSource, "driver" | "handle">>();
-  const { layouts } = paths;
+  readonly #used = new Map<string, Pick<CsiSource, "driver" | "handle">>();
   /** Serializes stage, publish and their reverse per volume. */
-  const serial = newSerial();
-  const releaseUnused = newReleaseUnused({ serial, release: unstage, clock, log });
+  readonly #serial = newSerial();
+  readonly #releaseUnused: ReleaseUnused;
 
-  function use(source: CsiSource): void {
-    if (source.mode !== "Persistent" || used.has(source.name)) return;
-    used.set(source.name, { driver: source.driver, handle: source.handle });
-    options.onInUseChange();
+  constructor(options: CsiVolumesOptions) {
+    this.#options = options;
+    const { paths, clock, log } = options;
+    const { layouts } = paths;
+    this.#layouts = layouts;
+    this.#releaseUnused = newReleaseUnused({ serial: this.#serial, release: (name) => this.#unstage(name), clock, log });
   }
 
-  function needsAttach(driver: string): boolean {
-    return options.driverObject(driver)?.spec.attachRequired !== false;
+  setUp(pod: NodePod, source: CsiSource): Promise<PublishedVolume> {
+    return this.#serial(source.mode === "Persistent" ? source.name : `${pod.metadata.uid}/${source.name}`, () =>
+      this.#setUp(pod, source),
+    );
   }
 
-  function clientFor(source: CsiSource, caller: string): CsiClient {
+  async tearDown(uid: string): Promise<void> {
+    const failures: Error[] = [];
+    for (const [kind, name] of await this.#volumesOf(uid)) {
+      try {
+        const mode = (await loadVolumeData(this.#layouts[kind].dataOfPod(uid, name)))?.volumeLifecycleMode;
+        await this.#serial(mode === "Ephemeral" ? `${uid}/${name}` : name, () => this.#unpublish(kind, uid, name));
+        if (mode !== "Ephemeral") void this.#releaseUnused([name]);
+      } catch (err) {
+        const what = kind === "mount" ? "UnmountVolume.TearDown" : "UnmapVolume.UnmapPodDevice";
+        const message = `${what} failed for volume ${JSON.stringify(name)} : ${(err as Error).message}`;
+        failures.push(new Error(message, { cause: err }));
+      }
+    }
+    if (failures[0] !== undefined) throw failures[0];
+  }
+
+  async collect(): Promise<void> {
+    const { log } = this.#options;
+    let names: Set<string>;
+    try {
+      names = new Set([...this.#used.keys(), ...(await this.#layouts.mount.names()), ...(await this.#layouts.block.names())]);
+    } catch (err) {
+      log.error("unused volumes cannot be looked at", err);
+      return;
+    }
+    await this.#releaseUnused(names);
+  }
+
+  inUse(): readonly string[] | undefined {
+    try {
+      const attached = [...this.#used.values()].filter(({ driver }) => this.#needsAttach(driver));
+      return attached.map(idOf).toSorted();
+    } catch {
+      return undefined; // CSIDrivers are not synced yet
+    }
+  }
+
+  async restore(): Promise<void> {
+    const { log, paths } = this.#options;
+    const claim = async (name: string, dir: string): Promise<void> => {
+      const data = await loadVolumeData(dir).catch((err) => {
+        log.error("what is known of a CSI volume cannot be read", err, { path: dir });
+        return undefined;
+      });
+      if (data === undefined || data.volumeLifecycleMode === "Ephemeral") return;
+      this.#used.set(name, { driver: data.driverName, handle: data.volumeHandle });
+    };
+    for (const layout of Object.values(this.#layouts))
+      for (const name of await layout.names()) await claim(name, layout.data(name));
+    for (const uid of await paths.pods())
+      for (const [kind, name] of await this.#volumesOf(uid)) await claim(name, this.#layouts[kind].dataOfPod(uid, name));
+  }
+
+  #use(source: CsiSource): void {
+    if (source.mode !== "Persistent" || this.#used.has(source.name)) return;
+    this.#used.set(source.name, { driver: source.driver, handle: source.handle });
+    this.#options.onInUseChange();
+  }
+
+  #needsAttach(driver: string): boolean {
+    return this.#options.driverObject(driver)?.spec.attachRequired !== false;
+  }
+
+  #clientFor(source: CsiSource, caller: string): CsiClient {
+    const { drivers } = this.#options;
     try {
       return drivers.client(source.driver);
     } catch (err) {
@@ -128,9 +201,15 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     }
   }
 
-  async function stage(client: CsiClient, source: CsiSource, capability: Capability, publishContext: Record<string, string>) {
+  async #stage(
+    client: CsiClient,
+    source: CsiSource,
+    capability: Capability,
+    publishContext: Record<string, string>,
+  ): Promise<string> {
+    const { objects, mounter } = this.#options;
     if (!(await client.capabilities()).has("stageUnstage")) return "";
-    const layout = layouts[source.kind];
+    const layout = this.#layouts[source.kind];
     const stagingPath = layout.staging(source.name);
     const secrets = await readSecret(objects, source.stageSecret, "NodeStageSecretRef");
     await makeFolder(stagingPath, 0o750);
@@ -151,15 +230,16 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     return stagingPath;
   }
 
-  async function publish(
+  async #publish(
     pod: NodePod,
     source: CsiSource,
     driver: CSIDriver | undefined,
     rest: { stagingPath: string; publishContext: Record<string, string>; capability: Capability },
   ): Promise<void> {
-    const client = clientFor(source, steps[source.kind].publishClient);
+    const { objects, mounter } = this.#options;
+    const client = this.#clientFor(source, steps[source.kind].publishClient);
     const key = `${pod.metadata.uid}/${source.name}`;
-    const targetPath = layouts[source.kind].target(pod.metadata.uid, source.name);
+    const targetPath = this.#layouts[source.kind].target(pod.metadata.uid, source.name);
     await makeFolder(dirname(targetPath), 0o750);
     const context = {
       ...source.attributes,
@@ -167,12 +247,12 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
       ...(await tokenAttributes(objects, pod, driver)),
     };
     const secrets = await readSecret(objects, source.publishSecret, "NodePublishSecretRef");
-    const again = published.has(key);
-    attempted.add(key);
+    const again = this.#published.has(key);
+    this.#attempted.add(key);
     try {
       await client.publish({ ...rest, handle: source.handle, targetPath, readOnly: source.readOnly, secrets, context });
     } catch (err) {
-      if (isFinal(err) && !again && !(await isMounted(targetPath, mounter))) attempted.delete(key);
+      if (isFinal(err) && !again && !(await isMounted(targetPath, mounter))) this.#attempted.delete(key);
       throw err;
     }
     if (
@@ -181,58 +261,50 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
       rest.capability.group === undefined &&
       takesGroup(source, driver?.spec.fsGroupPolicy ?? "")
     ) {
-      const { operations } = options;
+      const { operations } = this.#options;
       const plugin = csiPlugin(source.driver);
       await setVolumeOwnership(targetPath, pod, { readOnly: false, policy: true, plugin, operations }).catch((err: Error) => {
         throw new Error(`applyFSGroup failed for vol ${source.handle}: ${err.message}`);
       });
     }
-    published.set(key, { stagingPath: rest.stagingPath });
+    this.#published.set(key, { stagingPath: rest.stagingPath });
   }
 
-  /** Runs one step; failures become VolumeErrors with the step's name. */
-  async function step<T>(name: VolumeError["step"], source: CsiSource, work: () => T | Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (err) {
-      throw err instanceof VolumeWaits ? err : new VolumeError(name, source.name, err);
-    }
-  }
-
-  async function setUp(pod: NodePod, source: CsiSource): Promise<PublishedVolume> {
+  async #setUp(pod: NodePod, source: CsiSource): Promise<PublishedVolume> {
+    const { attachments } = this.#options;
     const { uid } = pod.metadata;
-    const layout = layouts[source.kind];
+    const layout = this.#layouts[source.kind];
     const names = steps[source.kind];
     const driver = await step(names.begin, source, async () => {
-      const object = options.driverObject(source.driver);
+      const object = this.#options.driverObject(source.driver);
       const problem = lifecycleProblem(source, object);
       if (problem !== undefined) throw new Error(problem);
       return object;
     });
     const targetPath = layout.target(uid, source.name);
     const path = source.kind === "mount" ? targetPath : layout.ofPod(uid, source.name);
-    const before = published.get(`${uid}/${source.name}`);
+    const before = this.#published.get(`${uid}/${source.name}`);
     if (before !== undefined && driver?.spec.requiresRepublish !== true) return { path, targetPath, ...before, again: true };
     await step(names.begin, source, async () => {
       await saveVolumeData(layout.dataOfPod(uid, source.name), {
         specVolID: source.name,
         volumeHandle: source.handle,
         driverName: source.driver,
-        nodeName: options.nodeName,
+        nodeName: this.#options.nodeName,
         volumeLifecycleMode: source.mode,
-        attachmentID: attachmentName(idOf(source), options.nodeName),
+        attachmentID: attachmentName(idOf(source), this.#options.nodeName),
       });
       if (source.kind === "block" && !(await exists(path))) {
         await makeFolder(dirname(path), 0o750);
         await symlink(targetPath, path);
       }
     });
-    use(source);
-    const attach = source.mode === "Persistent" && needsAttach(source.driver);
+    this.#use(source);
+    const attach = source.mode === "Persistent" && this.#needsAttach(source.driver);
     const publishContext = await step(names.attach, source, async () => (attach ? await attachments.contextOf(source) : {}));
     const capabilityFor = async (client: CsiClient): Promise<Capability> => {
       const fsGroup = pod.spec.securityContext?.fsGroup;
-      const delegated = fsGroup !== undefined && options.delegateGroup && (await client.capabilities()).has("mountGroup");
+      const delegated = fsGroup !== undefined && this.#options.delegateGroup && (await client.capabilities()).has("mountGroup");
       const { kind, fsType, mountOptions } = source;
       const accessMode = source.accessModes[0] ?? "ReadWriteOnce";
       return { kind, fsType, mountOptions, accessMode, ...(delegated && { group: fsGroup }) };
@@ -241,22 +313,23 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
       source.mode === "Ephemeral"
         ? ""
         : await step(names.stage, source, async () => {
-            const client = clientFor(source, names.stageClient);
-            return stage(client, source, await capabilityFor(client), publishContext);
+            const client = this.#clientFor(source, names.stageClient);
+            return this.#stage(client, source, await capabilityFor(client), publishContext);
           });
     await step(names.publish, source, async () => {
-      const capability = await capabilityFor(clientFor(source, names.publishClient));
-      await publish(pod, source, driver, { stagingPath, publishContext, capability });
+      const capability = await capabilityFor(this.#clientFor(source, names.publishClient));
+      await this.#publish(pod, source, driver, { stagingPath, publishContext, capability });
     });
     return { path, targetPath, stagingPath, again: before !== undefined };
   }
 
-  async function unpublish(kind: Kind, uid: string, name: string): Promise<void> {
-    const layout = layouts[kind];
+  async #unpublish(kind: Kind, uid: string, name: string): Promise<void> {
+    const { drivers, mounter } = this.#options;
+    const layout = this.#layouts[kind];
     const targetPath = layout.target(uid, name);
     const data = await loadVolumeData(layout.dataOfPod(uid, name));
     const key = `${uid}/${name}`;
-    if (data !== undefined && (attempted.has(key) || (await exists(targetPath)))) {
+    if (data !== undefined && (this.#attempted.has(key) || (await exists(targetPath)))) {
       let client: CsiClient;
       try {
         client = drivers.client(data.driverName);
@@ -272,31 +345,34 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
       await removeFolder(targetPath);
       await removeVolumeData(layout.dataOfPod(uid, name));
     } else await unlink(layout.ofPod(uid, name));
-    published.delete(key);
-    attempted.delete(key);
+    this.#published.delete(key);
+    this.#attempted.delete(key);
   }
 
   /** Unstages and detaches a volume once no Pod uses it. */
-  async function unstage(name: string): Promise<void> {
-    for (const layout of Object.values(layouts)) if ((await layout.usersOf(name)).length > 0) return;
-    for (const kind of kinds) await unstageFrom(kind, name);
-    const source = used.get(name);
-    if (source !== undefined && needsAttach(source.driver)) await attachments.release(source);
-    if (used.delete(name)) options.onInUseChange();
+  async #unstage(name: string): Promise<void> {
+    const { attachments } = this.#options;
+    for (const layout of Object.values(this.#layouts)) if ((await layout.usersOf(name)).length > 0) return;
+    for (const kind of kinds) await this.#unstageFrom(kind, name);
+    const source = this.#used.get(name);
+    if (source !== undefined && this.#needsAttach(source.driver)) await attachments.release(source);
+    if (this.#used.delete(name)) this.#options.onInUseChange();
   }
 
-  async function unstageFrom(kind: Kind, name: string): Promise<void> {
-    const layout = layouts[kind];
+  async #unstageFrom(kind: Kind, name: string): Promise<void> {
+    const { drivers } = this.#options;
+    const layout = this.#layouts[kind];
     const data = await loadVolumeData(layout.data(name));
-    if (data === undefined) return removeStaged(layout, name);
-    await observed(options.operations(csiPlugin(data.driverName), steps[kind].unstageOperation), async () => {
+    if (data === undefined) return this.#removeStaged(layout, name);
+    await observed(this.#options.operations(csiPlugin(data.driverName), steps[kind].unstageOperation), async () => {
       const client = drivers.client(data.driverName);
       if ((await client.capabilities()).has("stageUnstage")) await client.unstage(data.volumeHandle, layout.staging(name));
-      await removeStaged(layout, name);
+      await this.#removeStaged(layout, name);
     });
   }
 
-  async function removeStaged(layout: VolumeLayout, name: string): Promise<void> {
+  async #removeStaged(layout: VolumeLayout, name: string): Promise<void> {
+    const { mounter } = this.#options;
     const path = layout.staging(name);
     if (await isMounted(path, mounter)) throw new Error(`kubernetes.io/csi: ${path} is still mounted`);
     await removeFolder(path);
@@ -304,63 +380,19 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     for (const rest of layout.rest(name)) await removeFolder(rest);
   }
 
-  async function volumesOf(uid: string): Promise<[Kind, string][]> {
+  async #volumesOf(uid: string): Promise<[Kind, string][]> {
     const found = await Promise.all(
-      kinds.map(async (kind) => (await layouts[kind].podVolumes(uid)).map((name): [Kind, string] => [kind, name])),
+      kinds.map(async (kind) => (await this.#layouts[kind].podVolumes(uid)).map((name): [Kind, string] => [kind, name])),
     );
     return found.flat();
   }
+}
 
-  async function collect(): Promise<void> {
-    let names: Set<string>;
-    try {
-      names = new Set([...used.keys(), ...(await layouts.mount.names()), ...(await layouts.block.names())]);
-    } catch (err) {
-      log.error("unused volumes cannot be looked at", err);
-      return;
-    }
-    await releaseUnused(names);
+/** Runs one step; failures become VolumeErrors with the step's name. */
+async function step<T>(name: VolumeError["step"], source: CsiSource, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (err) {
+    throw err instanceof VolumeWaits ? err : new VolumeError(name, source.name, err);
   }
-
-  return {
-    setUp: (pod, source) =>
-      serial(source.mode === "Persistent" ? source.name : `${pod.metadata.uid}/${source.name}`, () => setUp(pod, source)),
-    async tearDown(uid) {
-      const failures: Error[] = [];
-      for (const [kind, name] of await volumesOf(uid)) {
-        try {
-          const mode = (await loadVolumeData(layouts[kind].dataOfPod(uid, name)))?.volumeLifecycleMode;
-          await serial(mode === "Ephemeral" ? `${uid}/${name}` : name, () => unpublish(kind, uid, name));
-          if (mode !== "Ephemeral") void releaseUnused([name]);
-        } catch (err) {
-          const what = kind === "mount" ? "UnmountVolume.TearDown" : "UnmapVolume.UnmapPodDevice";
-          const message = `${what} failed for volume ${JSON.stringify(name)} : ${(err as Error).message}`;
-          failures.push(new Error(message, { cause: err }));
-        }
-      }
-      if (failures[0] !== undefined) throw failures[0];
-    },
-    collect,
-    inUse() {
-      try {
-        const attached = [...used.values()].filter(({ driver }) => needsAttach(driver));
-        return attached.map(idOf).toSorted();
-      } catch {
-        return undefined; // CSIDrivers are not synced yet
-      }
-    },
-    async restore() {
-      const claim = async (name: string, dir: string): Promise<void> => {
-        const data = await loadVolumeData(dir).catch((err) => {
-          log.error("what is known of a CSI volume cannot be read", err, { path: dir });
-          return undefined;
-        });
-        if (data === undefined || data.volumeLifecycleMode === "Ephemeral") return;
-        used.set(name, { driver: data.driverName, handle: data.volumeHandle });
-      };
-      for (const layout of Object.values(layouts)) for (const name of await layout.names()) await claim(name, layout.data(name));
-      for (const uid of await paths.pods())
-        for (const [kind, name] of await volumesOf(uid)) await claim(name, layouts[kind].dataOfPod(uid, name));
-    },
-  };
 }

@@ -30,7 +30,7 @@ import { newCsiPaths } from "./csi-paths.ts";
 import { type CsiSource, ephemeralSource, persistentSource } from "./csi-source.ts";
 import { type CsiVolumes, newCsiVolumes, type PublishedVolume } from "./csi-volumes.ts";
 import { type Expand, newExpansion } from "./expansion.ts";
-import { newCsiNodeInfo } from "./node-info.ts";
+import { type CsiNodeInfo, newCsiNodeInfo } from "./node-info.ts";
 
 /** CSI volumes as used by the volume manager and the node status. */
 export interface Csi extends Pick<CsiVolumes, "tearDown" | "collect" | "inUse" | "restore"> {
@@ -79,63 +79,135 @@ export interface CsiOptions {
 
 /** Creates the CSI volume plugin; nothing is sent before `start` or a driver's registration. */
 export function newCsi(options: CsiOptions): Csi {
-  const { client, csiDrivers, nodeName, featureGates: gates, clock, log } = options;
-  const migrated = migratedPlugins.map(({ plugin }) => plugin).filter((plugin) => driverOf(plugin, gates) !== undefined);
-  const watchesHealth = gates.enabled("CSIVolumeHealth");
-  const nodeInfo = newCsiNodeInfo({
-    client,
-    nodeName,
-    migratedPlugins: migrated,
-    clock,
-    log,
-    onChange: options.onChange,
-  });
-  const drivers: CsiDrivers = newCsiDrivers({ announcer: nodeInfo, ...(options.onCall && { onCall: options.onCall }) });
-  const volumes = newCsiVolumes({
-    paths: newCsiPaths({ podsDir: options.podsDir, pluginsDir: join(options.rootDir, "plugins") }),
-    nodeName,
-    drivers,
-    driverObject(name) {
-      if (!csiDrivers.synced) throw new Error("CSIDrivers has not been synced yet");
-      return csiDrivers.lister.get(name);
-    },
-    attachments: newAttachments({ client, nodeName, node: options.node, byController: options.controllerAttaches }),
-    objects: options.objects,
-    mounter: options.mounter,
-    clock,
-    log,
-    delegateGroup: gates.enabled("DelegateFSGroupToCSIDriver"),
-    onInUseChange: options.onChange,
-    operations: options.operations ?? (() => () => {}),
-  });
-  const expand: Expand = newExpansion({
-    client,
-    recorder: options.recorder,
-    tellPod: options.tellPod,
-    nodeName,
-    recovers: gates.enabled("RecoverVolumeExpansionFailure"),
-    log,
-  });
+  return new NodeCsi(options);
+}
+
+class NodeCsi implements Csi {
+  readonly handler: PluginHandler;
+  readonly #options: CsiOptions;
+  readonly #migrated: string[];
+  readonly #watchesHealth: boolean;
+  readonly #nodeInfo: CsiNodeInfo;
+  readonly #drivers: CsiDrivers;
+  readonly #volumes: CsiVolumes;
+  readonly #expand: Expand;
+
+  constructor(options: CsiOptions) {
+    this.#options = options;
+    const { featureGates: gates, client, nodeName, clock, log, csiDrivers } = options;
+    this.#migrated = migratedPlugins.map(({ plugin }) => plugin).filter((plugin) => driverOf(plugin, gates) !== undefined);
+    this.#watchesHealth = gates.enabled("CSIVolumeHealth");
+    this.#nodeInfo = newCsiNodeInfo({
+      client,
+      nodeName,
+      migratedPlugins: this.#migrated,
+      clock,
+      log,
+      onChange: options.onChange,
+    });
+    this.#drivers = newCsiDrivers({ announcer: this.#nodeInfo, ...(options.onCall && { onCall: options.onCall }) });
+    this.#volumes = newCsiVolumes({
+      paths: newCsiPaths({ podsDir: options.podsDir, pluginsDir: join(options.rootDir, "plugins") }),
+      nodeName,
+      drivers: this.#drivers,
+      driverObject: (name) => {
+        if (!csiDrivers.synced) throw new Error("CSIDrivers has not been synced yet");
+        return csiDrivers.lister.get(name);
+      },
+      attachments: newAttachments({ client, nodeName, node: options.node, byController: options.controllerAttaches }),
+      objects: options.objects,
+      mounter: options.mounter,
+      clock,
+      log,
+      delegateGroup: gates.enabled("DelegateFSGroupToCSIDriver"),
+      onInUseChange: options.onChange,
+      operations: options.operations ?? (() => () => {}),
+    });
+    this.#expand = newExpansion({
+      client,
+      recorder: options.recorder,
+      tellPod: options.tellPod,
+      nodeName,
+      recovers: gates.enabled("RecoverVolumeExpansionFailure"),
+      log,
+    });
+    this.handler = this.#drivers;
+  }
+
+  problem(): string | undefined {
+    return this.#nodeInfo.problem();
+  }
+
+  start(signal: AbortSignal): Promise<void> {
+    return this.#nodeInfo.initialize(signal);
+  }
+
+  close(): void {
+    this.#drivers.close();
+  }
+
+  async persistent(
+    pod: NodePod,
+    written: PersistentVolume,
+    claim: PersistentVolumeClaim,
+    readOnly: boolean,
+  ): Promise<SetUpVolume | undefined> {
+    const volume = this.#csiForm(written);
+    const source = persistentSource(volume, readOnly);
+    if (source === undefined) return undefined;
+    const published = await this.#volumes.setUp(pod, source);
+    await this.#expand({ pod, claim, volume, source, published, driver: () => this.#drivers.client(source.driver) }).catch(
+      (err) => {
+        throw new VolumeError("MountVolume.Setup failed while expanding volume", source.name, err);
+      },
+    );
+    return this.#asSetUp(pod, source, published);
+  }
+
+  async inline(pod: NodePod, volume: Volume): Promise<SetUpVolume | undefined> {
+    const { featureGates: gates } = this.#options;
+    const own = gates.enabled("CSIInlineVolume") ? ephemeralSource(pod, volume) : undefined;
+    const source = own ?? this.#takenOver(volume, pod.metadata.namespace);
+    return source && this.#asSetUp(pod, source, await this.#volumes.setUp(pod, source));
+  }
+
+  tearDown(uid: string): Promise<void> {
+    return this.#volumes.tearDown(uid);
+  }
+
+  collect(): Promise<void> {
+    return this.#volumes.collect();
+  }
+
+  inUse(): readonly string[] | undefined {
+    return this.#volumes.inUse();
+  }
+
+  restore(): Promise<void> {
+    return this.#volumes.restore();
+  }
 
   /** The CSI form of a volume; in-tree volumes of migrated plugins are translated. */
-  function csiForm(volume: PersistentVolume): PersistentVolume {
+  #csiForm(volume: PersistentVolume): PersistentVolume {
+    const { featureGates: gates } = this.#options;
     const row = migratedPluginOf(volume.spec, gates);
     return (row && translated(volume, row.plugin)) ?? volume;
   }
 
-  function takenOver(volume: Volume, namespace: string): CsiSource | undefined {
+  #takenOver(volume: Volume, namespace: string): CsiSource | undefined {
+    const { featureGates: gates } = this.#options;
     const row = migratedPluginOf(volume as PersistentVolumeSource, gates);
     const form = row && translatedInline(volume, row.plugin, namespace);
     const made = form && persistentSource(form, false);
     return made && { ...made, attach: { inlineVolumeSpec: form.spec } };
   }
 
-  async function measure({ driver, handle }: CsiSource, { path }: PublishedVolume): Promise<MeasuredVolume | undefined> {
-    const found = drivers.client(driver);
+  async #measure({ driver, handle }: CsiSource, { path }: PublishedVolume): Promise<MeasuredVolume | undefined> {
+    const found = this.#drivers.client(driver);
     const capabilities = await found.capabilities();
     if (!capabilities.has("volumeStats")) return undefined;
     const { bytes, inodes, condition } = await found.stats(handle, path);
-    const isAbnormal = watchesHealth && capabilities.has("condition") && condition?.abnormal === true;
+    const isAbnormal = this.#watchesHealth && capabilities.has("condition") && condition?.abnormal === true;
     return {
       ...(isAbnormal && { abnormal: condition.message }),
       usedBytes: bytes?.used ?? 0,
@@ -147,40 +219,14 @@ export function newCsi(options: CsiOptions): Csi {
     };
   }
 
-  function asSetUp(pod: NodePod, source: CsiSource, published: PublishedVolume): SetUpVolume {
+  #asSetUp(pod: NodePod, source: CsiSource, published: PublishedVolume): SetUpVolume {
     const { path, again } = published;
     const { readOnly, name } = source;
-    if (source.kind === "mount") return { path, readOnly, measure: () => measure(source, published) };
+    if (source.kind === "mount") return { path, readOnly, measure: () => this.#measure(source, published) };
     if (!again) {
       const message = `MapVolume.MapPodDevice succeeded for volume ${JSON.stringify(name)} volumeMapPath ${JSON.stringify(dirname(path))}`;
-      options.tellPod(pod, undefined, "Normal", "SuccessfulMountVolume", message);
+      this.#options.tellPod(pod, undefined, "Normal", "SuccessfulMountVolume", message);
     }
     return { path, readOnly, device: true };
   }
-
-  return {
-    handler: drivers,
-    problem: nodeInfo.problem,
-    start: nodeInfo.initialize,
-    tearDown: volumes.tearDown,
-    collect: volumes.collect,
-    inUse: volumes.inUse,
-    restore: volumes.restore,
-    async persistent(pod, written, claim, readOnly) {
-      const volume = csiForm(written);
-      const source = persistentSource(volume, readOnly);
-      if (source === undefined) return undefined;
-      const published = await volumes.setUp(pod, source);
-      await expand({ pod, claim, volume, source, published, driver: () => drivers.client(source.driver) }).catch((err) => {
-        throw new VolumeError("MountVolume.Setup failed while expanding volume", source.name, err);
-      });
-      return asSetUp(pod, source, published);
-    },
-    async inline(pod, volume) {
-      const own = gates.enabled("CSIInlineVolume") ? ephemeralSource(pod, volume) : undefined;
-      const source = own ?? takenOver(volume, pod.metadata.namespace);
-      return source && asSetUp(pod, source, await volumes.setUp(pod, source));
-    },
-    close: drivers.close,
-  };
 }

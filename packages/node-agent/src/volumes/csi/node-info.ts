@@ -40,17 +40,82 @@ export interface CsiNodeInfoOptions {
  * Source: pkg/volume/csi/nodeinfomanager
  */
 export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
-  const { client, nodeName, clock, log } = options;
-  const name = { name: nodeName };
-  let problem: string | undefined = "CSINode is not yet initialized";
-  const say = (next: string | undefined): void => {
-    if (next === problem) return;
-    problem = next;
-    options.onChange();
-  };
+  return new ApiCsiNodeInfo(options);
+}
+
+class ApiCsiNodeInfo implements CsiNodeInfo {
+  readonly #options: CsiNodeInfoOptions;
+  readonly #name: { name: string };
+  #problem: string | undefined = "CSINode is not yet initialized";
+
+  constructor(options: CsiNodeInfoOptions) {
+    this.#options = options;
+    const { nodeName } = options;
+    this.#name = { name: nodeName };
+  }
+
+  problem(): string | undefined {
+    return this.#problem;
+  }
+
+  async initialize(signal: AbortSignal): Promise<void> {
+    const { client, log, clock } = this.#options;
+    for (let retryMs = firstRetryMs; !signal.aborted; retryMs = Math.min(retryMs * 2, maxRetryMs)) {
+      try {
+        const current = await this.#csiNode();
+        const annotations = this.#migrated(current.metadata.annotations ?? {});
+        if (!semanticEqual(annotations, current.metadata.annotations ?? {})) {
+          await client.update<CSINode>(csiNodes, { ...current, metadata: { ...current.metadata, annotations } });
+        }
+        return this.#say(undefined);
+      } catch (err) {
+        // NotFound: the Node is not registered yet, and CSINode needs it as owner.
+        if (!isNotFound(err)) this.#say(`Failed to initialize CSINode: ${(err as Error).message}`);
+        log.v(4)?.info("CSINode cannot be initialized yet", { reason: (err as Error).message });
+        await clock.sleep(retryMs, signal).catch(() => undefined);
+      }
+    }
+  }
+
+  async install(
+    driver: string,
+    { nodeId, maxVolumes, topology }: { nodeId: string; maxVolumes: number; topology: Readonly<Record<string, string>> },
+  ): Promise<void> {
+    if (nodeId === "") throw new Error("error adding CSI driver node info: driverNodeID must not be empty");
+    const adding = "object with CSI driver node info:";
+    await this.#setNode((ids, node) => nodeChange(ids, node, driver, nodeId, topology)).catch((err: Error) => {
+      throw new Error(`error updating Node ${adding} ${err.message}`);
+    });
+    await this.#setDrivers((drivers) => [
+      ...drivers.filter((one) => one.name !== driver),
+      describeDriver(driver, { nodeId, maxVolumes, topology }),
+    ]).catch((err: Error) => {
+      throw new Error(`error updating CSINode ${adding} ${err.message}`);
+    });
+  }
+
+  async uninstall(driver: string): Promise<void> {
+    await this.#setDrivers((drivers) => drivers.filter((one) => one.name !== driver)).catch((err: Error) => {
+      throw new Error(`error uninstalling CSI driver from CSINode object ${err.message}`);
+    });
+    await this.#setNode((ids) => {
+      if (!Object.hasOwn(ids, driver)) return undefined;
+      const { [driver]: _, ...others } = ids;
+      return { annotations: { [nodeIdAnnotation]: Object.keys(others).length === 0 ? null : JSON.stringify(others) } };
+    }).catch((err: Error) => {
+      throw new Error(`error removing CSI driver node info from Node object ${err.message}`);
+    });
+  }
+
+  #say(next: string | undefined): void {
+    if (next === this.#problem) return;
+    this.#problem = next;
+    this.#options.onChange();
+  }
 
   /** Retries a read-modify-write a few times. @throws Error with all failures */
-  async function persist(what: string, change: () => Promise<void>): Promise<void> {
+  async #persist(what: string, change: () => Promise<void>): Promise<void> {
+    const { clock } = this.#options;
     const failures: string[] = [];
     for (const waitMs of [...retriesMs, undefined]) {
       try {
@@ -64,92 +129,51 @@ export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
     throw new Error(`error updating ${what}: timed out waiting for the condition; caused by: ${causes}`);
   }
 
-  async function csiNode(): Promise<CSINode> {
+  async #csiNode(): Promise<CSINode> {
+    const { client, nodeName } = this.#options;
     try {
-      return await client.get<CSINode>(csiNodes, name);
+      return await client.get<CSINode>(csiNodes, this.#name);
     } catch (err) {
       if (!isNotFound(err)) throw err;
     }
-    const node = await client.get<Node>(nodes, name);
+    const node = await client.get<Node>(nodes, this.#name);
     const owner = { apiVersion: "v1", kind: "Node", name: nodeName, uid: node.metadata.uid ?? "" };
     const made: CSINode = {
       apiVersion: "storage.k8s.io/v1",
       kind: "CSINode",
-      metadata: { name: nodeName, ownerReferences: [owner], annotations: migrated({}) },
+      metadata: { name: nodeName, ownerReferences: [owner], annotations: this.#migrated({}) },
       spec: { drivers: [] },
     };
     return client.create<CSINode>(csiNodes, made);
   }
 
-  function migrated(annotations: Readonly<Record<string, string>>): Record<string, string> {
+  #migrated(annotations: Readonly<Record<string, string>>): Record<string, string> {
     const { [migratedPluginsAnnotation]: _, ...others } = annotations;
-    const plugins = options.migratedPlugins.toSorted().join(",");
+    const plugins = this.#options.migratedPlugins.toSorted().join(",");
     return plugins === "" ? others : { ...others, [migratedPluginsAnnotation]: plugins };
   }
 
-  const setDrivers = (change: (drivers: readonly CSINodeDriver[]) => CSINodeDriver[]): Promise<void> =>
-    persist("CSINode", async () => {
-      const current = await csiNode();
+  #setDrivers(change: (drivers: readonly CSINodeDriver[]) => CSINodeDriver[]): Promise<void> {
+    const { client } = this.#options;
+    return this.#persist("CSINode", async () => {
+      const current = await this.#csiNode();
       const before = current.spec.drivers ?? [];
       const drivers = change(before);
       if (!semanticEqual(before, drivers)) await client.update<CSINode>(csiNodes, { ...current, spec: { drivers } });
     });
+  }
 
   /** @param change gets node IDs by driver; returns the metadata to patch, undefined for no change */
-  const setNode = (change: (ids: Readonly<Record<string, string>>, node: Node) => object | undefined): Promise<void> =>
-    persist("node", async () => {
-      const node = await client.get<Node>(nodes, name);
+  #setNode(change: (ids: Readonly<Record<string, string>>, node: Node) => object | undefined): Promise<void> {
+    const { client } = this.#options;
+    return this.#persist("node", async () => {
+      const node = await client.get<Node>(nodes, this.#name);
       const metadata = change(nodeIds(node), node);
       if (metadata === undefined) return;
       // Upstream, too, patches metadata through nodes/status.
-      await client.patch<Node>(nodes, { ...name, subresource: "status" }, { type: "merge", body: { metadata } });
+      await client.patch<Node>(nodes, { ...this.#name, subresource: "status" }, { type: "merge", body: { metadata } });
     });
-
-  return {
-    problem: () => problem,
-    async initialize(signal) {
-      for (let retryMs = firstRetryMs; !signal.aborted; retryMs = Math.min(retryMs * 2, maxRetryMs)) {
-        try {
-          const current = await csiNode();
-          const annotations = migrated(current.metadata.annotations ?? {});
-          if (!semanticEqual(annotations, current.metadata.annotations ?? {})) {
-            await client.update<CSINode>(csiNodes, { ...current, metadata: { ...current.metadata, annotations } });
-          }
-          return say(undefined);
-        } catch (err) {
-          // NotFound: the Node is not registered yet, and CSINode needs it as owner.
-          if (!isNotFound(err)) say(`Failed to initialize CSINode: ${(err as Error).message}`);
-          log.v(4)?.info("CSINode cannot be initialized yet", { reason: (err as Error).message });
-          await clock.sleep(retryMs, signal).catch(() => undefined);
-        }
-      }
-    },
-    async install(driver, { nodeId, maxVolumes, topology }) {
-      if (nodeId === "") throw new Error("error adding CSI driver node info: driverNodeID must not be empty");
-      const adding = "object with CSI driver node info:";
-      await setNode((ids, node) => nodeChange(ids, node, driver, nodeId, topology)).catch((err: Error) => {
-        throw new Error(`error updating Node ${adding} ${err.message}`);
-      });
-      await setDrivers((drivers) => [
-        ...drivers.filter((one) => one.name !== driver),
-        describeDriver(driver, { nodeId, maxVolumes, topology }),
-      ]).catch((err: Error) => {
-        throw new Error(`error updating CSINode ${adding} ${err.message}`);
-      });
-    },
-    async uninstall(driver) {
-      await setDrivers((drivers) => drivers.filter((one) => one.name !== driver)).catch((err: Error) => {
-        throw new Error(`error uninstalling CSI driver from CSINode object ${err.message}`);
-      });
-      await setNode((ids) => {
-        if (!Object.hasOwn(ids, driver)) return undefined;
-        const { [driver]: _, ...others } = ids;
-        return { annotations: { [nodeIdAnnotation]: Object.keys(others).length === 0 ? null : JSON.stringify(others) } };
-      }).catch((err: Error) => {
-        throw new Error(`error removing CSI driver node info from Node object ${err.message}`);
-      });
-    },
-  };
+  }
 }
 
 /** Pure: the CSINode entry of a driver. */

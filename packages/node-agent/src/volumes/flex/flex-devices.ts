@@ -12,6 +12,7 @@ import { newSerial } from "../csi/serial.ts";
 import { formatAndMount } from "../format-and-mount.ts";
 import { isMounted, type Mounter } from "../mount.ts";
 import { namesIn } from "../names-in.ts";
+import type { ReleaseUnused } from "../release-unused.ts";
 import { newReleaseUnused } from "../release-unused.ts";
 import { VolumeError, VolumeWaits } from "../volume.ts";
 import { removeUnmounted } from "./remove-unmounted.ts";
@@ -68,45 +69,94 @@ interface Used {
 
 /** Source: pkg/volume/flexvolume attacher.go, detacher.go; pkg/kubelet/volumemanager/reconciler */
 export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
-  const { drivers, podsDir, nodeName, mounter, clock, log } = options;
-  const mountsOf = (driver: string): string => join(options.pluginsDir, "kubernetes.io/flexvolume", driver, "mounts");
+  return new NodeFlexDevices(options);
+}
+
+class NodeFlexDevices implements FlexDevices {
+  readonly #options: FlexDevicesOptions;
   /** By volume ID, from the first use by a Pod until they are unmounted. */
-  const used = new Map<string, Used>();
-  const serial = newSerial();
-  const releaseUnused = newReleaseUnused({ serial, release, clock, log });
+  readonly #used = new Map<string, Used>();
+  readonly #serial = newSerial();
+  readonly #releaseUnused: ReleaseUnused;
 
-  function note(driver: string, name: string): Used {
-    const id = pluginVolumeId(driver, name);
-    const known = used.get(id);
-    if (known !== undefined) return known;
-    const made: Used = { driver, name, pods: new Set() };
-    used.set(id, made);
-    options.onInUseChange();
-    return made;
+  constructor(options: FlexDevicesOptions) {
+    this.#options = options;
+    const { clock, log } = options;
+    this.#releaseUnused = newReleaseUnused({ serial: this.#serial, release: (id) => this.#release(id), clock, log });
   }
 
-  function want(uid: string, volume: FlexVolume): void {
-    note(volume.driver, volume.name).pods.add(uid);
+  want(uid: string, volume: FlexVolume): void {
+    this.#note(volume.driver, volume.name).pods.add(uid);
   }
 
-  async function step<T>(name: VolumeError["step"], volume: FlexVolume, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (err) {
-      throw err instanceof VolumeWaits ? err : new VolumeError(name, volume.name, err);
+  use<T>(uid: string, driver: FlexDriver, volume: FlexVolume, give: (mountPath: string) => Promise<T>): Promise<T> {
+    return this.#serial(pluginVolumeId(volume.driver, volume.name), async () => {
+      this.want(uid, volume); // again: the Pod's volumes may have been torn down while this call was queued
+      const device = await step(
+        this.#options.byController ? "MountVolume.WaitForAttach failed" : "AttachVolume.Attach failed",
+        volume,
+        () => this.#attach(driver, volume),
+      );
+      const found = await step("MountVolume.WaitForAttach failed", volume, () =>
+        driver.call("waitforattach", device, driverOptions(volume)).then((answer) => answer.device, ifNotSupported(device)),
+      );
+      const mountPath = join(this.#mountsOf(volume.driver), volume.name);
+      await step("MountVolume.MountDevice failed", volume, () => this.#mountDevice(driver, volume, found, mountPath));
+      return give(mountPath);
+    });
+  }
+
+  leave(uid: string): void {
+    for (const { pods } of this.#used.values()) pods.delete(uid);
+  }
+
+  collect(): Promise<void> {
+    return this.#releaseUnused(this.#used.keys());
+  }
+
+  inUse(): readonly string[] {
+    return [...this.#used.keys()];
+  }
+
+  async restore(): Promise<void> {
+    const { podsDir, drivers } = this.#options;
+    const uids = await namesIn(podsDir);
+    for (const name of await drivers.names()) {
+      const folders = [this.#mountsOf(name), ...uids.map((uid) => join(podsDir, uid, "volumes", name.replaceAll("/", "~")))];
+      const left = (await Promise.all(folders.map(namesIn))).flat();
+      // Drivers are only executed when there are directories that may be theirs.
+      if (left.length === 0 || (await drivers.find(name))?.capabilities.attach !== true) continue;
+      for (const volume of left) this.#note(name, volume);
     }
   }
 
+  #mountsOf(driver: string): string {
+    return join(this.#options.pluginsDir, "kubernetes.io/flexvolume", driver, "mounts");
+  }
+
+  #note(driver: string, name: string): Used {
+    const id = pluginVolumeId(driver, name);
+    const known = this.#used.get(id);
+    if (known !== undefined) return known;
+    const made: Used = { driver, name, pods: new Set() };
+    this.#used.set(id, made);
+    this.#options.onInUseChange();
+    return made;
+  }
+
   /** @returns the device path; empty when the driver reports none */
-  async function attach(driver: FlexDriver, volume: FlexVolume): Promise<string> {
-    if (options.byController) return attachedHere(options.node(), pluginVolumeId(volume.driver, volume.name)).devicePath;
-    const { device } = await observed(options.operations(volume.driver, "volume_attach"), () =>
+  async #attach(driver: FlexDriver, volume: FlexVolume): Promise<string> {
+    const { nodeName } = this.#options;
+    if (this.#options.byController)
+      return attachedHere(this.#options.node(), pluginVolumeId(volume.driver, volume.name)).devicePath;
+    const { device } = await observed(this.#options.operations(volume.driver, "volume_attach"), () =>
       driver.call("attach", driverOptions(volume), nodeName).catch(ifNotSupported({ device: "" })),
     );
     return device;
   }
 
-  async function mountDevice(driver: FlexDriver, volume: FlexVolume, device: string, mountPath: string): Promise<void> {
+  async #mountDevice(driver: FlexDriver, volume: FlexVolume, device: string, mountPath: string): Promise<void> {
+    const { mounter } = this.#options;
     // The driver's name for the volume is not used, but the call may reject the volume.
     await driver.call("getvolumename", driverOptions(volume)).catch((err: Error) => {
       if (err instanceof NotSupported) return;
@@ -123,7 +173,8 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
     }
   }
 
-  async function unmountDevice(driver: FlexDriver, mountPath: string): Promise<void> {
+  async #unmountDevice(driver: FlexDriver, mountPath: string): Promise<void> {
+    const { mounter } = this.#options;
     if (await isMounted(mountPath, mounter)) {
       await driver.call("unmountdevice", mountPath).catch((err) => {
         if (!(err instanceof NotSupported)) throw err;
@@ -133,7 +184,8 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
     await removeUnmounted(mountPath);
   }
 
-  async function podsWith(driver: string, name: string): Promise<boolean> {
+  async #podsWith(driver: string, name: string): Promise<boolean> {
+    const { podsDir } = this.#options;
     const folder = driver.replaceAll("/", "~");
     for (const uid of await namesIn(podsDir))
       if ((await namesIn(join(podsDir, uid, "volumes", folder))).includes(name)) return true;
@@ -141,55 +193,30 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   }
 
   /** Unmounts and detaches a volume once no Pod uses it. */
-  async function release(id: string): Promise<void> {
-    const unused = used.get(id);
+  async #release(id: string): Promise<void> {
+    const { drivers, nodeName } = this.#options;
+    const unused = this.#used.get(id);
     if (unused === undefined) return;
     const { driver: driverName, name, pods } = unused;
-    if (pods.size > 0 || (await podsWith(driverName, name))) return;
+    if (pods.size > 0 || (await this.#podsWith(driverName, name))) return;
     const driver = await drivers.find(driverName);
     if (driver === undefined) throw new Error("no volume plugin matched");
-    const step = (operation: string): ReturnType<BeginOperation> => options.operations(driverName, operation);
-    await observed(step("unmount_device"), () => unmountDevice(driver, join(mountsOf(driverName), name)));
-    if (!options.byController) {
+    const step = (operation: string): ReturnType<BeginOperation> => this.#options.operations(driverName, operation);
+    await observed(step("unmount_device"), () => this.#unmountDevice(driver, join(this.#mountsOf(driverName), name)));
+    if (!this.#options.byController) {
       await observed(step("volume_detach"), () => driver.call("detach", name, nodeName).catch(ifNotSupported(undefined)));
     }
-    used.delete(id);
-    options.onInUseChange();
+    this.#used.delete(id);
+    this.#options.onInUseChange();
   }
+}
 
-  return {
-    want,
-    use: (uid, driver, volume, give) =>
-      serial(pluginVolumeId(volume.driver, volume.name), async () => {
-        want(uid, volume); // again: the Pod's volumes may have been torn down while this call was queued
-        const device = await step(
-          options.byController ? "MountVolume.WaitForAttach failed" : "AttachVolume.Attach failed",
-          volume,
-          () => attach(driver, volume),
-        );
-        const found = await step("MountVolume.WaitForAttach failed", volume, () =>
-          driver.call("waitforattach", device, driverOptions(volume)).then((answer) => answer.device, ifNotSupported(device)),
-        );
-        const mountPath = join(mountsOf(volume.driver), volume.name);
-        await step("MountVolume.MountDevice failed", volume, () => mountDevice(driver, volume, found, mountPath));
-        return give(mountPath);
-      }),
-    leave(uid) {
-      for (const { pods } of used.values()) pods.delete(uid);
-    },
-    collect: () => releaseUnused(used.keys()),
-    inUse: () => [...used.keys()],
-    async restore() {
-      const uids = await namesIn(podsDir);
-      for (const name of await drivers.names()) {
-        const folders = [mountsOf(name), ...uids.map((uid) => join(podsDir, uid, "volumes", name.replaceAll("/", "~")))];
-        const left = (await Promise.all(folders.map(namesIn))).flat();
-        // Drivers are only executed when there are directories that may be theirs.
-        if (left.length === 0 || (await drivers.find(name))?.capabilities.attach !== true) continue;
-        for (const volume of left) note(name, volume);
-      }
-    },
-  };
+async function step<T>(name: VolumeError["step"], volume: FlexVolume, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (err) {
+    throw err instanceof VolumeWaits ? err : new VolumeError(name, volume.name, err);
+  }
 }
 
 /** An error handler that returns `instead` when the driver does not support the command. */

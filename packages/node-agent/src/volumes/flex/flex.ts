@@ -1,6 +1,7 @@
 import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import type { FlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
 import { type FlexDriver, NotSupported, newFlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
 import { driverOptions, type FlexVolume, flexVolumeOf } from "@coxswain/apimachinery/flex-volumes/volume";
 import type {
@@ -44,22 +45,70 @@ interface Source {
 
 /** Source: pkg/volume/flexvolume mounter.go, unmounter.go */
 export function newFlexVolumes(options: FlexOptions): FlexVolumes {
-  const { podsDir, objects, mounter } = options;
-  const drivers = newFlexDrivers(options.pluginDir);
-  const devices = newFlexDevices({ ...options, drivers });
+  return new NodeFlexVolumes(options);
+}
 
-  async function setUp(pod: NodePod, source: Source): Promise<SetUpVolume | undefined> {
-    const driver = await drivers.find(source.flex.driver);
+class NodeFlexVolumes implements FlexVolumes {
+  readonly #options: FlexOptions;
+  readonly #drivers: FlexDrivers;
+  readonly #devices: FlexDevices;
+
+  constructor(options: FlexOptions) {
+    this.#options = options;
+    this.#drivers = newFlexDrivers(options.pluginDir);
+    this.#devices = newFlexDevices({ ...options, drivers: this.#drivers });
+  }
+
+  async inline(pod: NodePod, { name, flexVolume }: Volume): Promise<SetUpVolume | undefined> {
+    if (flexVolume === undefined) return undefined;
+    const { readOnly = false } = flexVolume;
+    return this.#setUp(pod, { flex: flexVolume, name, readOnly, secretNamespace: pod.metadata.namespace });
+  }
+
+  async persistent(pod: NodePod, { metadata, spec }: PersistentVolume, readOnly: boolean): Promise<SetUpVolume | undefined> {
+    if (spec.flexVolume === undefined) return undefined;
+    const secretNamespace = spec.flexVolume.secretRef?.namespace || pod.metadata.namespace;
+    return this.#setUp(pod, { flex: spec.flexVolume, name: metadata.name ?? "", readOnly, secretNamespace });
+  }
+
+  async tearDown(uid: string): Promise<void> {
+    const { podsDir } = this.#options;
+    const volumesDir = join(podsDir, uid, "volumes");
+    for (const folder of await namesIn(volumesDir)) {
+      const driver = folder.startsWith("kubernetes.io~") ? undefined : await this.#drivers.find(folder.replaceAll("~", "/"));
+      if (driver === undefined) continue;
+      for (const name of await namesIn(join(volumesDir, folder))) await this.#takeAway(driver, join(volumesDir, folder, name));
+    }
+    this.#devices.leave(uid);
+  }
+
+  collect(): Promise<void> {
+    return this.#devices.collect();
+  }
+
+  inUse(): readonly string[] {
+    return this.#devices.inUse();
+  }
+
+  restore(): Promise<void> {
+    return this.#devices.restore();
+  }
+
+  async #setUp(pod: NodePod, source: Source): Promise<SetUpVolume | undefined> {
+    const { podsDir, mounter } = this.#options;
+    const driver = await this.#drivers.find(source.flex.driver);
     if (driver === undefined) return undefined;
     const { uid } = pod.metadata;
     try {
       const volume = flexVolumeOf(source.flex, { name: partOfPath(source.name), readOnly: source.readOnly });
       const dir = join(podsDir, uid, "volumes", volume.driver.replaceAll("/", "~"), volume.name);
-      if (driver.capabilities.attach) devices.want(uid, volume);
+      if (driver.capabilities.attach) this.#devices.want(uid, volume);
       if (!(await isMounted(dir, mounter))) {
         if (driver.capabilities.attach)
-          await devices.use(uid, driver, volume, (mountPath) => mount(driver, pod, source, { volume, dir, mountPath }));
-        else await mount(driver, pod, source, { volume, dir });
+          await this.#devices.use(uid, driver, volume, (mountPath) =>
+            this.#mount(driver, pod, source, { volume, dir, mountPath }),
+          );
+        else await this.#mount(driver, pod, source, { volume, dir });
       }
       const { supportsMetrics } = driver.capabilities;
       return { path: dir, readOnly: source.readOnly, ...(supportsMetrics && { measure: () => filesystemSize(dir) }) };
@@ -70,15 +119,16 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
   }
 
   /** @param mountPath the global mount path, for attachable volumes */
-  async function mount(
+  async #mount(
     driver: FlexDriver,
     pod: NodePod,
     source: Source,
     { volume, dir, mountPath }: { volume: FlexVolume; dir: string; mountPath?: string },
   ): Promise<void> {
+    const { mounter } = this.#options;
     await makeFolder(dir, 0o750);
     try {
-      const more = await podOptions(pod, source);
+      const more = await this.#podOptions(pod, source);
       await driver.call("mount", dir, driverOptions(volume, more)).catch((err) => {
         if (mountPath === undefined || !(err instanceof NotSupported)) throw err;
         return mounter.mount(mountPath, dir, { type: "auto", options: ["bind"] });
@@ -88,24 +138,25 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
       throw err;
     }
     if (source.readOnly || !driver.capabilities.fsGroup) return;
-    const { operations } = options;
+    const { operations } = this.#options;
     await setVolumeOwnership(dir, pod, { readOnly: false, policy: true, plugin: volume.driver, operations });
   }
 
   /** Options that drivers get for `mount` only. */
-  async function podOptions(pod: NodePod, source: Source): Promise<Record<string, string>> {
+  async #podOptions(pod: NodePod, source: Source): Promise<Record<string, string>> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     return {
       "kubernetes.io/pod.name": pod.metadata.name,
       "kubernetes.io/pod.namespace": pod.metadata.namespace,
       "kubernetes.io/pod.uid": pod.metadata.uid,
       "kubernetes.io/serviceAccount.name": pod.spec.serviceAccountName ?? "",
-      ...(await secretOptions(source)),
+      ...(await this.#secretOptions(source)),
       ...(fsGroup !== undefined && { "kubernetes.io/mounterArgs.FsGroup": String(fsGroup) }),
     };
   }
 
-  async function secretOptions({ flex, secretNamespace }: Source): Promise<Record<string, string>> {
+  async #secretOptions({ flex, secretNamespace }: Source): Promise<Record<string, string>> {
+    const { objects } = this.#options;
     const { name = "" } = flex.secretRef ?? {};
     if (name === "" || secretNamespace === "") return {};
     try {
@@ -117,7 +168,8 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
     }
   }
 
-  async function takeAway(driver: FlexDriver, dir: string): Promise<void> {
+  async #takeAway(driver: FlexDriver, dir: string): Promise<void> {
+    const { mounter } = this.#options;
     try {
       await driver.call("unmount", dir);
     } catch (err) {
@@ -126,31 +178,6 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
     }
     await removeUnmounted(dir);
   }
-
-  return {
-    async inline(pod, { name, flexVolume }) {
-      if (flexVolume === undefined) return undefined;
-      const { readOnly = false } = flexVolume;
-      return setUp(pod, { flex: flexVolume, name, readOnly, secretNamespace: pod.metadata.namespace });
-    },
-    async persistent(pod, { metadata, spec }, readOnly) {
-      if (spec.flexVolume === undefined) return undefined;
-      const secretNamespace = spec.flexVolume.secretRef?.namespace || pod.metadata.namespace;
-      return setUp(pod, { flex: spec.flexVolume, name: metadata.name ?? "", readOnly, secretNamespace });
-    },
-    async tearDown(uid) {
-      const volumesDir = join(podsDir, uid, "volumes");
-      for (const folder of await namesIn(volumesDir)) {
-        const driver = folder.startsWith("kubernetes.io~") ? undefined : await drivers.find(folder.replaceAll("~", "/"));
-        if (driver === undefined) continue;
-        for (const name of await namesIn(join(volumesDir, folder))) await takeAway(driver, join(volumesDir, folder, name));
-      }
-      devices.leave(uid);
-    },
-    collect: devices.collect,
-    inUse: devices.inUse,
-    restore: devices.restore,
-  };
 }
 
 /** The API server validates names; static Pods from files and URLs are not validated there. */

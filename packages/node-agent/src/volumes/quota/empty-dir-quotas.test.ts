@@ -59,7 +59,7 @@ test("folders of a pod on disk are counted by the file system until they go, who
   const usage = await podUsage({
     runtime: newFakeRuntime(clock),
     pods: [pod],
-    podDir: manager.podDir,
+    podDir: (uid) => manager.podDir(uid),
     logDir: () => "/nowhere",
     everyPod: true,
     processes: async () => 0,
