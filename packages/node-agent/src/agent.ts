@@ -109,7 +109,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       endpoint: config.runtimeEndpoint,
       imageEndpoint: config.imageEndpoint || undefined,
       requestTimeoutMs: config.runtimeRequestTimeoutMs,
-      onCall: agentMetrics.runtimeCall,
+      onCall: (...call) => agentMetrics.runtimeCall(...call),
     });
   const runtimeHealth = newRuntimeHealth({ runtime, clock });
   const api = options.api && newApiConnection({ api: options.api, config, nodeName, metrics, clock, log });
@@ -147,7 +147,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     tellPod: tell.pod,
     metrics,
     mounter: systemMounter,
-    onCall: agentMetrics.csiCall,
+    onCall: (...call) => agentMetrics.csiCall(...call),
   });
   const { csi, quotas, volumes } = openedVolumes;
   const activePods = (): NodePod[] => sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod));
@@ -215,7 +215,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     podLogsDir,
     containerLogsDir,
     resources: { ...managers, accessOf: (...args) => devices.accessOf(...args) },
-    onStart: agentMetrics.started,
+    onStart: (...start) => agentMetrics.started(...start),
     runtimeName: () => runtimeHealth.version()?.name,
     networkProblem: runtimeHealth.networkProblem,
   });

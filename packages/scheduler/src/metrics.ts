@@ -33,107 +33,90 @@ export function newSchedulerMetrics(
   clock: Clock,
   random: () => number = Math.random,
 ): SchedulerMetrics {
-  const seconds = exponentialBuckets(0.001, 2, 15);
-  const stable = { stability: "STABLE" } as const;
-  const attempts = registry.counter({
-    ...stable,
-    name: "scheduler_schedule_attempts_total",
-    help: "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, while 'error' means an internal scheduler problem.",
-    labels: ["result", "profile"],
-  });
-  const attemptDuration = registry.histogram({
-    ...stable,
-    name: "scheduler_scheduling_attempt_duration_seconds",
-    help: "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
-    labels: ["result", "profile"],
-    buckets: seconds,
-  });
-  const endToEnd = registry.histogram({
-    name: "scheduler_e2e_scheduling_duration_seconds",
-    deprecatedSince: "1.23.0",
-    help: "E2e scheduling latency in seconds (scheduling algorithm + binding). This metric is replaced by scheduling_attempt_duration_seconds.",
-    labels: ["result", "profile"],
-    buckets: seconds,
-  });
-  const algorithm = registry.histogram({
-    name: "scheduler_scheduling_algorithm_duration_seconds",
-    help: "Scheduling algorithm latency in seconds",
-    buckets: seconds,
-  });
-  const victims = registry.histogram({
-    ...stable,
-    name: "scheduler_preemption_victims",
-    help: "Number of selected preemption victims",
-    buckets: linearBuckets(5, 5, 10),
-  });
-  const preemptions = registry.counter({
-    ...stable,
-    name: "scheduler_preemption_attempts_total",
-    help: "Total preemption attempts in the cluster till now",
-  });
-  const pending = registry.gauge({
-    ...stable,
-    name: "scheduler_pending_pods",
-    help: "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulableQ.",
-    labels: ["queue"],
-  });
-  const goroutines = registry.gauge({
-    name: "scheduler_scheduler_goroutines",
-    help: "Number of running goroutines split by the work they do such as binding.",
-    labels: ["work"],
-  });
-  const perPod = registry.histogram({
-    ...stable,
-    name: "scheduler_pod_scheduling_duration_seconds",
-    help: "E2e latency for a pod being scheduled which may include multiple scheduling attempts.",
-    labels: ["attempts"],
-    buckets: exponentialBuckets(0.01, 2, 20),
-  });
-  const podAttempts = registry.histogram({
-    ...stable,
-    name: "scheduler_pod_scheduling_attempts",
-    help: "Number of attempts to successfully schedule a pod.",
-    buckets: exponentialBuckets(1, 2, 5),
-  });
-  const points = registry.histogram({
-    ...stable,
-    name: "scheduler_framework_extension_point_duration_seconds",
-    help: "Latency for running all plugins of a specific extension point.",
-    labels: ["extension_point", "status", "profile"],
-    buckets: exponentialBuckets(0.0001, 2, 12),
-  });
-  const pluginDuration = registry.histogram({
-    name: "scheduler_plugin_execution_duration_seconds",
-    help: "Duration for running a plugin at a specific extension point.",
-    labels: ["plugin", "extension_point", "status"],
-    buckets: exponentialBuckets(0.00001, 1.5, 20),
-  });
-  const queued = registry.counter({
-    ...stable,
-    name: "scheduler_queue_incoming_pods_total",
-    help: "Number of pods added to scheduling queues by event and queue type.",
-    labels: ["queue", "event"],
-  });
-  const cached = registry.gauge({
-    name: "scheduler_scheduler_cache_size",
-    help: "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
-    labels: ["type"],
-  });
-  const volumeFailures = registry.counter({
-    name: "scheduler_volume_scheduling_stage_error_total",
-    help: "Volume scheduling stage error count",
-    labels: ["operation"],
-  });
-  const since = (beginMs: number): number => (clock.monotonic() - beginMs) / 1000;
-  const plugins: PluginTimer = {
-    now: () => clock.monotonic(),
-    plugin(name, point, status, beginMs) {
-      if (beginMs !== undefined) pluginDuration.labels(name, point, status?.code ?? "Success").observe(since(beginMs));
-    },
-  };
-  const timePoint = <T>(profile: string, name: string, run: () => T): T => {
-    const begin = clock.monotonic();
-    const end = (status: string): void => points.labels(name, status, profile).observe(since(begin));
+  return new RegisteredMetrics(registry, clock, random);
+}
+
+class RegisteredMetrics implements SchedulerMetrics {
+  readonly #metrics: ReturnType<typeof register>;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #plugins: PluginTimer;
+
+  constructor(registry: MetricsRegistry, clock: Clock, random: () => number = Math.random) {
+    this.#metrics = register(registry);
+    this.#clock = clock;
+    this.#random = random;
+    this.#plugins = {
+      now: () => clock.monotonic(),
+      plugin: (name, point, status, beginMs) => {
+        if (beginMs !== undefined)
+          this.#metrics.pluginDuration.labels(name, point, status?.code ?? "Success").observe(this.#since(beginMs));
+      },
+    };
+  }
+
+  attempted(result: "scheduled" | "unschedulable" | "error", profile: string, beginMs: number): void {
+    this.#metrics.attempts.labels(result, profile).inc();
+    this.#metrics.attemptDuration.labels(result, profile).observe(this.#since(beginMs));
+    this.#metrics.endToEnd.labels(result, profile).observe(this.#since(beginMs));
+  }
+
+  decided(beginMs: number): void {
+    this.#metrics.algorithm.observe(this.#since(beginMs));
+  }
+
+  podScheduled(entry: QueuedPod, monotonicMs: number): void {
+    this.#metrics.perPod
+      .labels(entry.attempts >= 15 ? "15+" : String(entry.attempts))
+      .observe((monotonicMs - entry.firstQueuedAtMs) / 1000);
+    this.#metrics.podAttempts.observe(entry.attempts);
+  }
+
+  incoming(part: string, event: string): void {
+    this.#metrics.queued.labels(part, event).inc();
+  }
+
+  binding(): () => void {
+    this.#metrics.goroutines.labels("binding").inc();
+    return () => this.#metrics.goroutines.labels("binding").dec();
+  }
+
+  cycle(profile: string): CycleTimer | undefined {
+    return {
+      plugins: this.#random() * 100 < pluginSamplePercent ? this.#plugins : undefined,
+      point: (name, run) => this.#timePoint(profile, name, run),
+    };
+  }
+
+  preemptionAttempted(): void {
+    this.#metrics.preemptions.inc();
+  }
+
+  preempted(count: number): void {
+    this.#metrics.victims.observe(count);
+  }
+
+  volumeStageFailed(operation: "predicate" | "assume" | "bind"): void {
+    this.#metrics.volumeFailures.labels(operation).inc();
+  }
+
+  queueSizes(
+    queue: { active: number; backoff: number; unschedulable: number },
+    cache: { nodes: number; pods: number; assumedPods: number },
+  ): void {
+    for (const [name, size] of Object.entries(queue)) this.#metrics.pending.labels(name).set(size);
+    this.#metrics.cached.labels("nodes").set(cache.nodes);
+    this.#metrics.cached.labels("pods").set(cache.pods);
+    this.#metrics.cached.labels("assumed_pods").set(cache.assumedPods);
+  }
+
+  #since(beginMs: number): number {
+    return (this.#clock.monotonic() - beginMs) / 1000;
+  }
+
+  #timePoint<T>(profile: string, name: string, run: () => T): T {
+    const begin = this.#clock.monotonic();
+    const end = (status: string): void => this.#metrics.points.labels(name, status, profile).observe(this.#since(begin));
     try {
       const outcome = run();
       if (outcome instanceof Promise) {
@@ -147,37 +130,7 @@ export function newSchedulerMetrics(
       end("Error");
       throw err;
     }
-  };
-  return {
-    attempted(result, profile, beginMs) {
-      attempts.labels(result, profile).inc();
-      attemptDuration.labels(result, profile).observe(since(beginMs));
-      endToEnd.labels(result, profile).observe(since(beginMs));
-    },
-    decided: (beginMs) => algorithm.observe(since(beginMs)),
-    podScheduled(entry, monotonicMs) {
-      perPod.labels(entry.attempts >= 15 ? "15+" : String(entry.attempts)).observe((monotonicMs - entry.firstQueuedAtMs) / 1000);
-      podAttempts.observe(entry.attempts);
-    },
-    incoming: (part, event) => queued.labels(part, event).inc(),
-    binding() {
-      goroutines.labels("binding").inc();
-      return () => goroutines.labels("binding").dec();
-    },
-    cycle: (profile) => ({
-      plugins: random() * 100 < pluginSamplePercent ? plugins : undefined,
-      point: (name, run) => timePoint(profile, name, run),
-    }),
-    preemptionAttempted: () => preemptions.inc(),
-    preempted: (count) => victims.observe(count),
-    volumeStageFailed: (operation) => volumeFailures.labels(operation).inc(),
-    queueSizes(queue, cache) {
-      for (const [name, size] of Object.entries(queue)) pending.labels(name).set(size);
-      cached.labels("nodes").set(cache.nodes);
-      cached.labels("pods").set(cache.pods);
-      cached.labels("assumed_pods").set(cache.assumedPods);
-    },
-  };
+  }
 }
 
 /** The code of a Status or of a result with a status; "Success" when there is none. */
@@ -200,3 +153,100 @@ export const noMetrics: SchedulerMetrics = {
   volumeStageFailed() {},
   queueSizes() {},
 };
+
+const seconds = exponentialBuckets(0.001, 2, 15);
+const stable = { stability: "STABLE" } as const;
+
+function register(registry: MetricsRegistry) {
+  return {
+    attempts: registry.counter({
+      ...stable,
+      name: "scheduler_schedule_attempts_total",
+      help: "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, while 'error' means an internal scheduler problem.",
+      labels: ["result", "profile"],
+    }),
+    attemptDuration: registry.histogram({
+      ...stable,
+      name: "scheduler_scheduling_attempt_duration_seconds",
+      help: "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
+      labels: ["result", "profile"],
+      buckets: seconds,
+    }),
+    endToEnd: registry.histogram({
+      name: "scheduler_e2e_scheduling_duration_seconds",
+      deprecatedSince: "1.23.0",
+      help: "E2e scheduling latency in seconds (scheduling algorithm + binding). This metric is replaced by scheduling_attempt_duration_seconds.",
+      labels: ["result", "profile"],
+      buckets: seconds,
+    }),
+    algorithm: registry.histogram({
+      name: "scheduler_scheduling_algorithm_duration_seconds",
+      help: "Scheduling algorithm latency in seconds",
+      buckets: seconds,
+    }),
+    victims: registry.histogram({
+      ...stable,
+      name: "scheduler_preemption_victims",
+      help: "Number of selected preemption victims",
+      buckets: linearBuckets(5, 5, 10),
+    }),
+    preemptions: registry.counter({
+      ...stable,
+      name: "scheduler_preemption_attempts_total",
+      help: "Total preemption attempts in the cluster till now",
+    }),
+    pending: registry.gauge({
+      ...stable,
+      name: "scheduler_pending_pods",
+      help: "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulableQ.",
+      labels: ["queue"],
+    }),
+    goroutines: registry.gauge({
+      name: "scheduler_scheduler_goroutines",
+      help: "Number of running goroutines split by the work they do such as binding.",
+      labels: ["work"],
+    }),
+    perPod: registry.histogram({
+      ...stable,
+      name: "scheduler_pod_scheduling_duration_seconds",
+      help: "E2e latency for a pod being scheduled which may include multiple scheduling attempts.",
+      labels: ["attempts"],
+      buckets: exponentialBuckets(0.01, 2, 20),
+    }),
+    podAttempts: registry.histogram({
+      ...stable,
+      name: "scheduler_pod_scheduling_attempts",
+      help: "Number of attempts to successfully schedule a pod.",
+      buckets: exponentialBuckets(1, 2, 5),
+    }),
+    points: registry.histogram({
+      ...stable,
+      name: "scheduler_framework_extension_point_duration_seconds",
+      help: "Latency for running all plugins of a specific extension point.",
+      labels: ["extension_point", "status", "profile"],
+      buckets: exponentialBuckets(0.0001, 2, 12),
+    }),
+    pluginDuration: registry.histogram({
+      name: "scheduler_plugin_execution_duration_seconds",
+      help: "Duration for running a plugin at a specific extension point.",
+      labels: ["plugin", "extension_point", "status"],
+      buckets: exponentialBuckets(0.00001, 1.5, 20),
+    }),
+    queued: registry.counter({
+      ...stable,
+      name: "scheduler_queue_incoming_pods_total",
+      help: "Number of pods added to scheduling queues by event and queue type.",
+      labels: ["queue", "event"],
+    }),
+    cached: registry.gauge({
+      name: "scheduler_scheduler_cache_size",
+      help: "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
+      labels: ["type"],
+    }),
+    volumeFailures: registry.counter({
+      name: "scheduler_volume_scheduling_stage_error_total",
+      help: "Volume scheduling stage error count",
+      labels: ["operation"],
+    }),
+  };
+}

@@ -105,91 +105,121 @@ function newSupervised(
   place: SupervisorPlace,
   spec: ProcessSpec,
   initial: ProcessState,
-  { save, log }: { save(): void; log(line: string): void },
+  options: { save(): void; log(line: string): void },
 ): Supervised {
-  let state = initial;
-  let timer: NodeJS.Timeout | undefined;
-  let begun = performance.now();
-  const waiters: (() => void)[] = [];
+  return new RestartedProcess(place, spec, initial, options);
+}
 
-  const dispatch = (event: ProcessEvent): void => {
-    const decision = decide(state, event, Date.now());
-    if (decision.state !== state) clearTimeout(timer);
-    state = decision.state;
-    for (const action of decision.actions) perform(action);
-    if (state.phase !== "stopping") for (const waiter of waiters.splice(0)) waiter();
+class RestartedProcess implements Supervised {
+  readonly #options: { save(): void; log(line: string): void };
+  readonly #place: SupervisorPlace;
+  readonly #spec: ProcessSpec;
+  #state: ProcessState;
+  #timer: NodeJS.Timeout | undefined;
+  #begun = performance.now();
+  readonly #waiters: (() => void)[] = [];
+
+  constructor(
+    place: SupervisorPlace,
+    spec: ProcessSpec,
+    initial: ProcessState,
+    options: { save(): void; log(line: string): void },
+  ) {
+    this.#options = options;
+    this.#place = place;
+    this.#spec = spec;
+    this.#state = initial;
+  }
+
+  view(): SupervisedProcess {
+    return { spec: this.#spec, state: this.#state };
+  }
+
+  start(): void {
+    this.#dispatch({ type: "start" });
+  }
+
+  settled(): Promise<void> {
+    return this.#state.phase === "stopping" ? new Promise((resolve) => this.#waiters.push(resolve)) : Promise.resolve();
+  }
+
+  stop(graceMs: number): Promise<void> {
+    this.#dispatch({ type: "stop", graceMs });
+    return this.settled();
+  }
+
+  adopt(left: ProcessState): void {
+    const { log } = this.#options;
+    const { pid, startTime, ...rest } = left;
+    if (pid === undefined || startTime === undefined || startTimeOf(pid) !== startTime) {
+      const wasWanted = left.phase === "running" || left.phase === "waiting";
+      const reason = "it ended while no supervisor ran";
+      this.#state = { ...rest, phase: "stopped", since: Date.now(), ...(wasWanted && { lastEnd: { at: Date.now(), reason } }) };
+      return;
+    }
+    this.#state = left;
+    log(`adopted ${this.#spec.name}, pid ${pid}`);
+    const poll = setInterval(() => {
+      if (startTimeOf(pid) === startTime) return;
+      clearInterval(poll);
+      const line = lastLine(logFile(this.#place, this.#spec.name), 0) ?? "";
+      // A process that was killed has written nothing about it: its last line is a reason only when it is an error.
+      const why = /^(\w*Error: |[EF]\d{4} )/.test(line) ? `: ${line}` : "";
+      const reason = `ended, exit code unknown (an earlier supervisor had started it)${why}`;
+      log(`${this.#spec.name} ${reason}`);
+      this.#dispatch({ type: "ended", reason, ranMs: performance.now() - this.#begun });
+    }, adoptedPollMs);
+    if (left.phase === "stopping") this.#dispatch({ type: "stop", graceMs: replaceGraceMs });
+  }
+
+  #dispatch(event: ProcessEvent): void {
+    const { save } = this.#options;
+    const decision = decide(this.#state, event, Date.now());
+    if (decision.state !== this.#state) clearTimeout(this.#timer);
+    this.#state = decision.state;
+    for (const action of decision.actions) this.#perform(action);
+    if (this.#state.phase !== "stopping") for (const waiter of this.#waiters.splice(0)) waiter();
     save();
-  };
-  const perform = (action: Action): void => {
-    if (action.type === "wake") timer = setTimeout(dispatch, action.afterMs, { type: "wake" });
-    else if (action.type === "signal") signalProcess(state, action.signal);
-    else launch();
-  };
-  const launch = (): void => {
-    begun = performance.now();
+  }
+
+  #perform(action: Action): void {
+    if (action.type === "wake") this.#timer = setTimeout(() => this.#dispatch({ type: "wake" }), action.afterMs);
+    else if (action.type === "signal") signalProcess(this.#state, action.signal);
+    else this.#launch();
+  }
+
+  #launch(): void {
+    const { log } = this.#options;
+    this.#begun = performance.now();
     let logStart = 0;
     const ended = (how: string): void => {
-      const line = lastLine(logFile(place, spec.name), logStart);
+      const line = lastLine(logFile(this.#place, this.#spec.name), logStart);
       const reason = line === undefined || how.includes("SIGKILL") ? how : `${how}: ${line}`;
-      log(`${spec.name} ended: ${reason}`);
-      dispatch({ type: "ended", reason, ranMs: performance.now() - begun });
+      log(`${this.#spec.name} ended: ${reason}`);
+      this.#dispatch({ type: "ended", reason, ranMs: performance.now() - this.#begun });
     };
     try {
-      if (spec.etcdData !== undefined && removeUnusedMember(spec.etcdData))
-        log(`removed the member in ${spec.etcdData}, which was killed before its first write`);
-      const output = openLog(logFile(place, spec.name), state.restarts === 0);
+      if (this.#spec.etcdData !== undefined && removeUnusedMember(this.#spec.etcdData))
+        log(`removed the member in ${this.#spec.etcdData}, which was killed before its first write`);
+      const output = openLog(logFile(this.#place, this.#spec.name), this.#state.restarts === 0);
       logStart = fstatSync(output).size;
-      const child = spawn(spec.command, spec.args, {
+      const child = spawn(this.#spec.command, this.#spec.args, {
         detached: true,
         stdio: ["ignore", output, output],
-        cwd: place.state,
-        env: { ...process.env, ...spec.env, [processVariable]: `${place.id}/${spec.name}` },
+        cwd: this.#place.state,
+        env: { ...process.env, ...this.#spec.env, [processVariable]: `${this.#place.id}/${this.#spec.name}` },
       });
       closeSync(output);
       if (child.pid === undefined) child.once("error", (err) => ended(`cannot be started: ${err.message}`));
       else {
         child.once("exit", (code, signal) => ended(signal === null ? `exit code ${code}` : `killed by ${signal}`));
-        log(`started ${spec.name}, pid ${child.pid}`);
-        dispatch({ type: "spawned", pid: child.pid, startTime: startTimeOf(child.pid) ?? "" });
+        log(`started ${this.#spec.name}, pid ${child.pid}`);
+        this.#dispatch({ type: "spawned", pid: child.pid, startTime: startTimeOf(child.pid) ?? "" });
       }
     } catch (err) {
       setImmediate(ended, `cannot be started: ${(err as Error).message}`);
     }
-  };
-  const settled = (): Promise<void> =>
-    state.phase === "stopping" ? new Promise((resolve) => waiters.push(resolve)) : Promise.resolve();
-
-  return {
-    view: () => ({ spec, state }),
-    start: () => dispatch({ type: "start" }),
-    settled,
-    stop(graceMs) {
-      dispatch({ type: "stop", graceMs });
-      return settled();
-    },
-    adopt(left) {
-      const { pid, startTime, ...rest } = left;
-      if (pid === undefined || startTime === undefined || startTimeOf(pid) !== startTime) {
-        const wasWanted = left.phase === "running" || left.phase === "waiting";
-        const reason = "it ended while no supervisor ran";
-        state = { ...rest, phase: "stopped", since: Date.now(), ...(wasWanted && { lastEnd: { at: Date.now(), reason } }) };
-        return;
-      }
-      state = left;
-      log(`adopted ${spec.name}, pid ${pid}`);
-      const poll = setInterval(() => {
-        if (startTimeOf(pid) === startTime) return;
-        clearInterval(poll);
-        const line = lastLine(logFile(place, spec.name), 0) ?? "";
-        // A process that was killed has written nothing about it: its last line is a reason only when it is an error.
-        const why = /^(\w*Error: |[EF]\d{4} )/.test(line) ? `: ${line}` : "";
-        const reason = `ended, exit code unknown (an earlier supervisor had started it)${why}`;
-        log(`${spec.name} ${reason}`);
-        dispatch({ type: "ended", reason, ranMs: performance.now() - begun });
-      }, adoptedPollMs);
-      if (left.phase === "stopping") dispatch({ type: "stop", graceMs: replaceGraceMs });
-    },
-  };
+  }
 }
 
 function signalProcess({ pid, startTime }: ProcessState, signal: NodeJS.Signals): void {

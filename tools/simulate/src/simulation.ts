@@ -54,8 +54,8 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
       rules: plan.rules(world.random),
       api: faults.api,
       observe: (etcd) => observe(etcd, problems.fail),
-      etcd: faults.etcd,
-      skewMs: faults.skewMs,
+      etcd: (server) => faults.etcd(server),
+      skewMs: (daemon) => faults.skewMs(daemon),
       log:
         logs === undefined ? undefined : ({ name, clock }) => newLogger({ verbosity: logs, clock, exit: failOnExit }).named(name),
     });

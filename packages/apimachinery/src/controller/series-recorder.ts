@@ -1,10 +1,11 @@
 import { hostname } from "node:os";
 import type { Client } from "../client/client.ts";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock, Timer } from "../clock/clock.ts";
 import { hasCause, isNotFound } from "../errors/predicates.ts";
 import { StatusError } from "../errors/status-error.ts";
 import type { Logger } from "../logging/logger.ts";
 import { formatMicroTime } from "../meta/time.ts";
+import type { KubeObject } from "../meta/types.ts";
 import type { ObjectReference } from "../schema/kinds/core/v1.ts";
 import type { Event, EventSeries } from "../schema/kinds/events/v1.ts";
 import { eventsV1 } from "../schema/kinds/resources.ts";
@@ -35,15 +36,92 @@ interface Known {
  * Source: k8s.io/client-go tools/events/event_broadcaster.go, event_recorder.go
  */
 export function newSeriesRecorder(options: SeriesRecorderOptions): EventRecorder {
-  const { client, controller, log, clock, signal, random = Math.random } = options;
-  const reportingInstance = `${controller}-${hostname()}`;
-  const uniqueSuffix = newUniqueSuffix(clock);
-  const known = new Map<string, Known>();
-  let pending = 0;
-  const idle: (() => void)[] = [];
+  return new BufferedSeriesRecorder(options);
+}
+
+class BufferedSeriesRecorder implements EventRecorder {
+  readonly #options: SeriesRecorderOptions;
+  readonly #random: () => number;
+  readonly #reportingInstance: string;
+  readonly #uniqueSuffix: () => string;
+  readonly #known = new Map<string, Known>();
+  #pending = 0;
+  readonly #idle: (() => void)[] = [];
+  readonly #timers: Timer[];
+
+  constructor(options: SeriesRecorderOptions) {
+    this.#options = options;
+    const { controller, clock, signal, random = Math.random } = options;
+    this.#random = random;
+    this.#reportingInstance = `${controller}-${hostname()}`;
+    this.#uniqueSuffix = newUniqueSuffix(clock);
+    this.#timers = [clock.every(refreshMs, () => void this.#refresh()), clock.every(finishMs, () => void this.#finish())];
+    signal.addEventListener("abort", () => this.#cancel(), { once: true });
+  }
+
+  event(
+    object: KubeObject | ObjectReference,
+    type: "Normal" | "Warning",
+    reason: string,
+    message: string,
+    { action = "", related }: Parameters<EventRecorder["event"]>[4] = {},
+  ): void {
+    const { clock, log, controller } = this.#options;
+    const regarding = referenceTo(object);
+    const relatedTo = related === undefined ? undefined : referenceTo(related);
+    const nowMs = clock.now();
+    const now = formatMicroTime(nowMs);
+    log.v(2)?.info("Event occurred", {
+      object: `${regarding.namespace ?? ""}/${regarding.name}`,
+      kind: regarding.kind,
+      type,
+      reason,
+      action,
+      note: message,
+    });
+    const key = keyOf(action, reason, regarding, relatedTo);
+    const before = this.#known.get(key);
+    if (before?.series !== undefined) {
+      before.series = { count: before.series.count + 1, lastObservedTime: now };
+      before.lastMs = nowMs;
+      return;
+    }
+    if (before === undefined && this.#pending >= mostPending) {
+      log.warn("too many events are waiting; one is dropped", { reason });
+      return;
+    }
+    const metadata = { name: `${regarding.name}.${this.#uniqueSuffix()}`, namespace: regarding.namespace || "default" };
+    const each: Known = before ?? {
+      stored: {
+        kind: "Event",
+        apiVersion: "events.k8s.io/v1",
+        metadata,
+        eventTime: now,
+        reportingController: controller,
+        reportingInstance: this.#reportingInstance,
+        action,
+        reason,
+        regarding,
+        ...(relatedTo === undefined ? {} : { related: relatedTo }),
+        note: message,
+        type,
+      },
+      series: undefined,
+      lastMs: nowMs,
+    };
+    each.lastMs = nowMs;
+    if (before !== undefined) each.series = { count: 1, lastObservedTime: now };
+    this.#known.set(key, each);
+    void this.#write(each);
+  }
+
+  flush(): Promise<void> {
+    return this.#pending === 0 ? Promise.resolve() : new Promise((resolve) => this.#idle.push(resolve));
+  }
 
   /** @returns false when the write failed and may be retried */
-  const tryWrite = async (each: Known): Promise<boolean> => {
+  async #tryWrite(each: Known): Promise<boolean> {
+    const { client, log } = this.#options;
     try {
       each.stored = await store(client, each);
       return true;
@@ -56,88 +134,38 @@ export function newSeriesRecorder(options: SeriesRecorderOptions): EventRecorder
         log.error("Server rejected event (will not retry!)", err, { reason: each.stored.reason });
       return true;
     }
-  };
-  const write = async (each: Known): Promise<void> => {
-    pending++;
-    for (let tries = 1; !(await tryWrite(each)); tries++) {
+  }
+
+  async #write(each: Known): Promise<void> {
+    const { log, clock, signal } = this.#options;
+    this.#pending++;
+    for (let tries = 1; !(await this.#tryWrite(each)); tries++) {
       if (tries >= maxTries) {
         log.error("Unable to write event (retry limit exceeded!)", undefined, { reason: each.stored.reason });
         break;
       }
-      await clock.sleep(retryMs * (1 + retryJitter * random()), signal).catch(() => {});
+      await clock.sleep(retryMs * (1 + retryJitter * this.#random()), signal).catch(() => {});
       if (signal.aborted) break;
     }
-    if (--pending === 0) for (const resolve of idle.splice(0)) resolve();
-  };
-  const refresh = async (): Promise<void> => {
-    for (const each of known.values()) if (each.series !== undefined) await tryWrite(each);
-  };
-  const finish = async (): Promise<void> => {
-    const before = clock.now() - finishMs;
-    for (const [key, each] of known) {
-      if (each.lastMs >= before) continue;
-      if (each.series === undefined || (await tryWrite(each))) known.delete(key);
-    }
-  };
-  const timers = [clock.every(refreshMs, () => void refresh()), clock.every(finishMs, () => void finish())];
-  const cancel = (): void => {
-    for (const timer of timers) timer.cancel();
-  };
-  signal.addEventListener("abort", cancel, { once: true });
+    if (--this.#pending === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
 
-  return {
-    event(object, type, reason, message, { action = "", related } = {}) {
-      const regarding = referenceTo(object);
-      const relatedTo = related === undefined ? undefined : referenceTo(related);
-      const nowMs = clock.now();
-      const now = formatMicroTime(nowMs);
-      log.v(2)?.info("Event occurred", {
-        object: `${regarding.namespace ?? ""}/${regarding.name}`,
-        kind: regarding.kind,
-        type,
-        reason,
-        action,
-        note: message,
-      });
-      const key = keyOf(action, reason, regarding, relatedTo);
-      const before = known.get(key);
-      if (before?.series !== undefined) {
-        before.series = { count: before.series.count + 1, lastObservedTime: now };
-        before.lastMs = nowMs;
-        return;
-      }
-      if (before === undefined && pending >= mostPending) {
-        log.warn("too many events are waiting; one is dropped", { reason });
-        return;
-      }
-      const metadata = { name: `${regarding.name}.${uniqueSuffix()}`, namespace: regarding.namespace || "default" };
-      const each: Known = before ?? {
-        stored: {
-          kind: "Event",
-          apiVersion: "events.k8s.io/v1",
-          metadata,
-          eventTime: now,
-          reportingController: controller,
-          reportingInstance,
-          action,
-          reason,
-          regarding,
-          ...(relatedTo === undefined ? {} : { related: relatedTo }),
-          note: message,
-          type,
-        },
-        series: undefined,
-        lastMs: nowMs,
-      };
-      each.lastMs = nowMs;
-      if (before !== undefined) each.series = { count: 1, lastObservedTime: now };
-      known.set(key, each);
-      void write(each);
-    },
-    flush() {
-      return pending === 0 ? Promise.resolve() : new Promise((resolve) => idle.push(resolve));
-    },
-  };
+  async #refresh(): Promise<void> {
+    for (const each of this.#known.values()) if (each.series !== undefined) await this.#tryWrite(each);
+  }
+
+  async #finish(): Promise<void> {
+    const { clock } = this.#options;
+    const before = clock.now() - finishMs;
+    for (const [key, each] of this.#known) {
+      if (each.lastMs >= before) continue;
+      if (each.series === undefined || (await this.#tryWrite(each))) this.#known.delete(key);
+    }
+  }
+
+  #cancel(): void {
+    for (const timer of this.#timers) timer.cancel();
+  }
 }
 
 /** Source: event_broadcaster.go maxTriesPerEvent, defaultSleepDuration, refreshTime, finishTime */

@@ -58,122 +58,155 @@ export interface SharedInformerOptions<T> extends ReflectorTarget {
 }
 
 export function newSharedInformer<T extends KubeObject>(options: SharedInformerOptions<T>): SharedInformer<T> {
-  const { client, clock, log, ref, resyncMs = 0, onFailure } = options;
-  const store = newObjectStore<T>();
-  const handlers = new Set<InformerHandler<T>>();
+  return new CachedSharedInformer(options);
+}
+
+class CachedSharedInformer<T extends KubeObject> implements SharedInformer<T> {
+  readonly ref: ResourceRef;
+  readonly lister: Lister<T>;
+  readonly #options: SharedInformerOptions<T>;
+  readonly #resyncMs: number;
+  readonly #store = newObjectStore<T>();
+  readonly #handlers = new Set<InformerHandler<T>>();
   /** By the function that was given: the store compares identities. */
-  const guardedIndexes = new WeakMap<IndexFunction<T>, IndexFunction<T>>();
-  let synced = false;
-  const firstList = Promise.withResolvers<void>();
-  firstList.promise.catch(() => {}); // avoids an unhandled rejection
+  readonly #guardedIndexes = new WeakMap<IndexFunction<T>, IndexFunction<T>>();
+  #synced = false;
+  readonly #firstList = Promise.withResolvers<void>();
+
+  constructor(options: SharedInformerOptions<T>) {
+    this.#options = options;
+    const { ref, resyncMs = 0 } = options;
+    this.#resyncMs = resyncMs;
+    this.#firstList.promise.catch(() => {}); // avoids an unhandled rejection
+    this.ref = ref;
+    this.lister = newLister(this.#store);
+  }
+
+  get synced(): boolean {
+    return this.#synced;
+  }
+
+  addHandler(handler: InformerHandler<T>): () => undefined {
+    for (const object of this.#store.list()) this.#callSafely(object, () => handler.added?.(object));
+    this.#handlers.add(handler);
+    return () => void this.#handlers.delete(handler);
+  }
+
+  addIndex(name: string, index: IndexFunction<T>): void {
+    const guarded = this.#guardedIndexes.getOrInsertComputed(index, () => (object: T) => {
+      try {
+        return index(object);
+      } catch (err) {
+        this.#failed("an object cannot be indexed; the index leaves it out", err, object);
+        return [];
+      }
+    });
+    this.#store.addIndex(name, guarded);
+  }
+
+  waitForSync(signal: AbortSignal): Promise<void> {
+    if (this.#synced) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      const onAbort = (): void => reject(signal.reason);
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#firstList.promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    });
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, client, log, ref } = this.#options;
+    const resyncing: Timer | undefined = this.#resyncMs > 0 ? clock.every(this.#resyncMs, () => this.#resync()) : undefined;
+    try {
+      await runReflector<T>({
+        client,
+        target: this.#options,
+        sink: {
+          replace: (objects, isOtherHistory) => this.#replace(objects, isOtherHistory),
+          set: (received) => this.#set(this.#transform(received)),
+          delete: (last) => this.#remove(this.#transform(last)),
+        },
+        clock,
+        log,
+        signal,
+        random: this.#options.random,
+      });
+    } finally {
+      this.#firstList.reject(new Error(`the informer of ${ref.resource} has ended`));
+      resyncing?.cancel();
+    }
+  }
 
   // An object that some code fails on must not keep later ones from the store and from other handlers.
-  const failed = (message: string, err: unknown, object: T): void => {
+  #failed(message: string, err: unknown, object: T): void {
+    const { log, ref, onFailure } = this.#options;
     log.error(message, err, { resource: formatGroupResource(ref), object: keyOf(object) });
     onFailure?.();
-  };
-  const callSafely = (object: T, call: () => void): void => {
+  }
+
+  #callSafely(object: T, call: () => void): void {
     try {
       call();
     } catch (err) {
-      failed("informer handler failed", err, object);
+      this.#failed("informer handler failed", err, object);
     }
-  };
-  const tell = (object: T, call: (handler: InformerHandler<T>) => void): void => {
-    for (const handler of handlers) callSafely(object, () => call(handler));
-  };
-  const transform = (object: T): T => {
+  }
+
+  #notify(object: T, call: (handler: InformerHandler<T>) => void): void {
+    for (const handler of this.#handlers) this.#callSafely(object, () => call(handler));
+  }
+
+  #transform(object: T): T {
     try {
-      return options.transform?.(object) ?? object;
+      return this.#options.transform?.(object) ?? object;
     } catch (err) {
-      failed("an object cannot be made smaller; it is kept as it came", err, object);
+      this.#failed("an object cannot be made smaller; it is kept as it came", err, object);
       return object;
     }
-  };
-  const set = (object: T): void => {
-    const before = store.get(keyOf(object));
-    if (before === undefined) {
-      store.set(object);
-      tell(object, (handler) => handler.added?.(object));
-    } else if (before.metadata.uid !== object.metadata.uid) {
-      remove(before);
-      store.set(object);
-      tell(object, (handler) => handler.added?.(object));
-    } else {
-      store.set(object);
-      tell(object, (handler) => handler.updated?.(before, object));
-    }
-  };
-  const remove = (last: T): void => {
-    if (store.delete(keyOf(last)) === undefined) return;
-    tell(last, (handler) => handler.deleted?.(last));
-  };
-  const sink = {
-    replace(objects: T[], isOtherHistory: boolean) {
-      const present = new Set(objects.map(keyOf));
-      for (const key of [...store.keys()]) {
-        if (!present.has(key)) remove(store.get(key) as T);
-      }
-      for (const received of objects) {
-        const before = store.get(keyOf(received));
-        const same =
-          before !== undefined &&
-          before.metadata.resourceVersion === received.metadata.resourceVersion &&
-          before.metadata.uid === received.metadata.uid;
-        if (same && !isOtherHistory) continue;
-        const object = transform(received);
-        if (!same || !deepEqual(before, object)) set(object);
-      }
-      if (synced) return;
-      synced = true;
-      firstList.resolve();
-    },
-    set: (received: T) => set(transform(received)),
-    delete: (last: T) => remove(transform(last)),
-  };
-  const resync = (): void => {
-    for (const object of store.list()) tell(object, (handler) => handler.updated?.(object, object));
-  };
+  }
 
-  return {
-    ref,
-    lister: newLister(store),
-    get synced() {
-      return synced;
-    },
-    addHandler(handler) {
-      for (const object of store.list()) callSafely(object, () => handler.added?.(object));
-      handlers.add(handler);
-      return () => void handlers.delete(handler);
-    },
-    addIndex(name, index) {
-      const guarded = guardedIndexes.getOrInsertComputed(index, () => (object: T) => {
-        try {
-          return index(object);
-        } catch (err) {
-          failed("an object cannot be indexed; the index leaves it out", err, object);
-          return [];
-        }
-      });
-      store.addIndex(name, guarded);
-    },
-    waitForSync(signal) {
-      if (synced) return Promise.resolve();
-      return new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason);
-        const onAbort = (): void => reject(signal.reason);
-        signal.addEventListener("abort", onAbort, { once: true });
-        firstList.promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-      });
-    },
-    async run(signal) {
-      const resyncing: Timer | undefined = resyncMs > 0 ? clock.every(resyncMs, resync) : undefined;
-      try {
-        await runReflector<T>({ client, target: options, sink, clock, log, signal, random: options.random });
-      } finally {
-        firstList.reject(new Error(`the informer of ${ref.resource} has ended`));
-        resyncing?.cancel();
-      }
-    },
-  };
+  /** @param isOtherHistory whether equal resourceVersions may mean different states (etcd was restored) */
+  #replace(objects: readonly T[], isOtherHistory: boolean): void {
+    const present = new Set(objects.map(keyOf));
+    for (const key of [...this.#store.keys()]) {
+      if (!present.has(key)) this.#remove(this.#store.get(key) as T);
+    }
+    for (const received of objects) {
+      const before = this.#store.get(keyOf(received));
+      const same =
+        before !== undefined &&
+        before.metadata.resourceVersion === received.metadata.resourceVersion &&
+        before.metadata.uid === received.metadata.uid;
+      if (same && !isOtherHistory) continue;
+      const object = this.#transform(received);
+      if (!same || !deepEqual(before, object)) this.#set(object);
+    }
+    if (this.#synced) return;
+    this.#synced = true;
+    this.#firstList.resolve();
+  }
+
+  #set(object: T): void {
+    const before = this.#store.get(keyOf(object));
+    if (before === undefined) {
+      this.#store.set(object);
+      this.#notify(object, (handler) => handler.added?.(object));
+    } else if (before.metadata.uid !== object.metadata.uid) {
+      this.#remove(before);
+      this.#store.set(object);
+      this.#notify(object, (handler) => handler.added?.(object));
+    } else {
+      this.#store.set(object);
+      this.#notify(object, (handler) => handler.updated?.(before, object));
+    }
+  }
+
+  #remove(last: T): void {
+    if (this.#store.delete(keyOf(last)) === undefined) return;
+    this.#notify(last, (handler) => handler.deleted?.(last));
+  }
+
+  #resync(): void {
+    for (const object of this.#store.list()) this.#notify(object, (handler) => handler.updated?.(object, object));
+  }
 }

@@ -1,6 +1,6 @@
 /** Metrics of flow control, under upstream's names. Source: k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { CounterChild, Gauge, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { newSampledShares, type SampledShare } from "./sampled-share.ts";
 
 /** Of one flow schema at one priority level. */
@@ -44,118 +44,137 @@ const flow = ["priority_level", "flow_schema"];
 const prefix = "apiserver_flowcontrol_";
 
 export function newFlowControlMetrics(registry: MetricsRegistry, clock: Clock): FlowControlMetrics {
+  return new RegisteredFlowControlMetrics(registry, clock);
+}
+
+class RegisteredFlowControlMetrics implements FlowControlMetrics {
+  readonly #metrics: ReturnType<typeof register>;
+
+  constructor(registry: MetricsRegistry, clock: Clock) {
+    this.#metrics = register(registry, clock);
+  }
+
+  flow(name: string, schema: string): FlowMetrics {
+    return {
+      rejected: (reason) => this.#metrics.rejected.labels(name, schema, reason).inc(),
+      waited: (took, runs) => this.#metrics.wait.labels(name, schema, String(runs)).observe(took),
+      dispatched: this.#metrics.dispatched.labels(name, schema),
+      inQueue: this.#metrics.inQueue.labels(name, schema),
+      executing: this.#metrics.executing.labels(name, schema),
+      seatsInUse: this.#metrics.inUse.labels(name, schema),
+      queueLength: this.#metrics.queueLength.labels(name, schema),
+      noAccommodation: this.#metrics.noAccommodation.labels(name, schema),
+      executionSeconds: this.#metrics.execution.labels(name, schema),
+      watchers: this.#metrics.watchers.labels(name, schema),
+      seats: this.#metrics.seats.labels(name, schema),
+    };
+  }
+
+  level(name: string): LevelMetrics {
+    const ends = (of: Gauge) => [of.labels(name, "min"), of.labels(name, "max")] as const;
+    const [r, s, all, discounted] = [
+      this.#metrics.dispatchR.labels(name),
+      this.#metrics.latestS.labels(name),
+      ends(this.#metrics.nextS),
+      ends(this.#metrics.nextDiscountedS),
+    ];
+    return {
+      waiting: this.#metrics.requests("waiting", name),
+      executing: this.#metrics.requests("executing", name),
+      seats: this.#metrics.seatsTaken(name),
+      limit: this.#metrics.limit.labels(name),
+      currentR: this.#metrics.currentR.labels(name),
+      dispatched(now, latest, bounds, discountedBounds) {
+        r.set(now);
+        s.set(latest);
+        for (const end of [0, 1] as const) {
+          all[end].set(bounds[end]);
+          discounted[end].set(discountedBounds[end]);
+        }
+      },
+    };
+  }
+}
+
+function register(registry: MetricsRegistry, clock: Clock) {
   const gauge = (name: string, labels: string[], help: string) => registry.gauge({ name: prefix + name, labels, help });
   const counter = (name: string, labels: string[], help: string) => registry.counter({ name: prefix + name, labels, help });
   const histogram = (name: string, labels: string[], buckets: number[], help: string) =>
     registry.histogram({ name: prefix + name, labels, buckets, help });
 
-  const rejected = counter(
-    "rejected_requests_total",
-    [...flow, "reason"],
-    "Number of requests rejected by API Priority and Fairness system",
-  );
-  const dispatched = counter(
-    "dispatched_requests_total",
-    flow,
-    "Number of requests released by API Priority and Fairness system for service",
-  );
-  const noAccommodation = counter(
-    "request_dispatch_no_accommodation_total",
-    flow,
-    "Number of times a dispatch attempt resulted in a non accommodation due to lack of available seats",
-  );
-  const currentR = gauge("current_r", level, "R(time of last change)");
-  const dispatchR = gauge("dispatch_r", level, "R(time of last dispatch)");
-  const latestS = gauge("latest_s", level, "S(most recently dispatched request)");
-  const nextS = gauge("next_s_bounds", [...level, "bound"], "min and max, over queues, of S(oldest waiting request in queue)");
-  const nextDiscountedS = gauge(
-    "next_discounted_s_bounds",
-    [...level, "bound"],
-    "min and max, over queues, of S(oldest waiting request in queue) - estimated work in progress",
-  );
-  const inQueue = gauge(
-    "current_inqueue_requests",
-    flow,
-    "Number of requests currently pending in queues of the API Priority and Fairness system",
-  );
-  const executing = gauge(
-    "current_executing_requests",
-    flow,
-    "Number of requests currently executing in the API Priority and Fairness system",
-  );
-  const limit = gauge("request_concurrency_limit", level, "Shared concurrency limit in the API Priority and Fairness system");
-  const inUse = gauge(
-    "request_concurrency_in_use",
-    flow,
-    "Concurrency (number of seats) occupided by the currently executing requests in the API Priority and Fairness system",
-  );
-  const queueLength = histogram(
-    "request_queue_length_after_enqueue",
-    flow,
-    [0, 10, 25, 50, 100, 250, 500, 1000],
-    "Length of queue in the API Priority and Fairness system, as seen by each request after it is enqueued",
-  );
-  const wait = histogram(
-    "request_wait_duration_seconds",
-    [...flow, "execute"],
-    seconds,
-    "Length of time a request spent waiting in its queue",
-  );
-  const execution = histogram(
-    "request_execution_seconds",
-    flow,
-    seconds,
-    "Duration of request execution in the API Priority and Fairness system",
-  );
-  const watchers = histogram(
-    "watch_count_samples",
-    flow,
-    [0, 1, 10, 100, 1000, 10_000],
-    "count of watchers for mutating requests in API Priority and Fairness",
-  );
-  const seats = histogram(
-    "work_estimated_seats",
-    flow,
-    [1, 2, 4, 10],
-    "Number of estimated seats (maximum of initial and final seats) associated with requests in API Priority and Fairness",
-  );
-
   const shares = (name: string, labels: string[]) => newSampledShares(registry, clock, prefix + name, labels);
-  const requests = shares("priority_level_request_count", ["phase", ...level]);
-  const seatsTaken = shares("priority_level_seat_count", level);
-
   return {
-    flow: (name, schema) => ({
-      rejected: (reason) => rejected.labels(name, schema, reason).inc(),
-      waited: (took, runs) => wait.labels(name, schema, String(runs)).observe(took),
-      dispatched: dispatched.labels(name, schema),
-      inQueue: inQueue.labels(name, schema),
-      executing: executing.labels(name, schema),
-      seatsInUse: inUse.labels(name, schema),
-      queueLength: queueLength.labels(name, schema),
-      noAccommodation: noAccommodation.labels(name, schema),
-      executionSeconds: execution.labels(name, schema),
-      watchers: watchers.labels(name, schema),
-      seats: seats.labels(name, schema),
-    }),
-    level(name) {
-      const ends = (of: typeof nextS) => [of.labels(name, "min"), of.labels(name, "max")] as const;
-      const [r, s, all, discounted] = [dispatchR.labels(name), latestS.labels(name), ends(nextS), ends(nextDiscountedS)];
-      return {
-        waiting: requests("waiting", name),
-        executing: requests("executing", name),
-        seats: seatsTaken(name),
-        limit: limit.labels(name),
-        currentR: currentR.labels(name),
-        dispatched(now, latest, bounds, discountedBounds) {
-          r.set(now);
-          s.set(latest);
-          for (const end of [0, 1] as const) {
-            all[end].set(bounds[end]);
-            discounted[end].set(discountedBounds[end]);
-          }
-        },
-      };
-    },
+    rejected: counter(
+      "rejected_requests_total",
+      [...flow, "reason"],
+      "Number of requests rejected by API Priority and Fairness system",
+    ),
+    dispatched: counter(
+      "dispatched_requests_total",
+      flow,
+      "Number of requests released by API Priority and Fairness system for service",
+    ),
+    noAccommodation: counter(
+      "request_dispatch_no_accommodation_total",
+      flow,
+      "Number of times a dispatch attempt resulted in a non accommodation due to lack of available seats",
+    ),
+    currentR: gauge("current_r", level, "R(time of last change)"),
+    dispatchR: gauge("dispatch_r", level, "R(time of last dispatch)"),
+    latestS: gauge("latest_s", level, "S(most recently dispatched request)"),
+    nextS: gauge("next_s_bounds", [...level, "bound"], "min and max, over queues, of S(oldest waiting request in queue)"),
+    nextDiscountedS: gauge(
+      "next_discounted_s_bounds",
+      [...level, "bound"],
+      "min and max, over queues, of S(oldest waiting request in queue) - estimated work in progress",
+    ),
+    inQueue: gauge(
+      "current_inqueue_requests",
+      flow,
+      "Number of requests currently pending in queues of the API Priority and Fairness system",
+    ),
+    executing: gauge(
+      "current_executing_requests",
+      flow,
+      "Number of requests currently executing in the API Priority and Fairness system",
+    ),
+    limit: gauge("request_concurrency_limit", level, "Shared concurrency limit in the API Priority and Fairness system"),
+    inUse: gauge(
+      "request_concurrency_in_use",
+      flow,
+      "Concurrency (number of seats) occupided by the currently executing requests in the API Priority and Fairness system",
+    ),
+    queueLength: histogram(
+      "request_queue_length_after_enqueue",
+      flow,
+      [0, 10, 25, 50, 100, 250, 500, 1000],
+      "Length of queue in the API Priority and Fairness system, as seen by each request after it is enqueued",
+    ),
+    wait: histogram(
+      "request_wait_duration_seconds",
+      [...flow, "execute"],
+      seconds,
+      "Length of time a request spent waiting in its queue",
+    ),
+    execution: histogram(
+      "request_execution_seconds",
+      flow,
+      seconds,
+      "Duration of request execution in the API Priority and Fairness system",
+    ),
+    watchers: histogram(
+      "watch_count_samples",
+      flow,
+      [0, 1, 10, 100, 1000, 10_000],
+      "count of watchers for mutating requests in API Priority and Fairness",
+    ),
+    seats: histogram(
+      "work_estimated_seats",
+      flow,
+      [1, 2, 4, 10],
+      "Number of estimated seats (maximum of initial and final seats) associated with requests in API Priority and Fairness",
+    ),
+    requests: shares("priority_level_request_count", ["phase", ...level]),
+    seatsTaken: shares("priority_level_seat_count", level),
   };
 }

@@ -52,87 +52,125 @@ export interface Edge {
 
 /** Creates the endpoints with the checks `ping` and `log`. */
 export function newEdge(options: EdgeOptions): Edge {
-  const { clock, log, livezGraceMs } = options;
-  const startedMs = clock.now();
-  let shuttingDown = false;
-  const everywhere: HealthCheck[] = [
+  return new ServerEdge(options);
+}
+
+class ServerEdge implements Edge {
+  readonly #options: EdgeOptions;
+  readonly #startedMs: number;
+  #shuttingDown = false;
+  readonly #everywhere: HealthCheck[] = [
     { name: "ping", run() {} },
     { name: "log", run() {} },
   ];
-  const readyOnly: HealthCheck[] = [];
-  const hooks: { name: string; problem: () => string | undefined }[] = [];
-  const shutdown: HealthCheck = {
-    name: "shutdown",
-    run() {
-      if (shuttingDown) throw new Error("process is shutting down");
-    },
-  };
-  const hookChecks = (lenient: boolean): HealthCheck[] =>
-    hooks.map(({ name, problem }) => ({
+  readonly #readyOnly: HealthCheck[] = [];
+  readonly #hooks: { name: string; problem: () => string | undefined }[] = [];
+  readonly #shutdown: HealthCheck;
+  readonly #debug: DebugPages | undefined;
+  #pages: Promise<ExchangeHandler> | undefined;
+
+  constructor(options: EdgeOptions) {
+    this.#options = options;
+    const { clock } = options;
+    this.#startedMs = clock.now();
+    this.#shutdown = {
+      name: "shutdown",
+      run: () => {
+        if (this.#shuttingDown) throw new Error("process is shutting down");
+      },
+    };
+    this.#debug = options.profiling === undefined ? undefined : newDebugPages({ log: options.profiling, clock });
+  }
+
+  handles(path: string): boolean {
+    return healthPage(path) !== undefined || this.#isPage(path) || this.#debug?.handles(path) === true;
+  }
+
+  handle(exchange: Exchange): void | Promise<void> | undefined {
+    const { log } = this.#options;
+    const path = exchange.url.split("?")[0] as string;
+    const health = healthPage(path);
+    if (health !== undefined) return answerHealth(exchange, health.page, health.check, this.#checksOf(health.page), log);
+    if (this.#debug?.handles(path)) return this.#debug.handle(exchange, path);
+    if (this.#isDocument(path) && exchange.method !== "GET") throw methodNotAllowed();
+    if (path === "/metrics") return this.#answerMetricsPage(exchange) ?? Promise.resolve();
+    return this.#isPage(path) ? this.#answerPage(exchange) : undefined;
+  }
+
+  paths(): string[] {
+    const health = ["healthz", "livez", "readyz"].flatMap((page) => [
+      `/${page}`,
+      ...this.#checksOf(page).map(({ name }) => `/${page}/${name}`),
+    ]);
+    const documents = this.#options.documents === undefined ? [] : documentPaths;
+    return [...health, ...documents, ...(this.#debug?.paths ?? []), "/metrics"];
+  }
+
+  addCheck(name: string, run: () => Promise<void>, warning?: () => Promise<string | undefined>): void {
+    this.#everywhere.push({ name, run, ...(warning && { warning }) });
+  }
+
+  addReadyCheck(name: string, run: () => Promise<void>): void {
+    this.#readyOnly.push({ name, run });
+  }
+
+  addHook(name: string, problem: () => string | undefined): void {
+    this.#hooks.push({ name, problem });
+  }
+
+  async failedChecks(): Promise<string[]> {
+    const results = await Promise.allSettled(this.#checksOf("readyz").map(async (check) => check.run()));
+    return this.#checksOf("readyz")
+      .filter((_, i) => results[i]?.status === "rejected")
+      .map(({ name }) => name);
+  }
+
+  shutDown(): void {
+    this.#shuttingDown = true;
+  }
+
+  #hookChecks(lenient: boolean): HealthCheck[] {
+    const { clock, livezGraceMs } = this.#options;
+    return this.#hooks.map(({ name, problem }) => ({
       name,
-      run() {
+      run: () => {
         const reason = problem();
         if (reason === undefined) return;
-        if (lenient && clock.now() - startedMs < livezGraceMs) return;
+        if (lenient && clock.now() - this.#startedMs < livezGraceMs) return;
         throw new Error(reason);
       },
     }));
-  const checksOf = (page: string): HealthCheck[] => {
+  }
+
+  #checksOf(page: string): HealthCheck[] {
     switch (page) {
       case "livez":
-        return [...everywhere, ...hookChecks(true)];
+        return [...this.#everywhere, ...this.#hookChecks(true)];
       case "readyz":
-        return [...everywhere, ...readyOnly, ...hookChecks(false), shutdown];
+        return [...this.#everywhere, ...this.#readyOnly, ...this.#hookChecks(false), this.#shutdown];
       default:
-        return [...everywhere, ...hookChecks(false)];
+        return [...this.#everywhere, ...this.#hookChecks(false)];
     }
-  };
-  const debug: DebugPages | undefined =
-    options.profiling === undefined ? undefined : newDebugPages({ log: options.profiling, clock });
-  let pages: Promise<ExchangeHandler> | undefined;
-  const answerPage = async (exchange: Exchange): Promise<void> => {
-    pages ??= import("./pages.ts").then(({ newPages }) => newPages(options));
-    await (await pages)(exchange);
-  };
-  const isDocument = (path: string): boolean => options.documents !== undefined && documentPaths.includes(path);
-  const isPage = (path: string): boolean => path === "/metrics" || isDocument(path);
-  /** All methods but DELETE read. Source: k8s.io/apiserver pkg/server/routes/metrics.go */
-  const answerMetricsPage = (exchange: Exchange): Promise<void> | void => {
-    if (exchange.method !== "DELETE" || options.resetsMetrics !== true) return answerMetrics(exchange, options.metrics);
-    options.metrics.reset();
-    exchange.respond(200, { "content-type": "text/plain; charset=utf-8" }, "metrics reset\n");
-  };
+  }
 
-  return {
-    handles: (path) => healthPage(path) !== undefined || isPage(path) || debug?.handles(path) === true,
-    handle(exchange) {
-      const path = exchange.url.split("?")[0] as string;
-      const health = healthPage(path);
-      if (health !== undefined) return answerHealth(exchange, health.page, health.check, checksOf(health.page), log);
-      if (debug?.handles(path)) return debug.handle(exchange, path);
-      if (isDocument(path) && exchange.method !== "GET") throw methodNotAllowed();
-      if (path === "/metrics") return answerMetricsPage(exchange) ?? Promise.resolve();
-      return isPage(path) ? answerPage(exchange) : undefined;
-    },
-    paths() {
-      const health = ["healthz", "livez", "readyz"].flatMap((page) => [
-        `/${page}`,
-        ...checksOf(page).map(({ name }) => `/${page}/${name}`),
-      ]);
-      const documents = options.documents === undefined ? [] : documentPaths;
-      return [...health, ...documents, ...(debug?.paths ?? []), "/metrics"];
-    },
-    addCheck: (name, run, warning) => void everywhere.push({ name, run, ...(warning && { warning }) }),
-    addReadyCheck: (name, run) => void readyOnly.push({ name, run }),
-    addHook: (name, problem) => void hooks.push({ name, problem }),
-    async failedChecks() {
-      const results = await Promise.allSettled(checksOf("readyz").map(async (check) => check.run()));
-      return checksOf("readyz")
-        .filter((_, i) => results[i]?.status === "rejected")
-        .map(({ name }) => name);
-    },
-    shutDown() {
-      shuttingDown = true;
-    },
-  };
+  async #answerPage(exchange: Exchange): Promise<void> {
+    this.#pages ??= import("./pages.ts").then(({ newPages }) => newPages(this.#options));
+    await (await this.#pages)(exchange);
+  }
+
+  #isDocument(path: string): boolean {
+    return this.#options.documents !== undefined && documentPaths.includes(path);
+  }
+
+  #isPage(path: string): boolean {
+    return path === "/metrics" || this.#isDocument(path);
+  }
+
+  /** All methods but DELETE read. Source: k8s.io/apiserver pkg/server/routes/metrics.go */
+  #answerMetricsPage(exchange: Exchange): Promise<void> | void {
+    if (exchange.method !== "DELETE" || this.#options.resetsMetrics !== true)
+      return answerMetrics(exchange, this.#options.metrics);
+    this.#options.metrics.reset();
+    exchange.respond(200, { "content-type": "text/plain; charset=utf-8" }, "metrics reset\n");
+  }
 }

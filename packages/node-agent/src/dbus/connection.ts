@@ -70,66 +70,38 @@ export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRES
 export const connectToPeer = (address: string): Promise<DbusConnection> => connectTo(address, async () => undefined);
 
 async function connectTo(address: string, addMatch: (rule: string) => Promise<void>): Promise<DbusConnection> {
-  const socket = await open(address);
-  const waiting = new Map<number, { resolve: (body: readonly DbusValue[]) => void; reject: (err: Error) => void }>();
-  const listeners: ((message: DbusMessage) => void)[] = [];
-  let handler: Parameters<DbusConnection["answer"]>[0] = () => undefined;
-  let serial = 0;
-  let received: Buffer = Buffer.alloc(0);
+  return new SocketConnection(await open(address), addMatch);
+}
 
-  const closed = new Promise<void>((resolve) => {
-    socket.once("close", () => {
-      for (const { reject } of waiting.values()) reject(new DbusClosed("connection to the message bus closed"));
-      resolve();
+class SocketConnection implements DbusConnection {
+  readonly closed: Promise<void>;
+  readonly #addMatch: (rule: string) => Promise<void>;
+  readonly #socket: Socket;
+  readonly #waiting = new Map<number, { resolve: (body: readonly DbusValue[]) => void; reject: (err: Error) => void }>();
+  readonly #listeners: ((message: DbusMessage) => void)[] = [];
+  #handler: Parameters<DbusConnection["answer"]>[0] = () => undefined;
+  #serial = 0;
+  #received: Buffer = Buffer.alloc(0);
+
+  constructor(socket: Socket, addMatch: (rule: string) => Promise<void>) {
+    this.#addMatch = addMatch;
+    this.#socket = socket;
+    this.closed = new Promise<void>((resolve) => {
+      this.#socket.once("close", () => {
+        for (const { reject } of this.#waiting.values()) reject(new DbusClosed("connection to the message bus closed"));
+        resolve();
+      });
     });
-  });
-  const send = (message: Omit<DbusMessage, "serial">): number => {
-    socket.write(encodeMessage({ ...message, serial: ++serial }));
-    return serial;
-  };
-
-  function take(message: DbusMessage): void {
-    const { kind, replySerial = 0, body } = message;
-    if (kind === "signal") for (const listener of listeners) listener(message);
-    if (kind === "call") answerTo(message);
-    const asker = waiting.get(replySerial);
-    if (asker === undefined) return;
-    waiting.delete(replySerial);
-    if (kind === "return") asker.resolve(body);
-    else asker.reject(new DbusError(message.errorName ?? "", String(body[0] ?? message.errorName ?? "unknown error")));
+    this.#socket.on("error", () => undefined); // "close" follows
+    this.#socket.on("data", (chunk: Buffer) => this.#receive(chunk));
   }
 
-  function answerTo(message: DbusMessage): void {
-    const back = { destination: message.sender ?? "", replySerial: message.serial };
-    try {
-      const answer = handler(message);
-      if (answer === undefined) throw new DbusError("org.freedesktop.DBus.Error.UnknownMethod", "No such method");
-      send({ kind: "return", ...back, ...answer });
-    } catch (err) {
-      if (!(err instanceof DbusError)) throw err;
-      send({ kind: "error", ...back, errorName: err.errorName, signature: "s", body: [err.message] });
-    }
-  }
-
-  socket.on("error", () => undefined); // "close" follows
-  socket.on("data", (chunk: Buffer) => {
-    received = Buffer.concat([received, chunk]);
-    try {
-      for (let next = decodeMessage(received); next !== undefined; next = decodeMessage(received)) {
-        received = received.subarray(next.size);
-        take(next.message);
-      }
-    } catch {
-      socket.destroy(); // the start of the next message is unknown
-    }
-  });
-
-  function call({ signature = "", body = [], ...request }: DbusCall): Promise<readonly DbusValue[]> {
+  call({ signature = "", body = [], ...request }: DbusCall): Promise<readonly DbusValue[]> {
     return new Promise((resolve, reject) => {
-      if (socket.destroyed) return reject(new DbusClosed("connection to the message bus closed"));
-      const own = send({ kind: "call", ...request, signature, body });
+      if (this.#socket.destroyed) return reject(new DbusClosed("connection to the message bus closed"));
+      const own = this.#send({ kind: "call", ...request, signature, body });
       const timer = setTimeout(() => {
-        waiting.delete(own);
+        this.#waiting.delete(own);
         reject(new Error(`${request.interface}.${request.member} was not answered`));
       }, callTimeoutMs);
       const settled =
@@ -138,27 +110,73 @@ async function connectTo(address: string, addMatch: (rule: string) => Promise<vo
           clearTimeout(timer);
           settle(value);
         };
-      waiting.set(own, { resolve: settled(resolve), reject: settled(reject) });
+      this.#waiting.set(own, { resolve: settled(resolve), reject: settled(reject) });
     });
   }
 
-  return {
-    call,
-    async onSignal(match, heard) {
-      listeners.push((message) => {
-        if (message.path === match.path && message.interface === match.interface && message.member === match.member) {
-          heard(message.body);
-        }
-      });
-      await addMatch(`type='signal',path='${match.path}',interface='${match.interface}',member='${match.member}'`);
-    },
-    answer(next) {
-      handler = next;
-    },
-    emit: ({ signature = "", body = [], ...signal }) => void send({ kind: "signal", ...signal, signature, body }),
-    closed,
-    close: () => socket.destroy(),
-  };
+  async onSignal(
+    match: { path: string; interface: string; member: string },
+    heard: (body: readonly DbusValue[]) => void,
+  ): Promise<void> {
+    this.#listeners.push((message) => {
+      if (message.path === match.path && message.interface === match.interface && message.member === match.member) {
+        heard(message.body);
+      }
+    });
+    await this.#addMatch(`type='signal',path='${match.path}',interface='${match.interface}',member='${match.member}'`);
+  }
+
+  answer(next: (call: DbusMessage) => { signature: string; body: readonly DbusValue[] } | undefined): void {
+    this.#handler = next;
+  }
+
+  emit({ signature = "", body = [], ...signal }: Omit<DbusCall, "destination">): void {
+    this.#send({ kind: "signal", ...signal, signature, body });
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #send(message: Omit<DbusMessage, "serial">): number {
+    this.#socket.write(encodeMessage({ ...message, serial: ++this.#serial }));
+    return this.#serial;
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#received = Buffer.concat([this.#received, chunk]);
+    try {
+      for (let next = decodeMessage(this.#received); next !== undefined; next = decodeMessage(this.#received)) {
+        this.#received = this.#received.subarray(next.size);
+        this.#take(next.message);
+      }
+    } catch {
+      this.#socket.destroy(); // the start of the next message is unknown
+    }
+  }
+
+  #take(message: DbusMessage): void {
+    const { kind, replySerial = 0, body } = message;
+    if (kind === "signal") for (const listener of this.#listeners) listener(message);
+    if (kind === "call") this.#answerTo(message);
+    const asker = this.#waiting.get(replySerial);
+    if (asker === undefined) return;
+    this.#waiting.delete(replySerial);
+    if (kind === "return") asker.resolve(body);
+    else asker.reject(new DbusError(message.errorName ?? "", String(body[0] ?? message.errorName ?? "unknown error")));
+  }
+
+  #answerTo(message: DbusMessage): void {
+    const back = { destination: message.sender ?? "", replySerial: message.serial };
+    try {
+      const answer = this.#handler(message);
+      if (answer === undefined) throw new DbusError("org.freedesktop.DBus.Error.UnknownMethod", "No such method");
+      this.#send({ kind: "return", ...back, ...answer });
+    } catch (err) {
+      if (!(err instanceof DbusError)) throw err;
+      this.#send({ kind: "error", ...back, errorName: err.errorName, signature: "s", body: [err.message] });
+    }
+  }
 }
 
 /** Connects and authenticates with EXTERNAL: the peer knows the UID from the socket credentials. */

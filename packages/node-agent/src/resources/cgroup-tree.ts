@@ -55,103 +55,130 @@ const controllersWithLimits = ["cpu", "memory", "pids"] as const;
  * Source: pkg/kubelet/cm/cgroup_manager_linux.go
  */
 export async function openCgroupTree(options: CgroupTreeOptions): Promise<CgroupTree> {
-  const trees = await controllerTrees(options.mountPoint ?? "/sys/fs/cgroup");
-  const unified = trees.length === 1 && trees[0]?.controller === "";
+  return new FileCgroupTree(options, await controllerTrees(options.mountPoint ?? "/sys/fs/cgroup"));
+}
+
+/** Where one controller's cgroups are. */
+interface Hierarchy {
+  /** Empty in the unified hierarchy of v2. */
+  readonly controller: string;
+  readonly dir: string;
+}
+
+class FileCgroupTree implements CgroupTree {
+  readonly unified: boolean;
+  readonly #options: CgroupTreeOptions;
+  readonly #trees: readonly Hierarchy[];
   /** The hierarchy that existence and children are read from. */
-  const first = trees.find((tree) => tree.controller === "memory") ?? trees[0];
-  const treeOf = (controller: string): string | undefined =>
-    trees.find((candidate) => candidate.controller === controller || unified)?.dir;
+  readonly #first: Hierarchy | undefined;
+
+  constructor(options: CgroupTreeOptions, trees: readonly Hierarchy[]) {
+    this.#options = options;
+    this.#trees = trees;
+    this.unified = this.#trees.length === 1 && this.#trees[0]?.controller === "";
+    this.#first = this.#trees.find((tree) => tree.controller === "memory") ?? this.#trees[0];
+  }
+
+  async make(path: string): Promise<void> {
+    for (const { dir, controller } of this.#trees) {
+      if (this.#options.besideSystemd === true && systemdTrees.includes(controller)) continue;
+      await makeFolder(join(dir, path), 0o755);
+      if (controller === "cpuset") await inheritCpuset(dir, path);
+      if (this.unified) await delegate(dir, path);
+    }
+  }
+
+  async exists(path: string): Promise<boolean> {
+    return this.#first !== undefined && (await isDirectory(join(this.#first.dir, path)));
+  }
+
+  async children(path: string): Promise<string[]> {
+    return this.#first === undefined ? [] : readdirOrNone(join(this.#first.dir, path));
+  }
+
+  async limit(path: string, { shares, quotaUs = 0, memoryBytes = 0, memoryMinBytes, pids = 0 }: CgroupLimits): Promise<boolean> {
+    const written: boolean[] = [];
+    if (shares !== undefined) {
+      if (this.unified) written.push(await this.#write("cpu", path, "cpu.weight", cpuWeight(shares)));
+      else written.push(await this.#write("cpu", path, "cpu.shares", shares));
+    }
+    if (quotaUs > 0) {
+      if (this.unified) written.push(await this.#write("cpu", path, "cpu.max", `${quotaUs} ${this.#options.cfsPeriodUs}`));
+      else {
+        written.push(await this.#write("cpu", path, "cpu.cfs_period_us", this.#options.cfsPeriodUs));
+        written.push(await this.#write("cpu", path, "cpu.cfs_quota_us", quotaUs));
+      }
+    }
+    if (memoryBytes > 0) {
+      written.push(await this.#write("memory", path, this.unified ? "memory.max" : "memory.limit_in_bytes", memoryBytes));
+    }
+    if (this.unified && memoryMinBytes !== undefined)
+      written.push(await this.#write("memory", path, "memory.min", memoryMinBytes));
+    if (pids > 0) written.push(await this.#write("pids", path, "pids.max", pids));
+    return written.every(Boolean);
+  }
+
+  async memoryUsageBytes(path: string): Promise<number> {
+    const file = this.unified ? "memory.current" : "memory.usage_in_bytes";
+    return Number(await readFile(join(this.#treeOf("memory") ?? "", path, file), "utf8"));
+  }
+
+  async memory(path: string): Promise<{ limitBytes: number; workingSetBytes: number }> {
+    const file = (name: string): Promise<string> => readFile(join(this.#treeOf("memory") ?? "", path, name), "utf8");
+    const [limit, stat, usage] = await Promise.all([
+      file(this.unified ? "memory.max" : "memory.limit_in_bytes"),
+      file("memory.stat"),
+      this.memoryUsageBytes(path),
+    ]);
+    const inactive = new RegExp(`^${this.unified ? "" : "total_"}inactive_file (\\d+)$`, "m").exec(stat)?.[1] ?? 0;
+    return { limitBytes: boundedBytes(limit), workingSetBytes: Math.max(0, usage - Number(inactive)) };
+  }
+
+  async taskCount(path: string): Promise<number> {
+    const text = await readFile(join(this.#treeOf("pids") ?? "", path, "pids.current"), "utf8").catch(() => "");
+    return Number(text);
+  }
+
+  async addProcess(path: string, pid: number): Promise<void> {
+    for (const { dir } of this.#trees) await writeFile(join(dir, path, "cgroup.procs"), String(pid));
+  }
+
+  async processesIn(path: string): Promise<number[]> {
+    const text = this.#first === undefined ? "" : await readFile(join(this.#first.dir, path, "cgroup.procs"), "utf8");
+    return text.split("\n").filter(Boolean).map(Number);
+  }
+
+  async isPopulated(path: string): Promise<boolean> {
+    if (this.#first === undefined) return false;
+    // The cgroup may be removed concurrently.
+    if ((await this.processesIn(path).catch(() => [])).length > 0) return true;
+    for (const name of await foldersIn(join(this.#first.dir, path))) if (await this.isPopulated(join(path, name))) return true;
+    return false;
+  }
+
+  async remove(path: string): Promise<boolean> {
+    let gone = true;
+    for (const tree of this.#trees) if (tree !== this.#first) gone = (await removeTree(join(tree.dir, path))) && gone;
+    // `first` goes last: while it is there, the cgroup is found again, and what is left of it removed.
+    return gone && (this.#first === undefined || removeTree(join(this.#first.dir, path)));
+  }
+
+  #treeOf(controller: string): string | undefined {
+    return this.#trees.find((candidate) => candidate.controller === controller || this.unified)?.dir;
+  }
 
   /** A limit that the kernel rejects (e.g. a missing controller) is logged and does not fail the Pod. */
-  async function write(controller: string, path: string, file: string, value: string | number): Promise<boolean> {
-    const dir = treeOf(controller);
+  async #write(controller: string, path: string, file: string, value: string | number): Promise<boolean> {
+    const dir = this.#treeOf(controller);
     if (dir === undefined) return true;
     try {
       await writeFile(join(dir, path, file), String(value));
       return true;
     } catch (err) {
-      options.log.warn("cannot set a limit of a cgroup", { cgroup: path, file, value, reason: (err as Error).message });
+      this.#options.log.warn("cannot set a limit of a cgroup", { cgroup: path, file, value, reason: (err as Error).message });
       return false;
     }
   }
-
-  async function processesIn(path: string): Promise<number[]> {
-    const text = first === undefined ? "" : await readFile(join(first.dir, path, "cgroup.procs"), "utf8");
-    return text.split("\n").filter(Boolean).map(Number);
-  }
-
-  const memoryUsageBytes = async (path: string): Promise<number> => {
-    const file = unified ? "memory.current" : "memory.usage_in_bytes";
-    return Number(await readFile(join(treeOf("memory") ?? "", path, file), "utf8"));
-  };
-
-  async function isPopulated(path: string): Promise<boolean> {
-    if (first === undefined) return false;
-    // The cgroup may be removed concurrently.
-    if ((await processesIn(path).catch(() => [])).length > 0) return true;
-    for (const name of await foldersIn(join(first.dir, path))) if (await isPopulated(join(path, name))) return true;
-    return false;
-  }
-
-  return {
-    unified,
-    async make(path) {
-      for (const { dir, controller } of trees) {
-        if (options.besideSystemd === true && systemdTrees.includes(controller)) continue;
-        await makeFolder(join(dir, path), 0o755);
-        if (controller === "cpuset") await inheritCpuset(dir, path);
-        if (unified) await delegate(dir, path);
-      }
-    },
-    exists: async (path) => first !== undefined && (await isDirectory(join(first.dir, path))),
-    children: async (path) => (first === undefined ? [] : readdirOrNone(join(first.dir, path))),
-    async limit(path, { shares, quotaUs = 0, memoryBytes = 0, memoryMinBytes, pids = 0 }) {
-      const written: boolean[] = [];
-      if (shares !== undefined) {
-        if (unified) written.push(await write("cpu", path, "cpu.weight", cpuWeight(shares)));
-        else written.push(await write("cpu", path, "cpu.shares", shares));
-      }
-      if (quotaUs > 0) {
-        if (unified) written.push(await write("cpu", path, "cpu.max", `${quotaUs} ${options.cfsPeriodUs}`));
-        else {
-          written.push(await write("cpu", path, "cpu.cfs_period_us", options.cfsPeriodUs));
-          written.push(await write("cpu", path, "cpu.cfs_quota_us", quotaUs));
-        }
-      }
-      if (memoryBytes > 0) {
-        written.push(await write("memory", path, unified ? "memory.max" : "memory.limit_in_bytes", memoryBytes));
-      }
-      if (unified && memoryMinBytes !== undefined) written.push(await write("memory", path, "memory.min", memoryMinBytes));
-      if (pids > 0) written.push(await write("pids", path, "pids.max", pids));
-      return written.every(Boolean);
-    },
-    memoryUsageBytes,
-    async memory(path) {
-      const file = (name: string): Promise<string> => readFile(join(treeOf("memory") ?? "", path, name), "utf8");
-      const [limit, stat, usage] = await Promise.all([
-        file(unified ? "memory.max" : "memory.limit_in_bytes"),
-        file("memory.stat"),
-        memoryUsageBytes(path),
-      ]);
-      const inactive = new RegExp(`^${unified ? "" : "total_"}inactive_file (\\d+)$`, "m").exec(stat)?.[1] ?? 0;
-      return { limitBytes: boundedBytes(limit), workingSetBytes: Math.max(0, usage - Number(inactive)) };
-    },
-    async taskCount(path) {
-      const text = await readFile(join(treeOf("pids") ?? "", path, "pids.current"), "utf8").catch(() => "");
-      return Number(text);
-    },
-    async addProcess(path, pid) {
-      for (const { dir } of trees) await writeFile(join(dir, path, "cgroup.procs"), String(pid));
-    },
-    processesIn,
-    isPopulated,
-    async remove(path) {
-      let gone = true;
-      for (const tree of trees) if (tree !== first) gone = (await removeTree(join(tree.dir, path))) && gone;
-      // `first` goes last: while it is there, the cgroup is found again, and what is left of it removed.
-      return gone && (first === undefined || removeTree(join(first.dir, path)));
-    },
-  };
 }
 
 /** Without a limit, v2 reports `max` and v1 the largest page-aligned number. */
@@ -160,10 +187,10 @@ function boundedBytes(limit: string): number {
   return bytes < 2 ** 62 ? bytes : 0;
 }
 
-async function controllerTrees(mountPoint: string): Promise<{ controller: string; dir: string }[]> {
+async function controllerTrees(mountPoint: string): Promise<Hierarchy[]> {
   const names = await readdirOrNone(mountPoint);
   if (names.includes("cgroup.controllers")) return [{ controller: "", dir: mountPoint }];
-  const trees: { controller: string; dir: string }[] = [];
+  const trees: Hierarchy[] = [];
   // On hybrid systems `unified` has no controllers, but it contains processes: its cgroups must be removed with the rest.
   for (const controller of names) {
     // a co-mounted hierarchy (`cpu,cpuacct`); its controllers also have symlinks of their own

@@ -20,17 +20,17 @@ export interface SystemdTreeOptions {
 export function newSystemdTree({ systemd, files, cfsPeriodUs, log }: SystemdTreeOptions): CgroupTree {
   const slice = { unified: files.unified, cfsPeriodUs };
   /** Slice path → property names → values that were last sent. */
-  const told = new Map<string, Map<string, string>>();
+  const written = new Map<string, Map<string, string>>();
 
   /** @returns false when systemd rejected the properties; the reason is logged */
-  async function tell(path: string, properties: readonly UnitProperty[]): Promise<boolean> {
+  async function setLimits(path: string, properties: readonly UnitProperty[]): Promise<boolean> {
     const names = properties.map(([name]) => name).join(" ");
     const values = properties.map(([, { value }]) => String(value)).join(" ");
-    if (properties.length === 0 || told.get(path)?.get(names) === values) return true;
+    if (properties.length === 0 || written.get(path)?.get(names) === values) return true;
     const { unit } = unitOf(path);
     try {
       await systemd.setUnitProperties(unit, properties);
-      told.set(path, (told.get(path) ?? new Map<string, string>()).set(names, values));
+      written.set(path, (written.get(path) ?? new Map<string, string>()).set(names, values));
       return true;
     } catch (err) {
       log.warn("cannot set the limits of a slice", { unit, reason: (err as Error).message });
@@ -39,21 +39,29 @@ export function newSystemdTree({ systemd, files, cfsPeriodUs, log }: SystemdTree
   }
 
   return {
-    ...files,
+    unified: files.unified,
+    exists: (path) => files.exists(path),
+    children: (path) => files.children(path),
+    memoryUsageBytes: (path) => files.memoryUsageBytes(path),
+    memory: (path) => files.memory(path),
+    taskCount: (path) => files.taskCount(path),
+    addProcess: (path, pid) => files.addProcess(path, pid),
+    processesIn: (path) => files.processesIn(path),
+    isPopulated: (path) => files.isPopulated(path),
     async make(path) {
-      told.delete(path);
+      written.delete(path);
       await systemd.startTransientUnit(unitOf(path).unit, newSliceProperties(path, slice));
       await files.make(path);
     },
     async limit(path, limits) {
-      const heard = await tell(path, limitProperties(limits, slice));
-      return (await files.limit(path, limits)) && heard;
+      const isSet = await setLimits(path, limitProperties(limits, slice));
+      return (await files.limit(path, limits)) && isSet;
     },
     async remove(path) {
       // Stopping a slice kills the processes in it.
       if (await files.isPopulated(path)) return false;
       await systemd.stopUnit(unitOf(path).unit);
-      told.delete(path);
+      written.delete(path);
       return files.remove(path);
     },
   };

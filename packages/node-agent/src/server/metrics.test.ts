@@ -14,7 +14,7 @@ test("starts of pods and containers are counted, and what they failed with", asy
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   runtime.addImage("registry.test/busybox:1");
-  const { runner } = await newTestRunner(t, runtime, clock, { onStart: metrics.started });
+  const { runner } = await newTestRunner(t, runtime, clock, { onStart: (...start) => metrics.started(...start) });
   const pod = aNodePod({ initContainers: [aContainer({ name: "init" })], containers: [aContainer(), aContainer({ name: "b" })] });
   const sync = () => runner.sync(pod, new AbortController().signal);
   runtime.failNext("RunPodSandbox", new RuntimeError("Unknown", "no network"));

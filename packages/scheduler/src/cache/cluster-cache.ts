@@ -30,112 +30,141 @@ const zoneLabel = "topology.kubernetes.io/zone";
 const assumedExpiryMs = 15 * 60_000;
 
 export function newClusterCache(clock: Clock): ClusterCache {
-  /** Includes deleted nodes that still have pods; snapshots leave those out. */
-  const infos = new Map<string, NodeInfo>();
-  const present = new Set<string>();
-  const podNodes = new Map<string, string>();
-  const assumed = new Map<string, { pod: PodInfo; expiresMs: number | undefined }>();
-  const havingAffinity = new Set<NodeInfo>();
-  const havingRequiredAntiAffinity = new Set<NodeInfo>();
-  const imageCounts = new Map<string, number>();
-  let order: NodeInfo[] | undefined;
+  return new AssumingClusterCache(clock);
+}
 
-  const infoOf = (name: string): NodeInfo => infos.getOrInsertComputed(name, () => newNodeInfo({ metadata: { name } } as Node));
-  const noteAffinity = (info: NodeInfo): void => {
+class AssumingClusterCache implements ClusterCache {
+  readonly #clock: Clock;
+  /** Includes deleted nodes that still have pods; snapshots leave those out. */
+  readonly #infos = new Map<string, NodeInfo>();
+  readonly #present = new Set<string>();
+  readonly #podNodes = new Map<string, string>();
+  readonly #assumed = new Map<string, { pod: PodInfo; expiresMs: number | undefined }>();
+  readonly #havingAffinity = new Set<NodeInfo>();
+  readonly #havingRequiredAntiAffinity = new Set<NodeInfo>();
+  readonly #imageCounts = new Map<string, number>();
+  #order: NodeInfo[] | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  setNode(node: Node): void {
+    const name = node.metadata.name ?? "";
+    const info = this.#infoOf(name);
+    if (!this.#present.has(name) || info.node.metadata.labels?.[zoneLabel] !== node.metadata.labels?.[zoneLabel])
+      this.#order = undefined;
+    if (this.#present.has(name)) this.#countImages(info, -1);
+    this.#present.add(name);
+    setNode(info, node);
+    this.#countImages(info, 1);
+  }
+
+  removeNode(node: Node): void {
+    const name = node.metadata.name ?? "";
+    const info = this.#infos.get(name);
+    if (info === undefined || !this.#present.delete(name)) return;
+    this.#countImages(info, -1);
+    this.#order = undefined;
+    if (info.pods.size === 0) this.#infos.delete(name);
+  }
+
+  setPod(pod: Pod): void {
+    this.#assumed.delete(pod.metadata.uid ?? "");
+    this.#attach(newPodInfo(pod), pod.spec.nodeName ?? "");
+  }
+
+  removePod(pod: Pod): void {
+    this.#assumed.delete(pod.metadata.uid ?? "");
+    this.#detach(pod.metadata.uid ?? "");
+  }
+
+  assume(pod: PodInfo, nodeName: string): void {
+    this.#attach(pod, nodeName);
+    this.#assumed.set(pod.pod.metadata.uid ?? "", { pod, expiresMs: undefined });
+  }
+
+  finishBinding(pod: Pod): void {
+    const entry = this.#assumed.get(pod.metadata.uid ?? "");
+    if (entry !== undefined) entry.expiresMs = this.#clock.monotonic() + assumedExpiryMs;
+  }
+
+  forget(pod: Pod): void {
+    const uid = pod.metadata.uid ?? "";
+    if (this.#assumed.delete(uid)) this.#detach(uid);
+  }
+
+  isAssumed(pod: Pod): boolean {
+    return this.#assumed.has(pod.metadata.uid ?? "");
+  }
+
+  snapshot(): ClusterSnapshot {
+    this.#expire();
+    this.#order ??= spreadOverZones([...this.#present].map((name) => this.#infoOf(name)));
+    return {
+      nodes: this.#order,
+      havingAffinity: [...this.#havingAffinity].filter((info) => this.#isPresent(info)),
+      havingRequiredAntiAffinity: [...this.#havingRequiredAntiAffinity].filter((info) => this.#isPresent(info)),
+      get: (name) => (this.#present.has(name) ? this.#infos.get(name) : undefined),
+      nodesWithImage: (name) => this.#imageCounts.get(name) ?? 0,
+    };
+  }
+
+  get counts(): { nodes: number; pods: number; assumedPods: number } {
+    return { nodes: this.#present.size, pods: this.#podNodes.size, assumedPods: this.#assumed.size };
+  }
+
+  #infoOf(name: string): NodeInfo {
+    return this.#infos.getOrInsertComputed(name, () => newNodeInfo({ metadata: { name } } as Node));
+  }
+
+  #noteAffinity(info: NodeInfo): void {
     const refuses = [...info.podsWithAffinity].some(({ affinity }) => (affinity?.requiredAnti.length ?? 0) > 0);
-    setMembership(havingAffinity, info, info.podsWithAffinity.size > 0);
-    setMembership(havingRequiredAntiAffinity, info, refuses);
-  };
-  const countImages = ({ images }: NodeInfo, by: 1 | -1): void => {
+    setMembership(this.#havingAffinity, info, info.podsWithAffinity.size > 0);
+    setMembership(this.#havingRequiredAntiAffinity, info, refuses);
+  }
+
+  #countImages({ images }: NodeInfo, by: 1 | -1): void {
     for (const name of images.keys()) {
-      const count = (imageCounts.get(name) ?? 0) + by;
-      if (count > 0) imageCounts.set(name, count);
-      else imageCounts.delete(name);
+      const count = (this.#imageCounts.get(name) ?? 0) + by;
+      if (count > 0) this.#imageCounts.set(name, count);
+      else this.#imageCounts.delete(name);
     }
-  };
-  const isPresent = (info: NodeInfo): boolean => present.has(info.name);
-  const detach = (uid: string): void => {
-    const nodeName = podNodes.get(uid);
+  }
+
+  #isPresent(info: NodeInfo): boolean {
+    return this.#present.has(info.name);
+  }
+
+  #detach(uid: string): void {
+    const nodeName = this.#podNodes.get(uid);
     if (nodeName === undefined) return;
-    podNodes.delete(uid);
-    const info = infos.get(nodeName);
+    this.#podNodes.delete(uid);
+    const info = this.#infos.get(nodeName);
     if (info === undefined) return;
     const hadAffinity = info.podsWithAffinity.size > 0;
     removePod(info, uid);
-    if (hadAffinity) noteAffinity(info);
-    if (info.pods.size === 0 && !present.has(nodeName)) infos.delete(nodeName);
-  };
-  const attach = (pod: PodInfo, nodeName: string): void => {
-    const uid = pod.pod.metadata.uid ?? "";
-    detach(uid);
-    podNodes.set(uid, nodeName);
-    const info = infoOf(nodeName);
-    addPod(info, pod);
-    if (pod.affinity !== undefined) noteAffinity(info);
-  };
-  const expire = (): void => {
-    const now = clock.monotonic();
-    for (const [uid, { expiresMs }] of assumed) {
-      if (expiresMs === undefined || expiresMs > now) continue;
-      assumed.delete(uid);
-      detach(uid);
-    }
-  };
+    if (hadAffinity) this.#noteAffinity(info);
+    if (info.pods.size === 0 && !this.#present.has(nodeName)) this.#infos.delete(nodeName);
+  }
 
-  return {
-    setNode(node) {
-      const name = node.metadata.name ?? "";
-      const info = infoOf(name);
-      if (!present.has(name) || info.node.metadata.labels?.[zoneLabel] !== node.metadata.labels?.[zoneLabel]) order = undefined;
-      if (present.has(name)) countImages(info, -1);
-      present.add(name);
-      setNode(info, node);
-      countImages(info, 1);
-    },
-    removeNode(node) {
-      const name = node.metadata.name ?? "";
-      const info = infos.get(name);
-      if (info === undefined || !present.delete(name)) return;
-      countImages(info, -1);
-      order = undefined;
-      if (info.pods.size === 0) infos.delete(name);
-    },
-    setPod(pod) {
-      assumed.delete(pod.metadata.uid ?? "");
-      attach(newPodInfo(pod), pod.spec.nodeName ?? "");
-    },
-    removePod(pod) {
-      assumed.delete(pod.metadata.uid ?? "");
-      detach(pod.metadata.uid ?? "");
-    },
-    assume(pod, nodeName) {
-      attach(pod, nodeName);
-      assumed.set(pod.pod.metadata.uid ?? "", { pod, expiresMs: undefined });
-    },
-    finishBinding(pod) {
-      const entry = assumed.get(pod.metadata.uid ?? "");
-      if (entry !== undefined) entry.expiresMs = clock.monotonic() + assumedExpiryMs;
-    },
-    forget(pod) {
-      const uid = pod.metadata.uid ?? "";
-      if (assumed.delete(uid)) detach(uid);
-    },
-    isAssumed: (pod) => assumed.has(pod.metadata.uid ?? ""),
-    snapshot() {
-      expire();
-      order ??= spreadOverZones([...present].map((name) => infoOf(name)));
-      return {
-        nodes: order,
-        havingAffinity: [...havingAffinity].filter(isPresent),
-        havingRequiredAntiAffinity: [...havingRequiredAntiAffinity].filter(isPresent),
-        get: (name) => (present.has(name) ? infos.get(name) : undefined),
-        nodesWithImage: (name) => imageCounts.get(name) ?? 0,
-      };
-    },
-    get counts() {
-      return { nodes: present.size, pods: podNodes.size, assumedPods: assumed.size };
-    },
-  };
+  #attach(pod: PodInfo, nodeName: string): void {
+    const uid = pod.pod.metadata.uid ?? "";
+    this.#detach(uid);
+    this.#podNodes.set(uid, nodeName);
+    const info = this.#infoOf(nodeName);
+    addPod(info, pod);
+    if (pod.affinity !== undefined) this.#noteAffinity(info);
+  }
+
+  #expire(): void {
+    const now = this.#clock.monotonic();
+    for (const [uid, { expiresMs }] of this.#assumed) {
+      if (expiresMs === undefined || expiresMs > now) continue;
+      this.#assumed.delete(uid);
+      this.#detach(uid);
+    }
+  }
 }
 
 function setMembership<T>(set: Set<T>, member: T, belongs: boolean): void {

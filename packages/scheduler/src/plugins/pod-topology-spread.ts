@@ -4,8 +4,10 @@ import type { TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kin
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import type { PluginArgs } from "../config/plugin-args.ts";
+import type { CycleState } from "../framework/cycle-state.ts";
 import { type Cloneable, readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
+import type { Status } from "../framework/status.ts";
 import { failed, unresolvable, unschedulable } from "../framework/status.ts";
 import { newDefaultSelector, type SelectorOf } from "./default-selector.ts";
 import type { PluginContext } from "./plugin-context.ts";
@@ -52,92 +54,109 @@ const softKey = "PreScorePodTopologySpread";
  * Source: KEP-895; pkg/scheduler/framework/plugins/podtopologyspread
  */
 export function newPodTopologySpread(
-  { informers }: Pick<PluginContext, "informers">,
-  { defaultConstraints = [], defaultingType }: PluginArgs["PodTopologySpread"],
+  context: Pick<PluginContext, "informers">,
+  options: PluginArgs["PodTopologySpread"],
 ): Plugin {
-  const isSystem = defaultingType === "System";
-  const defaults = isSystem ? systemConstraints : defaultConstraints;
-  const selectorOf: SelectorOf | undefined = defaults.length === 0 ? undefined : newDefaultSelector(informers);
+  return new PodTopologySpreadPlugin(context, options);
+}
 
-  const constraintsOf = ({ pod }: PodInfo, action: TopologySpreadConstraint["whenUnsatisfiable"]): SpreadConstraint[] => {
+class PodTopologySpreadPlugin implements Plugin {
+  readonly name = "PodTopologySpread";
+  readonly wakeUpOn = ["Pod/*", "Node/Add", "Node/Delete", "Node/UpdateLabel"] as const;
+  readonly #isSystem: boolean;
+  readonly #defaults: readonly TopologySpreadConstraint[];
+  readonly #selectorOf: SelectorOf | undefined;
+
+  constructor(context: Pick<PluginContext, "informers">, options: PluginArgs["PodTopologySpread"]) {
+    const { defaultingType, defaultConstraints = [] } = options;
+    this.#isSystem = defaultingType === "System";
+    this.#defaults = this.#isSystem ? systemConstraints : defaultConstraints;
+    this.#selectorOf = this.#defaults.length === 0 ? undefined : newDefaultSelector(context.informers);
+  }
+
+  preFilter(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Status | undefined {
+    try {
+      const constraints = this.#constraintsOf(pod, "DoNotSchedule");
+      state.set(hardKey, new HardState(constraints, countHard(constraints, pod, snapshot)));
+      return undefined;
+    } catch (err) {
+      return failed(err);
+    }
+  }
+
+  addPod(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void {
+    change(readState<HardState>(state, hardKey), pod, other, node, 1);
+  }
+
+  removePod(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void {
+    change(readState<HardState>(state, hardKey), pod, other, node, -1);
+  }
+
+  filter(state: CycleState, { pod }: PodInfo, { node }: NodeInfo): Status | undefined {
+    const { constraints, counts } = readState<HardState>(state, hardKey);
+    const labels = node.metadata.labels ?? {};
+    for (const { topologyKey, selector, maxSkew } of constraints) {
+      const value = labelOf(labels, topologyKey);
+      if (value === undefined) return unresolvable(`${mismatch} (missing required label)`);
+      const own = selector.matches(pod.metadata.labels) ? 1 : 0;
+      const skew = (counts.get(topologyKey, value) ?? 0) + own - counts.least(topologyKey);
+      if (skew > maxSkew) return unschedulable(mismatch);
+    }
+    return undefined;
+  }
+
+  preScore(state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[], snapshot: ClusterSnapshot): Status | undefined {
+    try {
+      const constraints = this.#constraintsOf(pod, "ScheduleAnyway");
+      // With the system defaults, nodes without a zone label still take part.
+      const needsAllKeys = !this.#isSystem || (pod.pod.spec.topologySpreadConstraints ?? []).length > 0;
+      state.set(softKey, countSoft(constraints, needsAllKeys, pod, nodes, snapshot));
+      return undefined;
+    } catch (err) {
+      return failed(err);
+    }
+  }
+
+  score(state: CycleState, { pod }: PodInfo, info: NodeInfo): number {
+    const { constraints, ignored, counts, weights } = readState<SoftState>(state, softKey);
+    if (ignored.has(info.name)) return 0;
+    let score = 0;
+    for (const [i, constraint] of constraints.entries()) {
+      const { topologyKey, maxSkew } = constraint;
+      const value = labelOf(info.node.metadata.labels, topologyKey);
+      if (value === undefined) continue;
+      const count =
+        topologyKey === hostname ? countOf(info, constraint, pod.metadata.namespace) : (counts.get(topologyKey, value) ?? 0);
+      // Adding maxSkew - 1 makes the differences between domains relatively smaller when a larger skew is tolerated.
+      score += count * (weights[i] as number) + (maxSkew - 1);
+    }
+    return Math.trunc(score);
+  }
+
+  normalize(state: CycleState, _: PodInfo, scores: number[], nodes: readonly NodeInfo[]): void {
+    const { ignored } = readState<SoftState>(state, softKey);
+    let least = Number.POSITIVE_INFINITY;
+    let most = 0;
+    for (const [i, { name }] of nodes.entries()) {
+      if (ignored.has(name)) continue;
+      least = Math.min(least, scores[i] as number);
+      most = Math.max(most, scores[i] as number);
+    }
+    for (const [i, { name }] of nodes.entries()) {
+      if (ignored.has(name)) scores[i] = 0;
+      else if (most === 0) scores[i] = maxNodeScore;
+      else scores[i] = Math.trunc((maxNodeScore * (most + least - (scores[i] as number))) / most);
+    }
+  }
+
+  #constraintsOf({ pod }: PodInfo, action: TopologySpreadConstraint["whenUnsatisfiable"]): SpreadConstraint[] {
     const own = pod.spec.topologySpreadConstraints ?? [];
     if (own.length > 0) return parseConstraints(own, action);
-    const constraints = parseConstraints(defaults, action);
-    if (constraints.length === 0 || selectorOf === undefined) return [];
-    const selector = selectorOf(pod);
+    const constraints = parseConstraints(this.#defaults, action);
+    if (constraints.length === 0 || this.#selectorOf === undefined) return [];
+    const selector = this.#selectorOf(pod);
     return selector.empty ? [] : constraints.map((constraint) => ({ ...constraint, ...parsed(selector) }));
-  };
-
-  return {
-    name: "PodTopologySpread",
-    wakeUpOn: ["Pod/*", "Node/Add", "Node/Delete", "Node/UpdateLabel"],
-
-    preFilter(state, pod, snapshot) {
-      try {
-        const constraints = constraintsOf(pod, "DoNotSchedule");
-        state.set(hardKey, new HardState(constraints, countHard(constraints, pod, snapshot)));
-        return undefined;
-      } catch (err) {
-        return failed(err);
-      }
-    },
-    addPod: (state, pod, other, node) => change(readState<HardState>(state, hardKey), pod, other, node, 1),
-    removePod: (state, pod, other, node) => change(readState<HardState>(state, hardKey), pod, other, node, -1),
-    filter(state, { pod }, { node }) {
-      const { constraints, counts } = readState<HardState>(state, hardKey);
-      const labels = node.metadata.labels ?? {};
-      for (const { topologyKey, selector, maxSkew } of constraints) {
-        const value = labelOf(labels, topologyKey);
-        if (value === undefined) return unresolvable(`${mismatch} (missing required label)`);
-        const own = selector.matches(pod.metadata.labels) ? 1 : 0;
-        const skew = (counts.get(topologyKey, value) ?? 0) + own - counts.least(topologyKey);
-        if (skew > maxSkew) return unschedulable(mismatch);
-      }
-      return undefined;
-    },
-
-    preScore(state, pod, nodes, snapshot) {
-      try {
-        const constraints = constraintsOf(pod, "ScheduleAnyway");
-        // With the system defaults, nodes without a zone label still take part.
-        const needsAllKeys = !isSystem || (pod.pod.spec.topologySpreadConstraints ?? []).length > 0;
-        state.set(softKey, countSoft(constraints, needsAllKeys, pod, nodes, snapshot));
-        return undefined;
-      } catch (err) {
-        return failed(err);
-      }
-    },
-    score(state, { pod }, info) {
-      const { constraints, ignored, counts, weights } = readState<SoftState>(state, softKey);
-      if (ignored.has(info.name)) return 0;
-      let score = 0;
-      for (const [i, constraint] of constraints.entries()) {
-        const { topologyKey, maxSkew } = constraint;
-        const value = labelOf(info.node.metadata.labels, topologyKey);
-        if (value === undefined) continue;
-        const count =
-          topologyKey === hostname ? countOf(info, constraint, pod.metadata.namespace) : (counts.get(topologyKey, value) ?? 0);
-        // Adding maxSkew - 1 makes the differences between domains relatively smaller when a larger skew is tolerated.
-        score += count * (weights[i] as number) + (maxSkew - 1);
-      }
-      return Math.trunc(score);
-    },
-    normalize(state, _, scores, nodes) {
-      const { ignored } = readState<SoftState>(state, softKey);
-      let least = Number.POSITIVE_INFINITY;
-      let most = 0;
-      for (const [i, { name }] of nodes.entries()) {
-        if (ignored.has(name)) continue;
-        least = Math.min(least, scores[i] as number);
-        most = Math.max(most, scores[i] as number);
-      }
-      for (const [i, { name }] of nodes.entries()) {
-        if (ignored.has(name)) scores[i] = 0;
-        else if (most === 0) scores[i] = maxNodeScore;
-        else scores[i] = Math.trunc((maxNodeScore * (most + least - (scores[i] as number))) / most);
-      }
-    },
-  };
+  }
 }
 
 /** A domain is counted when it has a node that matches the pod's node affinity and has all topology labels. */

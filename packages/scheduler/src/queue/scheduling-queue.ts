@@ -55,127 +55,167 @@ export interface SchedulingQueueOptions {
 const longestWaitMs = 60_000;
 
 export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQueue {
-  const { clock, compare, mayHelp, incoming, initialBackoffMs = 1_000, maxBackoffMs = 10_000 } = options;
-  const keyOfEntry = (entry: QueuedPod): string => keyOf(entry.pod);
-  const backoffEnd = (entry: QueuedPod): number =>
-    entry.queuedAtMs + Math.min(initialBackoffMs * 2 ** Math.max(entry.attempts - 1, 0), maxBackoffMs);
-  const active = new KeyedHeap<QueuedPod>(keyOfEntry, compare);
-  const backoff = new KeyedHeap<QueuedPod>(keyOfEntry, (a, b) => backoffEnd(a) - backoffEnd(b));
-  const unschedulable = new Map<string, QueuedPod>();
-  let cycle = 0;
-  /** Value of `cycle` at the last event. A pod rejected in that cycle or an earlier one may have missed the event. */
-  let wakeUpCycle = -1;
-  let closed = false;
-  let waiting: ((entry: QueuedPod | undefined) => void) | undefined;
+  return new ThreePartQueue(options);
+}
 
-  const take = (): QueuedPod | undefined => {
-    const entry = active.pop();
+class ThreePartQueue implements SchedulingQueue {
+  readonly #options: SchedulingQueueOptions;
+  readonly #initialBackoffMs: number;
+  readonly #maxBackoffMs: number;
+  readonly #active: KeyedHeap<QueuedPod>;
+  readonly #backoff: KeyedHeap<QueuedPod>;
+  readonly #unschedulable = new Map<string, QueuedPod>();
+  #cycle = 0;
+  /** Value of `cycle` at the last event. A pod rejected in that cycle or an earlier one may have missed the event. */
+  #wakeUpCycle = -1;
+  #closed = false;
+  #waiting: ((entry: QueuedPod | undefined) => void) | undefined;
+
+  constructor(options: SchedulingQueueOptions) {
+    this.#options = options;
+    const { compare, initialBackoffMs = 1_000, maxBackoffMs = 10_000 } = options;
+    this.#initialBackoffMs = initialBackoffMs;
+    this.#maxBackoffMs = maxBackoffMs;
+    this.#active = new KeyedHeap<QueuedPod>(keyOfEntry, compare);
+    this.#backoff = new KeyedHeap<QueuedPod>(keyOfEntry, (a, b) => this.#backoffEnd(a) - this.#backoffEnd(b));
+  }
+
+  add(pod: Pod): void {
+    const { clock } = this.#options;
+    const key = keyOf(pod);
+    this.#unschedulable.delete(key);
+    this.#backoff.delete(key);
+    const now = clock.monotonic();
+    this.#activate({ pod, queuedAtMs: now, firstQueuedAtMs: now, attempts: 0, unschedulablePlugins: new Set() }, "PodAdd");
+  }
+
+  update(old: Pod | undefined, pod: Pod): void {
+    const key = keyOf(pod);
+    const queued = this.#active.get(key) ?? this.#backoff.get(key);
+    if (queued !== undefined) {
+      queued.pod = pod;
+      if (this.#active.get(key) !== undefined) this.#active.set(queued);
+      return;
+    }
+    const waitingEntry = this.#unschedulable.get(key);
+    if (waitingEntry === undefined) {
+      // In a cycle or bound. A failing cycle reads the current pod from the lister itself.
+      return;
+    }
+    waitingEntry.pod = pod;
+    if (old !== undefined && !isMoreThanStatus(old, pod)) return;
+    this.#unschedulable.delete(key);
+    this.#activateOrBackOff(waitingEntry, "PodUpdate");
+  }
+
+  delete(pod: Pod): void {
+    const key = keyOf(pod);
+    this.#active.delete(key);
+    this.#backoff.delete(key);
+    this.#unschedulable.delete(key);
+  }
+
+  pop(): Promise<QueuedPod | undefined> {
+    if (this.#closed) return Promise.resolve(undefined);
+    const entry = this.#take();
+    if (entry !== undefined) return Promise.resolve(entry);
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+    });
+  }
+
+  addUnschedulable(entry: QueuedPod, cycleOfEntry: number): void {
+    const { clock, incoming } = this.#options;
+    const key = keyOf(entry.pod);
+    if (this.#active.get(key) !== undefined || this.#backoff.get(key) !== undefined) return;
+    entry.queuedAtMs = clock.monotonic();
+    if (this.#wakeUpCycle >= cycleOfEntry) {
+      this.#backOff(entry, "ScheduleAttemptFailure");
+      return;
+    }
+    this.#unschedulable.set(key, entry);
+    incoming?.("unschedulable", "ScheduleAttemptFailure");
+  }
+
+  wakeUp(event: ClusterEvent, check: (pod: Pod) => boolean): void {
+    this.#wakeUpCycle = this.#cycle;
+    for (const [key, entry] of this.#unschedulable) {
+      if (!this.#isHelpedBy(entry, event) || !passes(entry.pod, check)) continue;
+      this.#unschedulable.delete(key);
+      this.#activateOrBackOff(entry, labelOf(event));
+    }
+  }
+
+  get cycle(): number {
+    return this.#cycle;
+  }
+
+  get counts(): { active: number; backoff: number; unschedulable: number } {
+    return { active: this.#active.size, backoff: this.#backoff.size, unschedulable: this.#unschedulable.size };
+  }
+
+  flush(): void {
+    const { clock } = this.#options;
+    const now = clock.monotonic();
+    for (let first = this.#backoff.peek(); first !== undefined && this.#backoffEnd(first) <= now; first = this.#backoff.peek()) {
+      this.#backoff.pop();
+      this.#activate(first, "BackoffComplete");
+    }
+    for (const [key, entry] of this.#unschedulable) {
+      if (now - entry.queuedAtMs < longestWaitMs) continue;
+      this.#unschedulable.delete(key);
+      this.#activateOrBackOff(entry, labelOf("*/*"));
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#waiting?.(undefined);
+    this.#waiting = undefined;
+  }
+
+  #backoffEnd(entry: QueuedPod): number {
+    return entry.queuedAtMs + Math.min(this.#initialBackoffMs * 2 ** Math.max(entry.attempts - 1, 0), this.#maxBackoffMs);
+  }
+
+  #take(): QueuedPod | undefined {
+    const entry = this.#active.pop();
     if (entry !== undefined) {
       entry.attempts++;
-      cycle++;
+      this.#cycle++;
     }
     return entry;
-  };
-  const activate = (entry: QueuedPod, why: string): void => {
-    active.set(entry);
-    incoming?.("active", why);
-    if (waiting === undefined) return;
-    const hand = waiting;
-    waiting = undefined;
-    hand(take());
-  };
-  const backOff = (entry: QueuedPod, why: string): void => {
-    backoff.set(entry);
-    incoming?.("backoff", why);
-  };
-  const activateOrBackOff = (entry: QueuedPod, why: string): void => {
-    if (backoffEnd(entry) > clock.monotonic()) backOff(entry, why);
-    else activate(entry, why);
-  };
-  const isHelpedBy = (entry: QueuedPod, event: ClusterEvent): boolean =>
-    entry.unschedulablePlugins.size === 0 || [...entry.unschedulablePlugins].some((plugin) => mayHelp(plugin, event));
+  }
 
-  return {
-    add(pod) {
-      const key = keyOf(pod);
-      unschedulable.delete(key);
-      backoff.delete(key);
-      const now = clock.monotonic();
-      activate({ pod, queuedAtMs: now, firstQueuedAtMs: now, attempts: 0, unschedulablePlugins: new Set() }, "PodAdd");
-    },
-    update(old, pod) {
-      const key = keyOf(pod);
-      const queued = active.get(key) ?? backoff.get(key);
-      if (queued !== undefined) {
-        queued.pod = pod;
-        if (active.get(key) !== undefined) active.set(queued);
-        return;
-      }
-      const waitingEntry = unschedulable.get(key);
-      if (waitingEntry === undefined) {
-        // In a cycle or bound. A failing cycle reads the current pod from the lister itself.
-        return;
-      }
-      waitingEntry.pod = pod;
-      if (old !== undefined && !isMoreThanStatus(old, pod)) return;
-      unschedulable.delete(key);
-      activateOrBackOff(waitingEntry, "PodUpdate");
-    },
-    delete(pod) {
-      const key = keyOf(pod);
-      active.delete(key);
-      backoff.delete(key);
-      unschedulable.delete(key);
-    },
-    pop() {
-      if (closed) return Promise.resolve(undefined);
-      const entry = take();
-      if (entry !== undefined) return Promise.resolve(entry);
-      return new Promise((resolve) => {
-        waiting = resolve;
-      });
-    },
-    addUnschedulable(entry, cycleOfEntry) {
-      const key = keyOf(entry.pod);
-      if (active.get(key) !== undefined || backoff.get(key) !== undefined) return;
-      entry.queuedAtMs = clock.monotonic();
-      if (wakeUpCycle >= cycleOfEntry) return backOff(entry, "ScheduleAttemptFailure");
-      unschedulable.set(key, entry);
-      incoming?.("unschedulable", "ScheduleAttemptFailure");
-    },
-    wakeUp(event, check) {
-      wakeUpCycle = cycle;
-      for (const [key, entry] of unschedulable) {
-        if (!isHelpedBy(entry, event) || !passes(entry.pod, check)) continue;
-        unschedulable.delete(key);
-        activateOrBackOff(entry, labelOf(event));
-      }
-    },
-    get cycle() {
-      return cycle;
-    },
-    get counts() {
-      return { active: active.size, backoff: backoff.size, unschedulable: unschedulable.size };
-    },
-    flush() {
-      const now = clock.monotonic();
-      for (let first = backoff.peek(); first !== undefined && backoffEnd(first) <= now; first = backoff.peek()) {
-        backoff.pop();
-        activate(first, "BackoffComplete");
-      }
-      for (const [key, entry] of unschedulable) {
-        if (now - entry.queuedAtMs < longestWaitMs) continue;
-        unschedulable.delete(key);
-        activateOrBackOff(entry, labelOf("*/*"));
-      }
-    },
-    close() {
-      closed = true;
-      waiting?.(undefined);
-      waiting = undefined;
-    },
-  };
+  #activate(entry: QueuedPod, why: string): void {
+    const { incoming } = this.#options;
+    this.#active.set(entry);
+    incoming?.("active", why);
+    if (this.#waiting === undefined) return;
+    const hand = this.#waiting;
+    this.#waiting = undefined;
+    hand(this.#take());
+  }
+
+  #backOff(entry: QueuedPod, why: string): void {
+    const { incoming } = this.#options;
+    this.#backoff.set(entry);
+    incoming?.("backoff", why);
+  }
+
+  #activateOrBackOff(entry: QueuedPod, why: string): void {
+    const { clock } = this.#options;
+    if (this.#backoffEnd(entry) > clock.monotonic()) this.#backOff(entry, why);
+    else this.#activate(entry, why);
+  }
+
+  #isHelpedBy(entry: QueuedPod, event: ClusterEvent): boolean {
+    const { mayHelp } = this.#options;
+    return entry.unschedulablePlugins.size === 0 || [...entry.unschedulablePlugins].some((plugin) => mayHelp(plugin, event));
+  }
 }
+
+const keyOfEntry = (entry: QueuedPod): string => keyOf(entry.pod);
 
 /** A check that throws counts as passed: one malformed pod must not stop the iteration over the others. */
 function passes(pod: Pod, check: ((pod: Pod) => boolean) | undefined): boolean {

@@ -52,8 +52,16 @@ const longestSkewMs = 30_000;
 const betweenMs = 6_000;
 
 export function newFaults(world: World, kinds: readonly FaultKind[]): Faults {
-  const { random } = world;
-  const trouble: Trouble = {
+  return new InjectedFaults(world, kinds);
+}
+
+class InjectedFaults implements Faults {
+  readonly api: ApiNetwork;
+  readonly counts: { readonly lostAnswers: number; readonly crashes: number; readonly staleReads: number };
+  readonly #world: World;
+  readonly #kinds: readonly FaultKind[];
+  readonly #random: () => number;
+  readonly #trouble: Trouble = {
     slowMs: 0,
     loseAnswers: 0,
     loseRequests: 0,
@@ -62,172 +70,212 @@ export function newFaults(world: World, kinds: readonly FaultKind[]): Faults {
     doomed: new Map(),
     doomedServers: new Map(),
   };
-  const counts = { lostAnswers: 0, crashes: 0, staleReads: 0 };
-  let active = false;
+  readonly #counts = { lostAnswers: 0, crashes: 0, staleReads: 0 };
+  #active = false;
   /** Before that there was no cluster. */
-  let oldest = 0;
-  const upTo = (most: number): number => Math.floor(random() * most);
-  const pick = <T>(from: readonly T[]): T => from[upTo(from.length)] as T;
-  /** Mostly short, sometimes long. */
-  const delayMs = (): number => 1 + upTo(4) + (trouble.slowMs > 0 && random() < 0.2 ? upTo(trouble.slowMs) : 0);
-  const later = (ms: number, label: string, act: () => void): void => void world.after(ms, `fault: ${label}`, act);
+  #oldest = 0;
+  readonly #strike: Record<FaultKind, (cluster: Cluster) => void>;
+  readonly #strikers: (
+    | "break-etcd-watches"
+    | "break-watches"
+    | "compact"
+    | "crash"
+    | "crash-after-write"
+    | "crash-server"
+    | "crash-server-after-call"
+    | "delay"
+    | "lose-answers"
+    | "lose-etcd-answers"
+    | "lose-requests"
+    | "restore"
+    | "stale-reads"
+    | "time-travel"
+  )[];
+  #struck: Cluster | undefined;
 
-  const crash = (victim: Daemon, restartMs = 100 + upTo(10_000)): void => {
-    if (victim.life === undefined) return;
-    counts.crashes++;
-    victim.crash();
-    later(restartMs, `${victim.name} is started again`, () => victim.start());
-  };
-
-  const crashServer = (slot: ServerSlot | undefined): void => {
-    if (slot?.server === undefined) return;
-    counts.crashes++;
-    slot.crash();
-    const restartMs = 100 + upTo(10_000);
-    const forgets = random() < 0.5;
-    later(restartMs, "an API server is started again", () => {
-      // It cannot learn then what happened before, and watches cannot be resumed.
-      if (forgets && struck !== undefined) strike.compact(struck);
-      void slot.start();
-    });
-  };
-
-  const strike: Record<FaultKind, (cluster: Cluster) => void> = {
-    delay() {
-      trouble.slowMs = 50 + upTo(2_000);
-      later(1_000 + upTo(8_000), "fast again", () => {
-        trouble.slowMs = 0;
-      });
-    },
-    "lose-answers"() {
-      trouble.loseAnswers = 0.1 + random() * 0.4;
-      later(500 + upTo(4_000), "answers arrive again", () => {
-        trouble.loseAnswers = 0;
-      });
-    },
-    "lose-requests"() {
-      trouble.loseRequests = 0.1 + random() * 0.4;
-      later(500 + upTo(4_000), "requests arrive again", () => {
-        trouble.loseRequests = 0;
-      });
-    },
-    "lose-etcd-answers"() {
-      trouble.loseEtcdAnswers = 0.05 + random() * 0.2;
-      later(500 + upTo(3_000), "etcd's answers arrive again", () => {
-        trouble.loseEtcdAnswers = 0;
-      });
-    },
-    "break-watches"({ daemons }) {
-      pick(daemons).life?.transport.breakWatches();
-    },
-    "break-etcd-watches"({ servers }) {
-      pick(servers).server?.breakWatches();
-    },
-    crash: ({ daemons }) => crash(pick(daemons)),
-    "crash-after-write"({ daemons }) {
-      trouble.doomed.set(pick(daemons.filter(({ name }) => !name.startsWith("node"))).name, 1 + upTo(5));
-    },
-    "crash-server": ({ servers }) => crashServer(pick(servers)),
-    "crash-server-after-call"() {
-      trouble.doomedServers.set(upTo(2), 1 + upTo(20));
-    },
-    "time-travel"({ daemons, routes }) {
-      counts.staleReads++;
-      const victim = pick(daemons);
-      const server = 1 - (routes.get(victim.name) ?? 0);
-      trouble.lagMs[server] = 2_000 + upTo(10_000);
-      later(1_000 + upTo(4_000), `${victim.name} sees the past`, () => {
+  constructor(world: World, kinds: readonly FaultKind[]) {
+    this.#world = world;
+    this.#kinds = kinds;
+    const { random } = world;
+    this.#random = random;
+    this.#strike = {
+      delay: () => {
+        this.#trouble.slowMs = 50 + this.#upTo(2_000);
+        this.#later(1_000 + this.#upTo(8_000), "fast again", () => {
+          this.#trouble.slowMs = 0;
+        });
+      },
+      "lose-answers": () => {
+        this.#trouble.loseAnswers = 0.1 + this.#random() * 0.4;
+        this.#later(500 + this.#upTo(4_000), "answers arrive again", () => {
+          this.#trouble.loseAnswers = 0;
+        });
+      },
+      "lose-requests": () => {
+        this.#trouble.loseRequests = 0.1 + this.#random() * 0.4;
+        this.#later(500 + this.#upTo(4_000), "requests arrive again", () => {
+          this.#trouble.loseRequests = 0;
+        });
+      },
+      "lose-etcd-answers": () => {
+        this.#trouble.loseEtcdAnswers = 0.05 + this.#random() * 0.2;
+        this.#later(500 + this.#upTo(3_000), "etcd's answers arrive again", () => {
+          this.#trouble.loseEtcdAnswers = 0;
+        });
+      },
+      "break-watches": ({ daemons }) => {
+        this.#pick(daemons).life?.transport.breakWatches();
+      },
+      "break-etcd-watches": ({ servers }) => {
+        this.#pick(servers).server?.breakWatches();
+      },
+      crash: ({ daemons }) => this.#crash(this.#pick(daemons)),
+      "crash-after-write": ({ daemons }) => {
+        this.#trouble.doomed.set(this.#pick(daemons.filter(({ name }) => !name.startsWith("node"))).name, 1 + this.#upTo(5));
+      },
+      "crash-server": ({ servers }) => this.#crashServer(this.#pick(servers)),
+      "crash-server-after-call": () => {
+        this.#trouble.doomedServers.set(this.#upTo(2), 1 + this.#upTo(20));
+      },
+      "time-travel": ({ daemons, routes }) => {
+        this.#counts.staleReads++;
+        const victim = this.#pick(daemons);
+        const server = 1 - (routes.get(victim.name) ?? 0);
+        this.#trouble.lagMs[server] = 2_000 + this.#upTo(10_000);
+        this.#later(1_000 + this.#upTo(4_000), `${victim.name} sees the past`, () => {
+          routes.set(victim.name, server);
+          this.#crash(victim, 100);
+        });
+        this.#later(15_000, "caches keep up again", () => {
+          this.#trouble.lagMs[server] = 0;
+        });
+      },
+      "stale-reads": ({ daemons, routes }) => {
+        this.#counts.staleReads++;
+        const server = this.#upTo(2);
+        this.#trouble.lagMs[server] = 200 + this.#upTo(5_000);
+        const victim = this.#pick(daemons);
         routes.set(victim.name, server);
-        crash(victim, 100);
-      });
-      later(15_000, "caches keep up again", () => {
-        trouble.lagMs[server] = 0;
-      });
-    },
-    "stale-reads"({ daemons, routes }) {
-      counts.staleReads++;
-      const server = upTo(2);
-      trouble.lagMs[server] = 200 + upTo(5_000);
-      const victim = pick(daemons);
-      routes.set(victim.name, server);
-      later(1_000 + upTo(8_000), "caches keep up again", () => {
-        trouble.lagMs[server] = 0;
-      });
-    },
-    compact({ etcd }) {
-      if (etcd.revision > etcd.compacted) etcd.compact(etcd.revision);
-    },
-    restore({ etcd }) {
-      const back = 1 + upTo(60);
-      etcd.restore(Math.max(etcd.compacted, oldest, etcd.revision - back));
-    },
-    skew() {},
-  };
-  const strikers = kinds.filter((kind) => kind !== "skew");
-  let struck: Cluster | undefined;
+        this.#later(1_000 + this.#upTo(8_000), "caches keep up again", () => {
+          this.#trouble.lagMs[server] = 0;
+        });
+      },
+      compact({ etcd }) {
+        if (etcd.revision > etcd.compacted) etcd.compact(etcd.revision);
+      },
+      restore: ({ etcd }) => {
+        const back = 1 + this.#upTo(60);
+        etcd.restore(Math.max(etcd.compacted, this.#oldest, etcd.revision - back));
+      },
+      skew() {},
+    };
+    this.#strikers = kinds.filter((kind) => kind !== "skew");
+    this.api = {
+      delayMs: () => this.#delayMs(),
+      loses: () => {
+        if (this.#active && this.#random() < this.#trouble.loseRequests) return "request";
+        if (!this.#active || this.#random() >= this.#trouble.loseAnswers) return undefined;
+        this.#counts.lostAnswers++;
+        return "answer";
+      },
+      carriedOut: ({ name }, method) => {
+        const daemon = name.split("#")[0] as string;
+        const left = this.#trouble.doomed.get(daemon);
+        if (!this.#active || left === undefined || method === "GET") return;
+        this.#trouble.doomed.set(daemon, left - 1);
+        if (left > 1) return;
+        this.#trouble.doomed.delete(daemon);
+        const victim = this.#struck?.daemons.find((one) => one.name === daemon);
+        if (victim?.life?.process.name === name) this.#crash(victim);
+      },
+    };
+    this.counts = this.#counts;
+  }
 
-  function next(): void {
-    if (strikers.length === 0) return;
-    later(upTo(betweenMs), "time for trouble", () => {
-      if (!active || struck === undefined) return;
-      const kind = pick(strikers);
-      world.note(`fault: ${kind}`);
-      strike[kind](struck);
-      next();
+  etcd(server: number): EtcdNetwork {
+    return {
+      delayMs: () => this.#delayMs(),
+      lagMs: () => this.#trouble.lagMs[server] as number,
+      carriedOut: () => {
+        const left = this.#trouble.doomedServers.get(server);
+        if (!this.#active || left === undefined) return;
+        this.#trouble.doomedServers.set(server, left - 1);
+        if (left > 1) return;
+        this.#trouble.doomedServers.delete(server);
+        this.#crashServer(this.#struck?.servers[server]);
+      },
+      losesAnswer: () => {
+        if (!this.#active || this.#random() >= this.#trouble.loseEtcdAnswers) return false;
+        this.#counts.lostAnswers++;
+        return true;
+      },
+    };
+  }
+
+  skewMs(): number {
+    return this.#kinds.includes("skew") ? this.#upTo(2 * longestSkewMs) - longestSkewMs : 0;
+  }
+
+  begin(cluster: Cluster): void {
+    this.#active = true;
+    this.#struck = cluster;
+    this.#oldest = cluster.etcd.revision;
+    this.#next();
+  }
+
+  end(): void {
+    this.#active = false;
+    Object.assign(this.#trouble, { slowMs: 0, loseAnswers: 0, loseRequests: 0, loseEtcdAnswers: 0 });
+    this.#trouble.lagMs.fill(0);
+    for (const slot of this.#struck?.servers ?? []) void slot.start();
+    for (const daemon of this.#struck?.daemons ?? []) daemon.start();
+  }
+
+  #upTo(most: number): number {
+    return Math.floor(this.#random() * most);
+  }
+
+  #pick<T>(from: readonly T[]): T {
+    return from[this.#upTo(from.length)] as T;
+  }
+
+  /** Mostly short, sometimes long. */
+  #delayMs(): number {
+    return 1 + this.#upTo(4) + (this.#trouble.slowMs > 0 && this.#random() < 0.2 ? this.#upTo(this.#trouble.slowMs) : 0);
+  }
+
+  #later(ms: number, label: string, act: () => void): void {
+    void this.#world.after(ms, `fault: ${label}`, act);
+  }
+
+  #crash(victim: Daemon, restartMs = 100 + this.#upTo(10_000)): void {
+    if (victim.life === undefined) return;
+    this.#counts.crashes++;
+    victim.crash();
+    this.#later(restartMs, `${victim.name} is started again`, () => victim.start());
+  }
+
+  #crashServer(slot: ServerSlot | undefined): void {
+    if (slot?.server === undefined) return;
+    this.#counts.crashes++;
+    slot.crash();
+    const restartMs = 100 + this.#upTo(10_000);
+    const forgets = this.#random() < 0.5;
+    this.#later(restartMs, "an API server is started again", () => {
+      // It cannot learn then what happened before, and watches cannot be resumed.
+      if (forgets && this.#struck !== undefined) this.#strike.compact(this.#struck);
+      void slot.start();
     });
   }
 
-  return {
-    api: {
-      delayMs,
-      loses() {
-        if (active && random() < trouble.loseRequests) return "request";
-        if (!active || random() >= trouble.loseAnswers) return undefined;
-        counts.lostAnswers++;
-        return "answer";
-      },
-      carriedOut({ name }, method) {
-        const daemon = name.split("#")[0] as string;
-        const left = trouble.doomed.get(daemon);
-        if (!active || left === undefined || method === "GET") return;
-        trouble.doomed.set(daemon, left - 1);
-        if (left > 1) return;
-        trouble.doomed.delete(daemon);
-        const victim = struck?.daemons.find((one) => one.name === daemon);
-        if (victim?.life?.process.name === name) crash(victim);
-      },
-    },
-    etcd: (server) => ({
-      delayMs,
-      lagMs: () => trouble.lagMs[server] as number,
-      carriedOut() {
-        const left = trouble.doomedServers.get(server);
-        if (!active || left === undefined) return;
-        trouble.doomedServers.set(server, left - 1);
-        if (left > 1) return;
-        trouble.doomedServers.delete(server);
-        crashServer(struck?.servers[server]);
-      },
-      losesAnswer() {
-        if (!active || random() >= trouble.loseEtcdAnswers) return false;
-        counts.lostAnswers++;
-        return true;
-      },
-    }),
-    skewMs: () => (kinds.includes("skew") ? upTo(2 * longestSkewMs) - longestSkewMs : 0),
-    begin(cluster) {
-      active = true;
-      struck = cluster;
-      oldest = cluster.etcd.revision;
-      next();
-    },
-    end() {
-      active = false;
-      Object.assign(trouble, { slowMs: 0, loseAnswers: 0, loseRequests: 0, loseEtcdAnswers: 0 });
-      trouble.lagMs.fill(0);
-      for (const slot of struck?.servers ?? []) void slot.start();
-      for (const daemon of struck?.daemons ?? []) daemon.start();
-    },
-    counts,
-  };
+  #next(): void {
+    if (this.#strikers.length === 0) return;
+    this.#later(this.#upTo(betweenMs), "time for trouble", () => {
+      if (!this.#active || this.#struck === undefined) return;
+      const kind = this.#pick(this.#strikers);
+      this.#world.note(`fault: ${kind}`);
+      this.#strike[kind](this.#struck);
+      this.#next();
+    });
+  }
 }

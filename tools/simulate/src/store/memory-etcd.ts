@@ -46,68 +46,154 @@ const noBytes = Buffer.alloc(0);
 
 /** @param initial what is in it from the start */
 export function newMemoryEtcd(initial: readonly Pick<KeyValue, "key" | "value">[] = []): MemoryEtcd {
+  return new InMemoryEtcd(initial);
+}
+
+class InMemoryEtcd implements MemoryEtcd {
   /** All versions of each key that were not compacted, oldest first. */
-  const versions = new Map<string, Version[]>();
-  let sorted: string[] = [];
-  let log: Revision[] = [];
-  let revision = 1;
-  let compacted = 0;
-  let leases = 0n;
-  const writers = new Set<(written: Revision) => void>();
-  const restorers = new Set<() => void>();
+  readonly #versions = new Map<string, Version[]>();
+  #sorted: string[] = [];
+  #log: Revision[] = [];
+  #revision = 1;
+  #compacted = 0;
+  #leases = 0n;
+  readonly #writers = new Set<(written: Revision) => void>();
+  readonly #restorers = new Set<() => void>();
 
-  const at = (key: string, wanted = revision): KeyValue | undefined => {
-    const found = versions.get(key)?.findLast(({ modRevision }) => modRevision <= wanted);
-    return found === undefined || found.isDeleted ? undefined : found;
-  };
-  const place = (key: string): number => {
-    let low = 0;
-    for (let high = sorted.length; low < high; ) {
-      const middle = (low + high) >> 1;
-      if ((sorted[middle] as string) < key) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  };
-  const add = (version: Version): void => {
-    const known = versions.get(version.key);
-    if (known !== undefined) known.push(version);
-    else {
-      versions.set(version.key, [version]);
-      sorted.splice(place(version.key), 0, version.key);
-    }
-  };
+  constructor(initial: readonly Pick<KeyValue, "key" | "value">[] = []) {
+    for (const { key, value } of initial) this.#publish(this.#change([{ type: "put", key, value }]).events);
+  }
 
-  const range = (request: RangeRequest): RangeResponse => {
-    const wanted = request.revision || revision;
-    if (wanted > revision) throw new EtcdError("future-revision", "etcdserver: mvcc: required revision is a future revision");
-    if (wanted < compacted) throw new EtcdError("compacted", "etcdserver: mvcc: required revision has been compacted");
+  get revision(): number {
+    return this.#revision;
+  }
+
+  get compacted(): number {
+    return this.#compacted;
+  }
+
+  range(request: RangeRequest): RangeResponse {
+    const wanted = request.revision || this.#revision;
+    if (wanted > this.#revision)
+      throw new EtcdError("future-revision", "etcdserver: mvcc: required revision is a future revision");
+    if (wanted < this.#compacted) throw new EtcdError("compacted", "etcdserver: mvcc: required revision has been compacted");
     const kvs: KeyValue[] = [];
     let count = 0;
-    for (let i = place(request.key); i < sorted.length; i++) {
-      const key = sorted[i] as string;
+    for (let i = this.#place(request.key); i < this.#sorted.length; i++) {
+      const key = this.#sorted[i] as string;
       if (request.end === undefined ? key !== request.key : key >= request.end) break;
-      const found = at(key, wanted);
+      const found = this.#at(key, wanted);
       if (found === undefined) continue;
       count++;
       if (request.countOnly || (request.limit && kvs.length >= request.limit)) continue;
       kvs.push(request.keysOnly ? { ...found, value: noBytes } : found);
     }
-    return { revision, kvs, more: kvs.length < count && !request.countOnly, count };
-  };
-  const publish = (events: WatchEventMessage[]): void => {
+    return { revision: this.#revision, kvs, more: kvs.length < count && !request.countOnly, count };
+  }
+
+  txn({ compare, success, failure }: TxnRequest): TxnResponse {
+    const succeeded = compare.every(({ key, target, value }) => (this.#at(key)?.[target] ?? 0) === value);
+    const { events, ranges } = this.#change(succeeded ? success : failure);
+    this.#publish(events);
+    return { revision: this.#revision, succeeded, ranges };
+  }
+
+  put(key: string, value: Uint8Array): number {
+    this.#publish(this.#change([{ type: "put", key, value }]).events);
+    return this.#revision;
+  }
+
+  compact(upTo: number): void {
+    if (upTo > this.#revision) throw new EtcdError("future-revision", "etcdserver: mvcc: required revision is a future revision");
+    if (upTo <= this.#compacted) throw new EtcdError("compacted", "etcdserver: mvcc: required revision has been compacted");
+    this.#compacted = upTo;
+    this.#log = this.#log.filter((written) => written.revision >= upTo);
+    for (const [key, all] of this.#versions) {
+      const last = all.findLastIndex(({ modRevision }) => modRevision <= upTo);
+      if (last > 0) all.splice(0, last);
+      if (all[0]?.isDeleted && all[0].modRevision <= upTo) all.shift();
+      if (all.length === 0) this.#versions.delete(key);
+    }
+    this.#sorted = this.#sorted.filter((key) => this.#versions.has(key));
+  }
+
+  grantLease(): bigint {
+    return ++this.#leases;
+  }
+
+  expire(lease: bigint): void {
+    const keys = this.#sorted.filter((key) => this.#at(key)?.lease === lease);
+    this.#publish(this.#change(keys.map((key) => ({ type: "delete", key }))).events);
+  }
+
+  since(from: number): readonly Revision[] {
+    if (from < this.#compacted) throw new EtcdError("compacted", "etcdserver: mvcc: required revision has been compacted");
+    return this.#log.filter((written) => written.revision >= from);
+  }
+
+  onWrite(listener: (written: Revision) => void): () => void {
+    this.#writers.add(listener);
+    return () => this.#writers.delete(listener);
+  }
+
+  onRestore(listener: () => void): () => void {
+    this.#restorers.add(listener);
+    return () => this.#restorers.delete(listener);
+  }
+
+  restore(to: number): void {
+    for (const [key, all] of this.#versions) {
+      while ((all.at(-1)?.modRevision ?? 0) > to) all.pop();
+      if (all.length === 0) this.#versions.delete(key);
+    }
+    this.#sorted = this.#sorted.filter((key) => this.#versions.has(key));
+    this.#log = this.#log.filter((written) => written.revision <= to);
+    this.#revision = to;
+    for (const listener of this.#restorers) listener();
+  }
+
+  entries(prefix: string): readonly KeyValue[] {
+    return this.#sorted.filter((key) => key.startsWith(prefix)).flatMap((key) => this.#at(key) ?? []);
+  }
+
+  #at(key: string, wanted = this.#revision): KeyValue | undefined {
+    const found = this.#versions.get(key)?.findLast(({ modRevision }) => modRevision <= wanted);
+    return found === undefined || found.isDeleted ? undefined : found;
+  }
+
+  #place(key: string): number {
+    let low = 0;
+    for (let high = this.#sorted.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      if ((this.#sorted[middle] as string) < key) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #add(version: Version): void {
+    const known = this.#versions.get(version.key);
+    if (known !== undefined) known.push(version);
+    else {
+      this.#versions.set(version.key, [version]);
+      this.#sorted.splice(this.#place(version.key), 0, version.key);
+    }
+  }
+
+  #publish(events: WatchEventMessage[]): void {
     if (events.length === 0) return;
-    const written = { revision, events };
-    log.push(written);
-    for (const writer of writers) writer(written);
-  };
-  const change = (operations: readonly Operation[]): { events: WatchEventMessage[]; ranges: (RangeResponse | undefined)[] } => {
-    const next = revision + 1;
+    const written = { revision: this.#revision, events };
+    this.#log.push(written);
+    for (const writer of this.#writers) writer(written);
+  }
+
+  #change(operations: readonly Operation[]): { events: WatchEventMessage[]; ranges: (RangeResponse | undefined)[] } {
+    const next = this.#revision + 1;
     const events: WatchEventMessage[] = [];
     const ranges = operations.map((operation) => {
-      if (operation.type === "range") return range(operation.range);
+      if (operation.type === "range") return this.range(operation.range);
       const { key } = operation;
-      const prevKv = at(key);
+      const prevKv = this.#at(key);
       if (operation.type === "delete" && prevKv === undefined) return undefined;
       const isDeleted = operation.type === "delete";
       const version: Version = {
@@ -119,74 +205,11 @@ export function newMemoryEtcd(initial: readonly Pick<KeyValue, "key" | "value">[
         lease: isDeleted ? 0n : (operation.lease ?? 0n),
         isDeleted,
       };
-      add(version);
+      this.#add(version);
       events.push({ type: isDeleted ? "delete" : "put", kv: version, prevKv });
       return undefined;
     });
-    if (events.length > 0) revision = next;
+    if (events.length > 0) this.#revision = next;
     return { events, ranges };
-  };
-
-  for (const { key, value } of initial) publish(change([{ type: "put", key, value }]).events);
-
-  return {
-    get revision() {
-      return revision;
-    },
-    get compacted() {
-      return compacted;
-    },
-    range,
-    txn({ compare, success, failure }) {
-      const succeeded = compare.every(({ key, target, value }) => (at(key)?.[target] ?? 0) === value);
-      const { events, ranges } = change(succeeded ? success : failure);
-      publish(events);
-      return { revision, succeeded, ranges };
-    },
-    put(key, value) {
-      publish(change([{ type: "put", key, value }]).events);
-      return revision;
-    },
-    compact(upTo) {
-      if (upTo > revision) throw new EtcdError("future-revision", "etcdserver: mvcc: required revision is a future revision");
-      if (upTo <= compacted) throw new EtcdError("compacted", "etcdserver: mvcc: required revision has been compacted");
-      compacted = upTo;
-      log = log.filter((written) => written.revision >= upTo);
-      for (const [key, all] of versions) {
-        const last = all.findLastIndex(({ modRevision }) => modRevision <= upTo);
-        if (last > 0) all.splice(0, last);
-        if (all[0]?.isDeleted && all[0].modRevision <= upTo) all.shift();
-        if (all.length === 0) versions.delete(key);
-      }
-      sorted = sorted.filter((key) => versions.has(key));
-    },
-    grantLease: () => ++leases,
-    expire(lease) {
-      const keys = sorted.filter((key) => at(key)?.lease === lease);
-      publish(change(keys.map((key) => ({ type: "delete", key }))).events);
-    },
-    since(from) {
-      if (from < compacted) throw new EtcdError("compacted", "etcdserver: mvcc: required revision has been compacted");
-      return log.filter((written) => written.revision >= from);
-    },
-    onWrite(listener) {
-      writers.add(listener);
-      return () => writers.delete(listener);
-    },
-    onRestore(listener) {
-      restorers.add(listener);
-      return () => restorers.delete(listener);
-    },
-    restore(to) {
-      for (const [key, all] of versions) {
-        while ((all.at(-1)?.modRevision ?? 0) > to) all.pop();
-        if (all.length === 0) versions.delete(key);
-      }
-      sorted = sorted.filter((key) => versions.has(key));
-      log = log.filter((written) => written.revision <= to);
-      revision = to;
-      for (const listener of restorers) listener();
-    },
-    entries: (prefix) => sorted.filter((key) => key.startsWith(prefix)).flatMap((key) => at(key) ?? []),
-  };
+  }
 }

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import type { Random } from "@coxswain/apimachinery/testing/random";
 import { randomOf } from "@coxswain/apimachinery/testing/random";
 import { EventHeap, type WorldEvent } from "./event-heap.ts";
 import { type Seal, sealProcess } from "./seal.ts";
@@ -41,86 +42,117 @@ export interface WorldOptions {
 const startMs = Date.UTC(2022, 0, 1);
 
 /** There is one at a time in a process: it replaces the process's clock, timers and random numbers until `end`. */
-export function newWorld({ seed, onTrace, kept = 200 }: WorldOptions): World {
-  const random = randomOf(seed);
-  const heap = new EventHeap();
-  const checks: (() => void)[] = [];
-  const lines: string[] = [];
-  let now = startMs;
-  let steps = 0;
-  let hash = 0x811c9dc5;
+export function newWorld(options: WorldOptions): World {
+  return new SimulatedWorld(options);
+}
 
-  const note = (text: string): void => {
-    for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-    hash = Math.imul(hash ^ now, 0x01000193);
-    const line = `${((now - startMs) / 1000).toFixed(3)} ${text}`;
-    if (lines.push(line) > 2 * kept) lines.splice(0, kept);
-    onTrace?.(line);
-  };
-  const after = (delayMs: number, label: string, fire: () => void): Timer => {
-    const event: WorldEvent = { at: now + Math.max(0, Math.round(delayMs)), rank: random(), label, fire };
-    heap.push(event);
+class SimulatedWorld implements World {
+  readonly random: () => number;
+  readonly #options: WorldOptions;
+  readonly #kept: number;
+  readonly #random: Random;
+  readonly #heap = new EventHeap();
+  readonly #checks: (() => void)[] = [];
+  readonly #lines: string[] = [];
+  #now = startMs;
+  #steps = 0;
+  #hash = 0x811c9dc5;
+  readonly #seal: Seal;
+
+  constructor(options: WorldOptions) {
+    this.#options = options;
+    const { seed, kept = 200 } = options;
+    this.#kept = kept;
+    this.#random = randomOf(seed);
+    this.#seal = sealProcess({
+      now: () => this.#now,
+      monotonic: () => this.#now - startMs,
+      random: this.#random,
+      after: (delayMs, label, fire) => this.after(delayMs, label, fire),
+    });
+    this.random = this.#random;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  get steps(): number {
+    return this.#steps;
+  }
+
+  after(delayMs: number, label: string, fire: () => void): Timer {
+    const event: WorldEvent = { at: this.#now + Math.max(0, Math.round(delayMs)), rank: this.#random(), label, fire };
+    this.#heap.push(event);
     return {
       cancel() {
         event.fire = undefined;
       },
     };
-  };
-  const seal: Seal = sealProcess({ now: () => now, monotonic: () => now - startMs, random, after });
+  }
+
+  note(text: string): void {
+    const { onTrace } = this.#options;
+    for (let i = 0; i < text.length; i++) this.#hash = Math.imul(this.#hash ^ text.charCodeAt(i), 0x01000193);
+    this.#hash = Math.imul(this.#hash ^ this.#now, 0x01000193);
+    const line = `${((this.#now - startMs) / 1000).toFixed(3)} ${text}`;
+    if (this.#lines.push(line) > 2 * this.#kept) this.#lines.splice(0, this.#kept);
+    onTrace?.(line);
+  }
+
+  async until<T>(what: string, promise: Promise<T>, limitMs = 3_600_000): Promise<T> {
+    let done = false;
+    const finish = (): void => {
+      done = true;
+    };
+    promise.then(finish, finish);
+    const limit = this.#now + limitMs;
+    await this.#seal.settle();
+    while (!done) {
+      if (!(await this.#step(limit))) throw new Error(`${what}: nothing more happens within ${limitMs / 1000} s`);
+    }
+    return promise;
+  }
+
+  async run(durationMs: number): Promise<void> {
+    const limit = this.#now + Math.round(durationMs);
+    await this.#seal.settle();
+    while (await this.#step(limit));
+    this.#now = limit;
+  }
+
+  onStep(check: () => void): void {
+    void this.#checks.push(check);
+  }
+
+  get hash(): string {
+    return (this.#hash >>> 0).toString(16).padStart(8, "0");
+  }
+
+  get lastSteps(): readonly string[] {
+    return this.#lines.slice(-this.#kept);
+  }
+
+  end(): void {
+    this.#seal.open();
+  }
 
   /** @returns false when nothing is left to happen before `limit` */
-  const step = async (limit: number): Promise<boolean> => {
+  async #step(limit: number): Promise<boolean> {
     for (;;) {
-      const next = heap.first;
+      const next = this.#heap.first;
       if (next === undefined || next.at > limit) return false;
-      heap.pop();
+      this.#heap.pop();
       if (next.fire === undefined) continue;
-      now = Math.max(now, next.at);
-      steps++;
-      note(next.label);
+      this.#now = Math.max(this.#now, next.at);
+      this.#steps++;
+      this.note(next.label);
       next.fire();
-      await seal.settle();
-      for (const check of checks) check();
+      await this.#seal.settle();
+      for (const check of this.#checks) check();
       return true;
     }
-  };
-
-  return {
-    random,
-    now: () => now,
-    get steps() {
-      return steps;
-    },
-    after,
-    note,
-    async until(what, promise, limitMs = 3_600_000) {
-      let done = false;
-      const finish = (): void => {
-        done = true;
-      };
-      promise.then(finish, finish);
-      const limit = now + limitMs;
-      await seal.settle();
-      while (!done) {
-        if (!(await step(limit))) throw new Error(`${what}: nothing more happens within ${limitMs / 1000} s`);
-      }
-      return promise;
-    },
-    async run(durationMs) {
-      const limit = now + Math.round(durationMs);
-      await seal.settle();
-      while (await step(limit));
-      now = limit;
-    },
-    onStep: (check) => void checks.push(check),
-    get hash() {
-      return (hash >>> 0).toString(16).padStart(8, "0");
-    },
-    get lastSteps() {
-      return lines.slice(-kept);
-    },
-    end: () => seal.open(),
-  };
+  }
 }
 
 /** A process of the world: its clock may be wrong, and nothing of it goes on after its crash. */

@@ -92,85 +92,99 @@ const beforeFirstApply = "before-first-apply";
 const lastAppliedManager = "kubectl";
 
 export function newFieldManager(options: FieldManagerOptions): FieldManager {
-  const { apiVersion, subresource } = options;
-  const ignored = setOf(...options.resetFields.map((path) => path.split(".").map(fieldElement)));
-  const unborn: KubeObject = Object.freeze({ apiVersion, kind: options.kind, metadata: Object.freeze({}) });
+  return new VersionedFieldManager(options);
+}
 
-  const entryFor = (manager: string, operation: Operation): ManagedSet => ({
-    manager: manager === "" ? "unknown" : manager,
-    operation,
-    apiVersion,
-    subresource,
-    time: undefined,
-    set: emptySet,
-  });
+class VersionedFieldManager implements FieldManager {
+  readonly #options: FieldManagerOptions;
+  readonly #ignored: FieldSet;
+  readonly #unborn: KubeObject;
 
-  return {
-    *update(live, next, manager, now) {
-      const managed = managedOf(live, next, subresource !== "");
-      if (managed.size === 0) {
-        if (live !== undefined) return undefined;
-        const text = createdFields(options.type, next, ignored, strippedFields);
-        yield;
-        if (text === "{}") return undefined;
-        if (text !== undefined) return [entryOfText(entryFor(manager, "Update"), formatTime(now), text)];
-      }
+  constructor(options: FieldManagerOptions) {
+    this.#options = options;
+    const { apiVersion } = options;
+    this.#ignored = setOf(...options.resetFields.map((path) => path.split(".").map(fieldElement)));
+    this.#unborn = Object.freeze({ apiVersion, kind: options.kind, metadata: Object.freeze({}) });
+  }
+
+  *update(live: KubeObject | undefined, next: KubeObject, manager: string, now: number): Steps<ManagedFieldsEntry[] | undefined> {
+    const { subresource } = this.#options;
+    const managed = managedOf(live, next, subresource !== "");
+    if (managed.size === 0) {
+      if (live !== undefined) return undefined;
+      const text = createdFields(this.#options.type, next, this.#ignored, strippedFields);
       yield;
-      yield* trackUpdate(managed, bare(live ?? unborn), bare(next), manager, now);
+      if (text === "{}") return undefined;
+      if (text !== undefined) return [entryOfText(this.#entryFor(manager, "Update"), formatTime(now), text)];
+    }
+    yield;
+    yield* this.#trackUpdate(managed, bare(live ?? this.#unborn), bare(next), manager, now);
+    capUpdateManagers(managed);
+    yield;
+    return encodeManaged(managed);
+  }
+
+  *apply(live: KubeObject | undefined, config: Unstructured, manager: string, force: boolean, now: number): Steps<KubeObject> {
+    const { apiVersion } = this.#options;
+    checkConfig(config, apiVersion);
+    const before = bare(live ?? this.#unborn);
+    const managed = decodeForApply(live);
+    yield;
+    const fits = (object: KubeObject, failed: string): void => checkTyped(this.#options.type, object, failed);
+    if (managed.size === 0) {
+      fits(before, "failed to create manager for existing fields: failed to convert new object (%) to smd typed");
+      yield;
+      yield* this.#trackUpdate(managed, this.#unborn, before, beforeFirstApply, now);
       capUpdateManagers(managed);
-      yield;
-      return encodeManaged(managed);
-    },
+    }
+    fits(config, "failed to create typed patch object (%)");
+    yield;
+    fits(before, "failed to create typed live object (%)");
+    yield;
+    let applied: { object: KubeObject; managed: Managed };
+    try {
+      applied = yield* this.#applyWith(managed, before, config, manager, force, now);
+    } catch (err) {
+      if (!(err instanceof ApplyConflicts)) throw err;
+      if (manager !== lastAppliedManager) throw conflictError(err.conflicts);
+      const left = this.#conflictsNotLastApplied(err.conflicts, before);
+      if (left.length > 0) throw conflictError(left);
+      applied = yield* this.#applyWith(managed, before, config, manager, true, now);
+    }
+    let { object } = applied;
+    if (manager === lastAppliedManager && hasLastApplied(object)) object = withLastApplied(object, config);
+    yield;
+    return withManaged(object, encodeManaged(applied.managed));
+  }
 
-    *apply(live, config, manager, force, now) {
-      checkConfig(config, apiVersion);
-      const before = bare(live ?? unborn);
-      const managed = decodeForApply(live);
-      yield;
-      const fits = (object: KubeObject, failed: string): void => checkTyped(options.type, object, failed);
-      if (managed.size === 0) {
-        fits(before, "failed to create manager for existing fields: failed to convert new object (%) to smd typed");
-        yield;
-        yield* trackUpdate(managed, unborn, before, beforeFirstApply, now);
-        capUpdateManagers(managed);
-      }
-      fits(config, "failed to create typed patch object (%)");
-      yield;
-      fits(before, "failed to create typed live object (%)");
-      yield;
-      let applied: { object: KubeObject; managed: Managed };
-      try {
-        applied = yield* applyWith(managed, before, config, manager, force, now);
-      } catch (err) {
-        if (!(err instanceof ApplyConflicts)) throw err;
-        if (manager !== lastAppliedManager) throw conflictError(err.conflicts);
-        const left = conflictsNotLastApplied(err.conflicts, before);
-        if (left.length > 0) throw conflictError(left);
-        applied = yield* applyWith(managed, before, config, manager, true, now);
-      }
-      let { object } = applied;
-      if (manager === lastAppliedManager && hasLastApplied(object)) object = withLastApplied(object, config);
-      yield;
-      return withManaged(object, encodeManaged(applied.managed));
-    },
-  };
+  #entryFor(manager: string, operation: Operation): ManagedSet {
+    const { apiVersion, subresource } = this.#options;
+    return {
+      manager: manager === "" ? "unknown" : manager,
+      operation,
+      apiVersion,
+      subresource,
+      time: undefined,
+      set: emptySet,
+    };
+  }
 
   /** Updates `managed` for a change from `live` to `next`. */
-  function* trackUpdate(
+  *#trackUpdate(
     managed: Map<ManagerId, ManagedSet>,
     live: KubeObject,
     next: KubeObject,
     manager: string,
     now: number,
   ): Steps<void> {
-    yield* reconcileAll(managed, live);
-    const own = entryFor(manager, "Update");
+    yield* this.#reconcileAll(managed, live);
+    const own = this.#entryFor(manager, "Update");
     const id = managerId(own);
     const former = managed.get(id);
-    const comparison = withoutFields(compare(options.type, live, next), ignored);
+    const comparison = withoutFields(compare(this.#options.type, live, next), this.#ignored);
     if (isSame(comparison)) return;
     yield;
-    yield* settle(managed, comparison, live, next, undefined, true);
+    yield* this.#settle(managed, comparison, live, next, undefined, true);
     const taken = difference(union(comparison.modified, comparison.added), strippedFields);
     if (taken.size === 0) return;
     const set = union(taken, managed.get(id)?.set ?? emptySet);
@@ -181,7 +195,7 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
   }
 
   /** One apply operation; `managed` is not mutated. */
-  function* applyWith(
+  *#applyWith(
     managed: Managed,
     live: KubeObject,
     config: Unstructured,
@@ -190,20 +204,20 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
     now: number,
   ): Steps<{ object: KubeObject; managed: Managed }> {
     const next = new Map(managed);
-    yield* reconcileAll(next, live);
-    const own = entryFor(manager, "Apply");
+    yield* this.#reconcileAll(next, live);
+    const own = this.#entryFor(manager, "Apply");
     const id = managerId(own);
     const last = next.get(id);
-    const set = recursiveDifference(fieldSetOf(options.type, config), ignored);
+    const set = recursiveDifference(fieldSetOf(this.#options.type, config), this.#ignored);
     next.set(id, { ...own, set });
     yield;
-    const merged = merge(options.type, live, config) as KubeObject;
+    const merged = merge(this.#options.type, live, config) as KubeObject;
     yield;
-    const object = last === undefined || staysOwned(last, set, next) ? merged : yield* prune(merged, next, last);
+    const object = last === undefined || this.#staysOwned(last, set, next) ? merged : yield* this.#prune(merged, next, last);
     yield;
-    const comparison = withoutFields(compare(options.type, live, object, true), ignored);
+    const comparison = withoutFields(compare(this.#options.type, live, object, true), this.#ignored);
     yield;
-    yield* settle(next, comparison, live, object, id, force);
+    yield* this.#settle(next, comparison, live, object, id, force);
     const changed = !isSame(comparison);
     const stripped = difference(set, strippedFields);
     if (stripped.size === 0) next.delete(id);
@@ -220,7 +234,7 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
    * no longer exist, are deleted.
    * @throws ApplyConflicts when another manager would lose a field whose value changes, unless forced
    */
-  function* settle(
+  *#settle(
     managed: Map<ManagerId, ManagedSet>,
     comparison: Comparison,
     live: KubeObject,
@@ -228,13 +242,14 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
     except: ManagerId | undefined,
     force: boolean,
   ): Steps<void> {
+    const { apiVersion } = this.#options;
     const comparisons = new Map<string, Comparison | undefined>([[apiVersion, comparison]]);
     const conflicts: Conflict[] = [];
     const left = new Map<ManagerId, FieldSet>();
     for (const [id, entry] of [...managed].sort(([a], [b]) => (a < b ? -1 : 1))) {
       if (id === except) continue;
       const version = entry.apiVersion;
-      if (!comparisons.has(version)) comparisons.set(version, compareIn(version, live, next));
+      if (!comparisons.has(version)) comparisons.set(version, this.#compareIn(version, live, next));
       const there = comparisons.get(version);
       if (there === undefined) {
         managed.delete(id);
@@ -253,25 +268,27 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
     }
   }
 
-  function compareIn(version: string, live: KubeObject, next: KubeObject): Comparison | undefined {
-    const old = options.convert(live, apiVersion, version);
-    const changed = options.convert(next, apiVersion, version);
+  #compareIn(version: string, live: KubeObject, next: KubeObject): Comparison | undefined {
+    const { apiVersion } = this.#options;
+    const old = this.#options.convert(live, apiVersion, version);
+    const changed = this.#options.convert(next, apiVersion, version);
     if (old === undefined || changed === undefined) return undefined;
-    return withoutFields(compare(old.type, old.object, changed.object), ignored);
+    return withoutFields(compare(old.type, old.object, changed.object), this.#ignored);
   }
 
   /** Removes fields that the manager applied last time but no longer does, and that no other manager owns. */
-  function* prune(merged: KubeObject, managed: Managed, last: ManagedSet): Steps<KubeObject> {
+  *#prune(merged: KubeObject, managed: Managed, last: ManagedSet): Steps<KubeObject> {
+    const { apiVersion } = this.#options;
     const fieldsOf = memo(fieldSetOf);
-    const start = inVersion(merged, apiVersion, last.apiVersion);
+    const start = this.#inVersion(merged, apiVersion, last.apiVersion);
     if (start === undefined) return merged;
     let pruned = removeFields(start.type, start.object, last.set) as KubeObject;
     let version = last.apiVersion;
     let whole = start.object;
     for (const [owned, set] of ownedByVersion(managed)) {
       yield;
-      const wholeThere = inVersion(whole, version, owned);
-      const prunedThere = inVersion(pruned, version, owned);
+      const wholeThere = this.#inVersion(whole, version, owned);
+      const prunedThere = this.#inVersion(pruned, version, owned);
       if (wholeThere === undefined || prunedThere === undefined) continue;
       const { type } = wholeThere;
       const kept = union(fieldsOf(type, prunedThere.object), set);
@@ -280,29 +297,32 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
       version = owned;
       pruned = removeFields(type, whole, difference(fieldsOf(type, whole), kept)) as KubeObject;
     }
-    const back = inVersion(pruned, version, last.apiVersion);
+    const back = this.#inVersion(pruned, version, last.apiVersion);
     if (back === undefined) return merged;
     yield;
     const gone = difference(fieldsOf(start.type, start.object), fieldsOf(start.type, back.object));
     yield;
     const result = removeFields(start.type, start.object, intersection(gone, last.set)) as KubeObject;
-    return inVersion(result, last.apiVersion, apiVersion)?.object ?? merged;
+    return this.#inVersion(result, last.apiVersion, apiVersion)?.object ?? merged;
   }
 
   /** True when all previously applied fields are applied again, so that nothing has to be pruned. */
-  function staysOwned(last: ManagedSet, set: FieldSet, managed: Managed): boolean {
+  #staysOwned(last: ManagedSet, set: FieldSet, managed: Managed): boolean {
+    const { apiVersion } = this.#options;
     if (difference(last.set, set).size > 0 || last.apiVersion !== apiVersion) return false;
     return managed.values().every((owner) => owner.apiVersion === apiVersion);
   }
 
-  function inVersion(object: KubeObject, from: string, to: string): { object: KubeObject; type: ApplyType } | undefined {
-    if (from === to && to === apiVersion) return { object, type: options.type };
-    return options.convert(object, from, to);
+  #inVersion(object: KubeObject, from: string, to: string): { object: KubeObject; type: ApplyType } | undefined {
+    const { apiVersion } = this.#options;
+    if (from === to && to === apiVersion) return { object, type: this.#options.type };
+    return this.#options.convert(object, from, to);
   }
 
-  function* reconcileAll(managed: Map<ManagerId, ManagedSet>, live: KubeObject): Steps<void> {
+  *#reconcileAll(managed: Map<ManagerId, ManagedSet>, live: KubeObject): Steps<void> {
+    const { apiVersion } = this.#options;
     for (const [id, entry] of managed) {
-      const there = inVersion(live, apiVersion, entry.apiVersion);
+      const there = this.#inVersion(live, apiVersion, entry.apiVersion);
       if (there === undefined) continue; // the entry is deleted by settle when something changes
       const set = reconcile(entry.set, there.type, there.object);
       if (set !== entry.set) managed.set(id, withSet(entry, set));
@@ -311,8 +331,9 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
   }
 
   /** The conflicts that remain without the fields that client-side `kubectl apply` set last. */
-  function conflictsNotLastApplied(conflicts: readonly Conflict[], live: KubeObject): readonly Conflict[] {
-    const allowed = fieldsLastApplied(options.type, apiVersion, live);
+  #conflictsNotLastApplied(conflicts: readonly Conflict[], live: KubeObject): readonly Conflict[] {
+    const { apiVersion } = this.#options;
+    const allowed = fieldsLastApplied(this.#options.type, apiVersion, live);
     if (allowed === undefined) return conflicts;
     return conflicts.filter(({ path }) => !has(allowed, path));
   }

@@ -1,3 +1,7 @@
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { NamespaceLookup } from "../plugins/namespace-lookup.ts";
+import type { WebhookClient } from "./client.ts";
+import type { CredentialsFor } from "./credentials.ts";
 /**
  * Shared by both webhook plugins: which registered webhooks match a write, and calling one of them under its failure
  * policy.
@@ -74,109 +78,138 @@ export interface DispatcherNames {
 }
 
 export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames): WebhookDispatcher {
-  const { type } = names;
-  const informer = ctx.informers.for<Configuration>(names.configurations);
-  const serviceInformer = ctx.informers.for<Service & KubeObject>(services);
-  const namespaces = namespaceLookup(ctx.informers, ctx.client);
-  const credentials = webhookCredentials(ctx.configurationOf(names.plugin), ctx.proxyCertificate);
-  const client = newWebhookClient(ctx.resolveService, credentials, ctx.webhookWay);
-  let all: readonly RegisteredWebhook[] | undefined;
-  const forget = (): void => {
-    all = undefined;
-  };
-  informer.addHandler({ added: forget, updated: forget, deleted: forget });
+  return new WebhookCaller(ctx, names);
+}
 
-  const namespaceLabels = async (attributes: AdmissionAttributes): Promise<Readonly<Record<string, string>> | undefined> => {
+class WebhookCaller implements WebhookDispatcher {
+  readonly #options: PluginContext;
+  readonly #names: DispatcherNames;
+  readonly #type: "admit" | "validating";
+  readonly #informer: SharedInformer<Configuration>;
+  readonly #serviceInformer: SharedInformer<Service & KubeObject>;
+  readonly #namespaces: NamespaceLookup;
+  readonly #credentials: CredentialsFor;
+  readonly #client: WebhookClient;
+  #all: readonly RegisteredWebhook[] | undefined;
+
+  constructor(ctx: PluginContext, names: DispatcherNames) {
+    this.#options = ctx;
+    this.#names = names;
+    const { type } = names;
+    this.#type = type;
+    this.#informer = ctx.informers.for<Configuration>(names.configurations);
+    this.#serviceInformer = ctx.informers.for<Service & KubeObject>(services);
+    this.#namespaces = namespaceLookup(ctx.informers, ctx.client);
+    this.#credentials = webhookCredentials(ctx.configurationOf(names.plugin), ctx.proxyCertificate);
+    this.#client = newWebhookClient(ctx.resolveService, this.#credentials, ctx.webhookWay);
+    this.#informer.addHandler({ added: () => this.#forget(), updated: () => this.#forget(), deleted: () => this.#forget() });
+  }
+
+  get synced(): boolean {
+    return this.#informer.synced && this.#serviceInformer.synced && this.#namespaces.synced;
+  }
+
+  registered(): readonly RegisteredWebhook[] {
+    this.#all ??= registeredIn(this.#informer.lister.list());
+    return this.#all;
+  }
+
+  async match(registered: RegisteredWebhook, attributes: AdmissionAttributes): Promise<Invocation | undefined> {
+    const equivalents = this.#options.versions.of(attributes.resource);
+    const target = matchingVersion(registered.webhook, attributes, equivalents);
+    if (target === undefined) return undefined;
+    const labels = registered.selectors.namespace.empty ? undefined : await this.#namespaceLabels(attributes);
+    if (!selectorsMatch(registered.selectors, attributes, labels)) return undefined;
+    const { group, version } = attributes.resource;
+    const own = equivalents.find((candidate) => candidate.group === group && candidate.version === version);
+    return { ...registered, target, isResourceItself: own?.kind === attributes.kind.kind };
+  }
+
+  shown(invocation: Invocation, attributes: AdmissionAttributes): Promise<ReviewedObjects> {
+    return shownObjects(this.#options, invocation, attributes);
+  }
+
+  async call<T>(
+    invocation: Invocation,
+    attributes: AdmissionAttributes,
+    round: number,
+    use: (answer: WebhookAnswer) => Promise<T> | T,
+  ): Promise<T | undefined> {
+    const { webhook, index } = invocation;
+    const { operation, signal } = attributes;
+    const startedAt = performance.now();
+    const observe = (code: number, rejected: boolean, errorType?: string): void => {
+      const tookMs = performance.now() - startedAt;
+      attributes.webhookTook?.(this.#type, tookMs);
+      const seconds = tookMs / 1000;
+      this.#options.webhookMetrics.called(webhook.name, this.#type, operation, { seconds, code, rejected });
+      if (errorType !== undefined) this.#options.webhookMetrics.rejected(webhook.name, this.#type, operation, errorType, code);
+    };
+    try {
+      const result = await this.#ask(invocation, attributes, use, () => shownObjects(this.#options, invocation, attributes));
+      observe(200, false);
+      return result;
+    } catch (err) {
+      if (err instanceof Rejection) {
+        observe(err.status.code, true, "no_error");
+        throw err.status;
+      }
+      if (!(err instanceof WebhookCallError)) {
+        observe(0, true, "apiserver_internal_error");
+        throw err;
+      }
+      const isIgnored = webhook.failurePolicy === "Ignore";
+      observe(err.code, !isIgnored, isIgnored ? undefined : "calling_webhook_error");
+      // The request was cancelled: the failure policy must not admit it.
+      signal.throwIfAborted();
+      const text = `failed calling webhook ${goQuote(webhook.name)}: ${err.message}`;
+      this.#options.log.warn(`Failed calling webhook, failing ${isIgnored ? "open" : "closed"}`, {
+        webhook: webhook.name,
+        err: text,
+      });
+      if (!isIgnored) throw internalError(new Error(text));
+      attributes.annotate(`${this.#names.failedOpenPrefix}round_${round}_index_${index}`, webhook.name);
+      return undefined;
+    }
+  }
+
+  #forget(): void {
+    this.#all = undefined;
+  }
+
+  async #namespaceLabels(attributes: AdmissionAttributes): Promise<Readonly<Record<string, string>> | undefined> {
     const { resource, subresource, operation, namespace, object } = attributes;
     const isNamespace = resource.group === "" && resource.resource === "namespaces";
     // For writes to a namespace itself, the selector is evaluated against the new labels.
     if (isNamespace && subresource === "" && (operation === "CREATE" || operation === "UPDATE"))
       return object?.metadata.labels ?? {};
     if (namespace === "") return undefined;
-    const found = await namespaces.get(namespace);
+    const found = await this.#namespaces.get(namespace);
     if (found === undefined) throw notFound(namespacesRef, namespace);
     return found.metadata.labels ?? {};
-  };
+  }
 
-  const ask = async <T>(
+  async #ask<T>(
     invocation: Invocation,
     attributes: AdmissionAttributes,
     use: (answer: WebhookAnswer) => Promise<T> | T,
     shown: () => Promise<ReviewedObjects>,
-  ): Promise<T> => {
+  ): Promise<T> {
     const { webhook } = invocation;
     if (attributes.dryRun && webhook.sideEffects !== "None" && webhook.sideEffects !== "NoneOnDryRun") {
       throw badRequest(`admission webhook ${goQuote(webhook.name)} does not support dry run`);
     }
-    const answer = await client.review(
+    const answer = await this.#client.review(
       webhook,
       reviewOf(webhook, attributes, await shown()),
-      type === "admit",
+      this.#type === "admit",
       attributes.signal,
     );
     annotate(webhook.name, attributes, answer);
     for (const warning of answer.warnings) attributes.warn(warning);
     if (!answer.allowed) throw new Rejection(denied(webhook.name, answer.status));
     return use(answer);
-  };
-
-  return {
-    get synced() {
-      return informer.synced && serviceInformer.synced && namespaces.synced;
-    },
-    registered() {
-      all ??= registeredIn(informer.lister.list());
-      return all;
-    },
-    async match(registered, attributes) {
-      const equivalents = ctx.versions.of(attributes.resource);
-      const target = matchingVersion(registered.webhook, attributes, equivalents);
-      if (target === undefined) return undefined;
-      const labels = registered.selectors.namespace.empty ? undefined : await namespaceLabels(attributes);
-      if (!selectorsMatch(registered.selectors, attributes, labels)) return undefined;
-      const { group, version } = attributes.resource;
-      const own = equivalents.find((candidate) => candidate.group === group && candidate.version === version);
-      return { ...registered, target, isResourceItself: own?.kind === attributes.kind.kind };
-    },
-    shown(invocation, attributes) {
-      return shownObjects(ctx, invocation, attributes);
-    },
-    async call(invocation, attributes, round, use) {
-      const { webhook, index } = invocation;
-      const { operation, signal } = attributes;
-      const startedAt = performance.now();
-      const observe = (code: number, rejected: boolean, errorType?: string): void => {
-        const tookMs = performance.now() - startedAt;
-        attributes.webhookTook?.(type, tookMs);
-        const seconds = tookMs / 1000;
-        ctx.webhookMetrics.called(webhook.name, type, operation, { seconds, code, rejected });
-        if (errorType !== undefined) ctx.webhookMetrics.rejected(webhook.name, type, operation, errorType, code);
-      };
-      try {
-        const result = await ask(invocation, attributes, use, () => shownObjects(ctx, invocation, attributes));
-        observe(200, false);
-        return result;
-      } catch (err) {
-        if (err instanceof Rejection) {
-          observe(err.status.code, true, "no_error");
-          throw err.status;
-        }
-        if (!(err instanceof WebhookCallError)) {
-          observe(0, true, "apiserver_internal_error");
-          throw err;
-        }
-        const isIgnored = webhook.failurePolicy === "Ignore";
-        observe(err.code, !isIgnored, isIgnored ? undefined : "calling_webhook_error");
-        // The request was cancelled: the failure policy must not admit it.
-        signal.throwIfAborted();
-        const text = `failed calling webhook ${goQuote(webhook.name)}: ${err.message}`;
-        ctx.log.warn(`Failed calling webhook, failing ${isIgnored ? "open" : "closed"}`, { webhook: webhook.name, err: text });
-        if (!isIgnored) throw internalError(new Error(text));
-        attributes.annotate(`${names.failedOpenPrefix}round_${round}_index_${index}`, webhook.name);
-        return undefined;
-      }
-    },
-  };
+  }
 }
 
 /** The webhook rejected the request; not subject to the failure policy. */
