@@ -57,29 +57,49 @@ export interface SharedInformerOptions<T> extends ReflectorTarget {
   readonly onFailure?: (() => void) | undefined;
 }
 
+/** Creates an informer; it holds nothing before `run`. */
 export function newSharedInformer<T extends KubeObject>(options: SharedInformerOptions<T>): SharedInformer<T> {
-  return new CachedSharedInformer(options);
+  const { client, clock, log, ref, resyncMs = 0, random } = options;
+  const state = new InformerState(options);
+  // A plain object: supervisors derive objects from it (Object.create) that replace single methods.
+  return {
+    ref,
+    lister: state.lister,
+    get synced() {
+      return state.synced;
+    },
+    addHandler: (handler) => state.addHandler(handler),
+    addIndex: (name, index) => state.addIndex(name, index),
+    waitForSync: (signal) => state.waitForSync(signal),
+    async run(signal) {
+      const resyncing: Timer | undefined = resyncMs > 0 ? clock.every(resyncMs, () => state.resync()) : undefined;
+      try {
+        await runReflector<T>({ client, target: options, sink: state, clock, log, signal, random });
+      } finally {
+        state.end();
+        resyncing?.cancel();
+      }
+    },
+  };
 }
 
-class CachedSharedInformer<T extends KubeObject> implements SharedInformer<T> {
-  readonly ref: ResourceRef;
-  readonly lister: Lister<T>;
+/** What an informer holds: the objects, the handlers that follow them, and whether the first list has arrived. */
+class InformerState<T extends KubeObject> {
   readonly #options: SharedInformerOptions<T>;
-  readonly #resyncMs: number;
   readonly #store = newObjectStore<T>();
   readonly #handlers = new Set<InformerHandler<T>>();
   /** By the function that was given: the store compares identities. */
   readonly #guardedIndexes = new WeakMap<IndexFunction<T>, IndexFunction<T>>();
-  #synced = false;
   readonly #firstList = Promise.withResolvers<void>();
+  #synced = false;
 
   constructor(options: SharedInformerOptions<T>) {
     this.#options = options;
-    const { ref, resyncMs = 0 } = options;
-    this.#resyncMs = resyncMs;
     this.#firstList.promise.catch(() => {}); // avoids an unhandled rejection
-    this.ref = ref;
-    this.lister = newLister(this.#store);
+  }
+
+  get lister(): Lister<T> {
+    return newLister(this.#store);
   }
 
   get synced(): boolean {
@@ -114,59 +134,21 @@ class CachedSharedInformer<T extends KubeObject> implements SharedInformer<T> {
     });
   }
 
-  async run(signal: AbortSignal): Promise<void> {
-    const { clock, client, log, ref } = this.#options;
-    const resyncing: Timer | undefined = this.#resyncMs > 0 ? clock.every(this.#resyncMs, () => this.#resync()) : undefined;
-    try {
-      await runReflector<T>({
-        client,
-        target: this.#options,
-        sink: {
-          replace: (objects, isOtherHistory) => this.#replace(objects, isOtherHistory),
-          set: (received) => this.#set(this.#transform(received)),
-          delete: (last) => this.#remove(this.#transform(last)),
-        },
-        clock,
-        log,
-        signal,
-        random: this.#options.random,
-      });
-    } finally {
-      this.#firstList.reject(new Error(`the informer of ${ref.resource} has ended`));
-      resyncing?.cancel();
-    }
+  /** Rejects those who still wait for the first list. */
+  end(): void {
+    this.#firstList.reject(new Error(`the informer of ${this.#options.ref.resource} has ended`));
   }
 
-  // An object that some code fails on must not keep later ones from the store and from other handlers.
-  #failed(message: string, err: unknown, object: T): void {
-    const { log, ref, onFailure } = this.#options;
-    log.error(message, err, { resource: formatGroupResource(ref), object: keyOf(object) });
-    onFailure?.();
+  set(received: T): void {
+    this.#set(this.#transform(received));
   }
 
-  #callSafely(object: T, call: () => void): void {
-    try {
-      call();
-    } catch (err) {
-      this.#failed("informer handler failed", err, object);
-    }
-  }
-
-  #notify(object: T, call: (handler: InformerHandler<T>) => void): void {
-    for (const handler of this.#handlers) this.#callSafely(object, () => call(handler));
-  }
-
-  #transform(object: T): T {
-    try {
-      return this.#options.transform?.(object) ?? object;
-    } catch (err) {
-      this.#failed("an object cannot be made smaller; it is kept as it came", err, object);
-      return object;
-    }
+  delete(last: T): void {
+    this.#remove(this.#transform(last));
   }
 
   /** @param isOtherHistory whether equal resourceVersions may mean different states (etcd was restored) */
-  #replace(objects: readonly T[], isOtherHistory: boolean): void {
+  replace(objects: readonly T[], isOtherHistory: boolean): void {
     const present = new Set(objects.map(keyOf));
     for (const key of [...this.#store.keys()]) {
       if (!present.has(key)) this.#remove(this.#store.get(key) as T);
@@ -206,7 +188,35 @@ class CachedSharedInformer<T extends KubeObject> implements SharedInformer<T> {
     this.#notify(last, (handler) => handler.deleted?.(last));
   }
 
-  #resync(): void {
+  resync(): void {
     for (const object of this.#store.list()) this.#notify(object, (handler) => handler.updated?.(object, object));
+  }
+
+  // An object that some code fails on must not keep later ones from the store and from other handlers.
+  #failed(message: string, err: unknown, object: T): void {
+    const { log, ref, onFailure } = this.#options;
+    log.error(message, err, { resource: formatGroupResource(ref), object: keyOf(object) });
+    onFailure?.();
+  }
+
+  #callSafely(object: T, call: () => void): void {
+    try {
+      call();
+    } catch (err) {
+      this.#failed("informer handler failed", err, object);
+    }
+  }
+
+  #notify(object: T, call: (handler: InformerHandler<T>) => void): void {
+    for (const handler of this.#handlers) this.#callSafely(object, () => call(handler));
+  }
+
+  #transform(object: T): T {
+    try {
+      return this.#options.transform?.(object) ?? object;
+    } catch (err) {
+      this.#failed("an object cannot be made smaller; it is kept as it came", err, object);
+      return object;
+    }
   }
 }

@@ -1,6 +1,6 @@
 import { labelsText } from "../cells.ts";
 import type { CatalogueConfig } from "../config.ts";
-import { inGroup, verbsWithoutDeleteCollection } from "../definition.ts";
+import { inGroup, type ResourceRow, verbsWithoutDeleteCollection } from "../definition.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
 import { createBinding } from "./bindings/create.ts";
 import { componentStatusSubresource } from "./componentstatuses/probe.ts";
@@ -59,217 +59,252 @@ type Any = any;
 
 const proxyVerbs = ["create", "delete", "get", "patch", "update"];
 
+/** The resources of the core group, in the order of discovery. */
 export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
   return inGroup("", [
-    {
-      resource: "bindings",
-      kind: "Binding",
-      namespaced: true,
-      verbs: ["create"],
-      versions: ["v1"],
-      subresources: { "": { kind: "Binding", verbs: ["create"], handler: { type: "object", create: createBinding } } },
-    },
-    {
-      resource: "componentstatuses",
-      kind: "ComponentStatus",
-      shortNames: ["cs"],
-      namespaced: false,
-      verbs: ["get", "list"],
-      versions: [{ version: "v1", deprecation: "v1 ComponentStatus is deprecated in v1.19+" }],
-      subresources: { "": componentStatusSubresource(config.etcd) },
-      table: componentStatusTable,
-    },
-    {
-      resource: "configmaps",
-      kind: "ConfigMap",
-      shortNames: ["cm"],
-      namespaced: true,
-      versions: ["v1"],
-      strategy: configMapStrategy,
-      table: configMapTable,
-    },
-    {
-      resource: "endpoints",
-      kind: "Endpoints",
-      listKind: "EndpointsList",
-      shortNames: ["ep"],
-      namespaced: true,
-      versions: [{ version: "v1", defaults: defaultEndpoints }],
-      storageFolder: "services/endpoints",
-      strategy: endpointsStrategy,
-      table: endpointsTable,
-    },
-    {
-      resource: "events",
-      kind: "Event",
-      shortNames: ["ev"],
-      namespaced: true,
-      versions: ["v1"],
-      strategy: eventStrategy,
-      selectableFields: coreEventFields,
-      ttlSeconds: (flags) => flags.eventTtlSeconds,
-      table: eventTable,
-    },
-    {
-      resource: "limitranges",
-      kind: "LimitRange",
-      shortNames: ["limits"],
-      namespaced: true,
-      versions: [{ version: "v1", defaults: defaultLimitRange }],
-      strategy: limitRangeStrategy,
-    },
-    {
-      resource: "namespaces",
-      kind: "Namespace",
-      shortNames: ["ns"],
-      namespaced: false,
-      verbs: verbsWithoutDeleteCollection,
-      versions: [{ version: "v1", defaults: defaultNamespace }],
-      strategy: namespaceStrategy,
-      statusStrategy: namespaceStatusStrategy,
-      selectableFields: (object) => ({ "status.phase": (object as Any).status?.phase ?? "" }),
-      subresources: {
-        finalize: { kind: "Namespace", verbs: ["update"], handler: { type: "strategy", strategy: namespaceFinalizeStrategy } },
-      },
-      table: namespaceTable,
-    },
-    {
-      resource: "nodes",
-      kind: "Node",
-      shortNames: ["no"],
-      namespaced: false,
-      versions: [{ version: "v1", defaults: defaultNode }],
-      storageFolder: "minions",
-      strategy: nodeStrategy,
-      statusStrategy: nodeStatusStrategy,
-      selectableFields: (object) => ({ "spec.unschedulable": String((object as Any).spec?.unschedulable ?? false) }),
-      subresources: {
-        proxy: { kind: "NodeProxyOptions", verbs: proxyVerbs, handler: { type: "connect", connect: nodeProxy(config) } },
-      },
-      table: nodeTable,
-    },
-    {
-      resource: "persistentvolumeclaims",
-      returnDeletedObject: true,
-      kind: "PersistentVolumeClaim",
-      shortNames: ["pvc"],
-      namespaced: true,
-      versions: [{ version: "v1", defaults: defaultPersistentVolumeClaim }],
-      strategy: persistentVolumeClaimStrategy,
-      statusStrategy: persistentVolumeClaimStatusStrategy,
-      table: persistentVolumeClaimTable,
-    },
-    {
-      resource: "persistentvolumes",
-      returnDeletedObject: true,
-      kind: "PersistentVolume",
-      shortNames: ["pv"],
-      namespaced: false,
-      versions: [{ version: "v1", defaults: defaultPersistentVolume }],
-      strategy: persistentVolumeStrategy,
-      statusStrategy: persistentVolumeStatusStrategy,
-      table: persistentVolumeTable,
-    },
-    {
-      resource: "pods",
-      returnDeletedObject: true,
-      kind: "Pod",
-      shortNames: ["po"],
-      categories: ["all"],
-      namespaced: true,
-      versions: [{ version: "v1", defaults: defaultPod }],
-      strategy: newPodStrategy(config),
-      statusStrategy: newPodStatusStrategy(config),
-      selectableFields: podFields,
-      cacheIndexes: ["spec.nodeName"],
-      subresources: podSubresources(config),
-      table: podTable,
-    },
-    {
-      resource: "podtemplates",
-      returnDeletedObject: true,
-      kind: "PodTemplate",
-      namespaced: true,
-      versions: [{ version: "v1", defaults: defaultPodTemplateObject }],
-      strategy: podTemplateStrategy,
-      table: podTemplateTable,
-    },
-    {
-      resource: "replicationcontrollers",
-      kind: "ReplicationController",
-      shortNames: ["rc"],
-      categories: ["all"],
-      namespaced: true,
-      versions: [{ version: "v1", defaults: defaultReplicationController }],
-      storageFolder: "controllers",
-      strategy: replicationControllerStrategy,
-      statusStrategy: replicationControllerStatusStrategy,
-      scale: {
-        version: "autoscaling/v1",
-        specReplicas: ".spec.replicas",
-        statusReplicas: ".status.replicas",
-        selector: (object) => mapSelector((object as Any).spec?.selector),
-        unknownAs: { group: "autoscaling", resource: "replicationcontrollers/scale" },
-      },
-      selectableFields: (object) => ({ "status.replicas": String((object as Any).status?.replicas ?? 0) }),
-      table: replicationControllerTable,
-    },
-    {
-      resource: "resourcequotas",
-      returnDeletedObject: true,
-      kind: "ResourceQuota",
-      shortNames: ["quota"],
-      namespaced: true,
-      versions: [{ version: "v1", defaults: defaultResourceQuota }],
-      strategy: resourceQuotaStrategy,
-      statusStrategy: resourceQuotaStatusStrategy,
-      table: resourceQuotaTable,
-    },
-    {
-      resource: "secrets",
-      kind: "Secret",
-      namespaced: true,
-      versions: [{ version: "v1", defaults: defaultSecret }],
-      strategy: secretStrategy,
-      selectableFields: (object) => ({ type: (object as Any).type ?? "" }),
-      table: secretTable,
-    },
-    {
-      resource: "serviceaccounts",
-      returnDeletedObject: true,
-      kind: "ServiceAccount",
-      shortNames: ["sa"],
-      namespaced: true,
-      versions: ["v1"],
-      strategy: serviceAccountStrategy,
-      subresources: {
-        token: {
-          kind: "TokenRequest",
-          kindGroupVersion: { group: "authentication.k8s.io", version: "v1" },
-          verbs: ["create"],
-          handler: { type: "object", create: createToken },
-        },
-      },
-      table: serviceAccountTable,
-    },
-    {
-      resource: "services",
-      returnDeletedObject: true,
-      kind: "Service",
-      shortNames: ["svc"],
-      categories: ["all"],
-      namespaced: true,
-      versions: [{ version: "v1", defaults: defaultService }],
-      storageFolder: "services/specs",
-      strategy: newServiceStrategy(config),
-      statusStrategy: serviceStatusStrategy,
-      subresources: {
-        proxy: { kind: "ServiceProxyOptions", verbs: proxyVerbs, handler: { type: "connect", connect: serviceProxy } },
-      },
-      table: serviceTable,
-    },
+    bindings,
+    componentstatuses(config),
+    configmaps,
+    endpoints,
+    events,
+    limitranges,
+    namespaces,
+    nodes(config),
+    persistentvolumeclaims,
+    persistentvolumes,
+    pods(config),
+    podtemplates,
+    replicationcontrollers,
+    resourcequotas,
+    secrets,
+    serviceaccounts,
+    services(config),
   ]);
 }
+
+const bindings: ResourceRow = {
+  resource: "bindings",
+  kind: "Binding",
+  namespaced: true,
+  verbs: ["create"],
+  versions: ["v1"],
+  subresources: { "": { kind: "Binding", verbs: ["create"], handler: { type: "object", create: createBinding } } },
+};
+
+const componentstatuses = (config: CatalogueConfig): ResourceRow => ({
+  resource: "componentstatuses",
+  kind: "ComponentStatus",
+  shortNames: ["cs"],
+  namespaced: false,
+  verbs: ["get", "list"],
+  versions: [{ version: "v1", deprecation: "v1 ComponentStatus is deprecated in v1.19+" }],
+  subresources: { "": componentStatusSubresource(config.etcd) },
+  table: componentStatusTable,
+});
+
+const configmaps: ResourceRow = {
+  resource: "configmaps",
+  kind: "ConfigMap",
+  shortNames: ["cm"],
+  namespaced: true,
+  versions: ["v1"],
+  strategy: configMapStrategy,
+  table: configMapTable,
+};
+
+const endpoints: ResourceRow = {
+  resource: "endpoints",
+  kind: "Endpoints",
+  listKind: "EndpointsList",
+  shortNames: ["ep"],
+  namespaced: true,
+  versions: [{ version: "v1", defaults: defaultEndpoints }],
+  storageFolder: "services/endpoints",
+  strategy: endpointsStrategy,
+  table: endpointsTable,
+};
+
+const events: ResourceRow = {
+  resource: "events",
+  kind: "Event",
+  shortNames: ["ev"],
+  namespaced: true,
+  versions: ["v1"],
+  strategy: eventStrategy,
+  selectableFields: coreEventFields,
+  ttlSeconds: (flags) => flags.eventTtlSeconds,
+  table: eventTable,
+};
+
+const limitranges: ResourceRow = {
+  resource: "limitranges",
+  kind: "LimitRange",
+  shortNames: ["limits"],
+  namespaced: true,
+  versions: [{ version: "v1", defaults: defaultLimitRange }],
+  strategy: limitRangeStrategy,
+};
+
+const namespaces: ResourceRow = {
+  resource: "namespaces",
+  kind: "Namespace",
+  shortNames: ["ns"],
+  namespaced: false,
+  verbs: verbsWithoutDeleteCollection,
+  versions: [{ version: "v1", defaults: defaultNamespace }],
+  strategy: namespaceStrategy,
+  statusStrategy: namespaceStatusStrategy,
+  selectableFields: (object) => ({ "status.phase": (object as Any).status?.phase ?? "" }),
+  subresources: {
+    finalize: { kind: "Namespace", verbs: ["update"], handler: { type: "strategy", strategy: namespaceFinalizeStrategy } },
+  },
+  table: namespaceTable,
+};
+
+const nodes = (config: CatalogueConfig): ResourceRow => ({
+  resource: "nodes",
+  kind: "Node",
+  shortNames: ["no"],
+  namespaced: false,
+  versions: [{ version: "v1", defaults: defaultNode }],
+  storageFolder: "minions",
+  strategy: nodeStrategy,
+  statusStrategy: nodeStatusStrategy,
+  selectableFields: (object) => ({ "spec.unschedulable": String((object as Any).spec?.unschedulable ?? false) }),
+  subresources: {
+    proxy: { kind: "NodeProxyOptions", verbs: proxyVerbs, handler: { type: "connect", connect: nodeProxy(config) } },
+  },
+  table: nodeTable,
+});
+
+const persistentvolumeclaims: ResourceRow = {
+  resource: "persistentvolumeclaims",
+  returnDeletedObject: true,
+  kind: "PersistentVolumeClaim",
+  shortNames: ["pvc"],
+  namespaced: true,
+  versions: [{ version: "v1", defaults: defaultPersistentVolumeClaim }],
+  strategy: persistentVolumeClaimStrategy,
+  statusStrategy: persistentVolumeClaimStatusStrategy,
+  table: persistentVolumeClaimTable,
+};
+
+const persistentvolumes: ResourceRow = {
+  resource: "persistentvolumes",
+  returnDeletedObject: true,
+  kind: "PersistentVolume",
+  shortNames: ["pv"],
+  namespaced: false,
+  versions: [{ version: "v1", defaults: defaultPersistentVolume }],
+  strategy: persistentVolumeStrategy,
+  statusStrategy: persistentVolumeStatusStrategy,
+  table: persistentVolumeTable,
+};
+
+const pods = (config: CatalogueConfig): ResourceRow => ({
+  resource: "pods",
+  returnDeletedObject: true,
+  kind: "Pod",
+  shortNames: ["po"],
+  categories: ["all"],
+  namespaced: true,
+  versions: [{ version: "v1", defaults: defaultPod }],
+  strategy: newPodStrategy(config),
+  statusStrategy: newPodStatusStrategy(config),
+  selectableFields: podFields,
+  cacheIndexes: ["spec.nodeName"],
+  subresources: podSubresources(config),
+  table: podTable,
+});
+
+const podtemplates: ResourceRow = {
+  resource: "podtemplates",
+  returnDeletedObject: true,
+  kind: "PodTemplate",
+  namespaced: true,
+  versions: [{ version: "v1", defaults: defaultPodTemplateObject }],
+  strategy: podTemplateStrategy,
+  table: podTemplateTable,
+};
+
+const replicationcontrollers: ResourceRow = {
+  resource: "replicationcontrollers",
+  kind: "ReplicationController",
+  shortNames: ["rc"],
+  categories: ["all"],
+  namespaced: true,
+  versions: [{ version: "v1", defaults: defaultReplicationController }],
+  storageFolder: "controllers",
+  strategy: replicationControllerStrategy,
+  statusStrategy: replicationControllerStatusStrategy,
+  scale: {
+    version: "autoscaling/v1",
+    specReplicas: ".spec.replicas",
+    statusReplicas: ".status.replicas",
+    selector: (object) => mapSelector((object as Any).spec?.selector),
+    unknownAs: { group: "autoscaling", resource: "replicationcontrollers/scale" },
+  },
+  selectableFields: (object) => ({ "status.replicas": String((object as Any).status?.replicas ?? 0) }),
+  table: replicationControllerTable,
+};
+
+const resourcequotas: ResourceRow = {
+  resource: "resourcequotas",
+  returnDeletedObject: true,
+  kind: "ResourceQuota",
+  shortNames: ["quota"],
+  namespaced: true,
+  versions: [{ version: "v1", defaults: defaultResourceQuota }],
+  strategy: resourceQuotaStrategy,
+  statusStrategy: resourceQuotaStatusStrategy,
+  table: resourceQuotaTable,
+};
+
+const secrets: ResourceRow = {
+  resource: "secrets",
+  kind: "Secret",
+  namespaced: true,
+  versions: [{ version: "v1", defaults: defaultSecret }],
+  strategy: secretStrategy,
+  selectableFields: (object) => ({ type: (object as Any).type ?? "" }),
+  table: secretTable,
+};
+
+const serviceaccounts: ResourceRow = {
+  resource: "serviceaccounts",
+  returnDeletedObject: true,
+  kind: "ServiceAccount",
+  shortNames: ["sa"],
+  namespaced: true,
+  versions: ["v1"],
+  strategy: serviceAccountStrategy,
+  subresources: {
+    token: {
+      kind: "TokenRequest",
+      kindGroupVersion: { group: "authentication.k8s.io", version: "v1" },
+      verbs: ["create"],
+      handler: { type: "object", create: createToken },
+    },
+  },
+  table: serviceAccountTable,
+};
+
+const services = (config: CatalogueConfig): ResourceRow => ({
+  resource: "services",
+  returnDeletedObject: true,
+  kind: "Service",
+  shortNames: ["svc"],
+  categories: ["all"],
+  namespaced: true,
+  versions: [{ version: "v1", defaults: defaultService }],
+  storageFolder: "services/specs",
+  strategy: newServiceStrategy(config),
+  statusStrategy: serviceStatusStrategy,
+  subresources: {
+    proxy: { kind: "ServiceProxyOptions", verbs: proxyVerbs, handler: { type: "connect", connect: serviceProxy } },
+  },
+  table: serviceTable,
+});
 
 function mapSelector(selector: Record<string, string> | undefined): string {
   return selector && Object.keys(selector).length > 0 ? labelsText(selector) : "";

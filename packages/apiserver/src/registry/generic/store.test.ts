@@ -83,11 +83,12 @@ test("what beginCreate took is given back when the write fails", async (t) => {
 
 test("what beginUpdate took is given back when the removal that the update has become fails", async (t) => {
   const log: string[] = [];
-  const { definition, storage, create } = await aStore(t, {
+  const store = await aStore(t, {
     beginUpdate: async () => ({ commit: () => void log.push("commit"), revert: () => void log.push("revert") }),
   });
+  const { definition, storage } = store;
   const failing = storageLike(storage, { delete: () => Promise.reject(new Error("etcd is away")) });
-  await create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
+  await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
   const whole = newRegistryStore({ turns: new Turns(), definition, storage });
   await whole.delete(ctx(), "a", {});
   const release = (store: RegistryStore) => store.update(ctx(), "a", merge({}, { finalizers: [] }), {});

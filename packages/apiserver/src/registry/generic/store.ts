@@ -1,21 +1,15 @@
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { alreadyExists, conflict, generateNameConflict, invalid, notFound } from "@coxswain/apimachinery/errors/status-error";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { alreadyExists, generateNameConflict, notFound } from "@coxswain/apimachinery/errors/status-error";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Cancellation, Entry, ListRequest, ListResult, Storage } from "../../storage/storage.ts";
+import type { Cancellation, Entry, ListRequest, ListResult, Storage, WriteOptions } from "../../storage/storage.ts";
 import { beforeCreate, generatedNameAttempts, nameObject } from "./before-create.ts";
-import { beforeUpdate } from "./before-update.ts";
-import { deletesByUpdate } from "./graceful-delete.ts";
 import { storageKey, storagePrefix } from "./keys.ts";
-import { keepTimesWhenUnchanged } from "./managed-times.ts";
 import { newRemove } from "./remove.ts";
 import type { RegistryStore, ResourceDefinition, StoreCreateOptions, StoreUpdateOptions } from "./resource.ts";
-import { revisionOf } from "./revision.ts";
-import type { Strategy, StrategyContext, Transaction } from "./strategy.ts";
+import { StoreUpdate } from "./store-update.ts";
+import type { Strategy, StrategyContext } from "./strategy.ts";
 
 export interface RegistryStoreOptions {
   definition: ResourceDefinition;
@@ -31,7 +25,6 @@ export interface RegistryStoreOptions {
   garbageCollection?: boolean;
 }
 
-const optimisticLockText = "the object has been modified; please apply your changes to the latest version and try again";
 const defaultEventTtlSeconds = 3600;
 
 /** The generic store of one resource. @throws Error when neither the options nor the definition have a strategy */
@@ -43,26 +36,48 @@ export function newRegistryStore(options: RegistryStoreOptions): RegistryStore {
 }
 
 function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: Storage): RegistryStore {
-  const { definition } = options;
-  const { namespaced } = definition;
-  // Subresource strategies (status) inherit allowCreateOnUpdate and allowUnconditionalUpdate from the resource.
-  const whole = definition.strategy ?? strategy;
-  const ttlSeconds = definition.ttlSeconds?.({ eventTtlSeconds: options.eventTtlSeconds ?? defaultEventTtlSeconds });
-  const expiry = ttlSeconds === undefined ? {} : { ttlSeconds };
-  const writeOptions = (ctx: StrategyContext, signal: Cancellation | undefined) => ({
-    dryRun: ctx.dryRun,
-    ...expiry,
-    ...(signal !== undefined && { signal }),
-  });
-  const remove = newRemove({ definition, strategy, storage, garbageCollection: options.garbageCollection !== false, expiry });
+  return new GenericStore(options, strategy, storage);
+}
 
-  async function create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
-    const generated = await options.turns.run(beforeCreate(definition, strategy, ctx, object));
-    const undo = await strategy.beginCreate?.(object, ctx);
+class GenericStore implements RegistryStore {
+  readonly definition: ResourceDefinition;
+  readonly storage: Storage;
+  readonly #options: RegistryStoreOptions;
+  readonly #strategy: Strategy;
+  /** Of the resource: subresource strategies (status) inherit allowCreateOnUpdate and allowUnconditionalUpdate from it. */
+  readonly #whole: Strategy;
+  readonly #ttlSeconds: number | undefined;
+  readonly #remove: ReturnType<typeof newRemove>;
+
+  constructor(options: RegistryStoreOptions, strategy: Strategy, storage: Storage) {
+    const { definition } = options;
+    this.#options = options;
+    this.#strategy = strategy;
+    this.#whole = definition.strategy ?? strategy;
+    this.#ttlSeconds = definition.ttlSeconds?.({ eventTtlSeconds: options.eventTtlSeconds ?? defaultEventTtlSeconds });
+    this.#remove = newRemove({
+      definition,
+      strategy,
+      storage,
+      garbageCollection: options.garbageCollection !== false,
+      expiry: this.#ttlSeconds === undefined ? {} : { ttlSeconds: this.#ttlSeconds },
+    });
+    this.definition = definition;
+    this.storage = storage;
+  }
+
+  withStrategy(other: Strategy): RegistryStore {
+    return storeWith(this.#options, other, this.storage);
+  }
+
+  async create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
+    const { definition } = this;
+    const generated = await this.#options.turns.run(beforeCreate(definition, this.#strategy, ctx, object));
+    const undo = await this.#strategy.beginCreate?.(object, ctx);
     let entry: Entry;
     try {
       await request.validateAdmission?.(object);
-      entry = await createNamed(ctx, object, generated, request.signal);
+      entry = await this.#createNamed(ctx, object, generated, request.signal);
     } catch (err) {
       await undo?.revert();
       throw err;
@@ -71,18 +86,98 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     return entry;
   }
 
-  /** Retries with another name when a generated name is taken. */
-  async function createNamed(
+  async get(namespace: string, name: string, read: import("../../storage/storage.ts").ReadOptions | undefined): Promise<Entry> {
+    const { definition } = this;
+    const entry = await this.storage.get(storageKey(this.definition.namespaced, namespace, name), read);
+    if (entry === undefined) throw notFound(definition, name);
+    return entry;
+  }
+
+  list(namespace: string, request: Omit<ListRequest, "prefix">): Promise<ListResult> {
+    return this.storage.list({ ...request, prefix: storagePrefix(this.definition.namespaced, namespace, request.fields) });
+  }
+
+  watch(
+    namespace: string,
+    request: Omit<import("../../storage/storage.ts").WatchRequest, "prefix">,
+  ): Promise<import("../../storage/storage.ts").WatchStream> {
+    return this.storage.watch({ ...request, prefix: storagePrefix(this.definition.namespaced, namespace, request.fields) });
+  }
+
+  async update(
     ctx: StrategyContext,
-    object: KubeObject,
-    generated: boolean,
-    signal?: Cancellation,
-  ): Promise<Entry> {
+    name: string,
+    change: (current: KubeObject | undefined) => Promise<KubeObject> | KubeObject,
+    request: StoreUpdateOptions,
+  ): Promise<{ entry: Entry; created: boolean }> {
+    const { definition, storage } = this;
+    const update = new StoreUpdate({
+      definition,
+      storage,
+      strategy: this.#strategy,
+      whole: this.#whole,
+      turns: this.#options.turns,
+      ctx,
+      name,
+      change,
+      request,
+      writeOptions: this.#writeOptions(ctx, request.signal),
+    });
+    return update.run();
+  }
+
+  async delete(
+    ctx: StrategyContext,
+    name: string,
+    deleteOptions: DeleteOptions,
+    validateAdmission: ((old: KubeObject) => Promise<void>) | undefined,
+  ): Promise<{ entry: Entry; deleted: boolean }> {
+    this.#strategy.checkDeletion?.(name);
+    return this.#remove(ctx, name, deleteOptions, validateAdmission);
+  }
+
+  async deleteCollection(
+    ctx: StrategyContext,
+    deleteOptions: DeleteOptions,
+    request: Omit<ListRequest, "prefix">,
+    validateAdmission?: (old: KubeObject) => Promise<void>,
+  ): Promise<ListResult> {
+    const matched = await this.list(ctx.namespace, request);
+    const waiting = matched.entries.values();
+    const failures: unknown[] = [];
+    const work = async (): Promise<void> => {
+      for (const entry of waiting) {
+        if (failures.length > 0 || request.signal?.aborted) return;
+        const { namespace, name } = splitStorageKey(this.definition.namespaced, entry.key);
+        try {
+          // Deletions may modify their options, so each gets a copy.
+          await this.#remove({ ...ctx, namespace }, name, { ...deleteOptions }, validateAdmission);
+        } catch (err) {
+          if (!isNotFound(err)) failures.push(err);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.max(1, this.#options.deleteCollectionWorkers ?? 1) }, work));
+    if (failures.length > 0) throw failures[0];
+    return matched;
+  }
+
+  #writeOptions({ dryRun }: StrategyContext, signal: Cancellation | undefined): WriteOptions {
+    return {
+      dryRun,
+      ...(this.#ttlSeconds !== undefined && { ttlSeconds: this.#ttlSeconds }),
+      ...(signal !== undefined && { signal }),
+    };
+  }
+
+  /** Retries with another name when a generated name is taken. */
+  async #createNamed(ctx: StrategyContext, object: KubeObject, generated: boolean, signal?: Cancellation): Promise<Entry> {
+    const { definition } = this;
     for (let attempt = 1; ; attempt++) {
       const name = object.metadata.name ?? "";
-      const key = storageKey(namespaced, ctx.namespace, name);
+      const key = storageKey(this.definition.namespaced, ctx.namespace, name);
       try {
-        return await storage.create(key, object, writeOptions(ctx, signal));
+        return await this.storage.create(key, object, this.#writeOptions(ctx, signal));
       } catch (err) {
         if (!isAlreadyExists(err)) throw err;
         if (generated) {
@@ -91,172 +186,23 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
           nameObject(object);
           continue;
         }
-        throw await explainTaken(key, name, err);
+        throw await this.#explainTaken(key, name, err);
       }
     }
   }
 
   /** @returns the AlreadyExists error to report; its text says so when the existing object is being deleted */
-  async function explainTaken(key: string, name: string, err: unknown): Promise<unknown> {
-    const present = await storage.get(key).catch(() => undefined);
+  async #explainTaken(key: string, name: string, err: unknown): Promise<unknown> {
+    const { definition } = this;
+    const present = await this.storage.get(key).catch(() => undefined);
     if (!present?.object().metadata.deletionTimestamp) return err;
     const taken = alreadyExists(definition, name);
     taken.status.message = `object is being deleted: ${taken.status.message}`;
     taken.message = taken.status.message;
     return taken;
   }
-
-  async function update(
-    ctx: StrategyContext,
-    name: string,
-    change: (current: KubeObject | undefined) => Promise<KubeObject> | KubeObject,
-    request: StoreUpdateOptions,
-  ): Promise<{ entry: Entry; created: boolean }> {
-    const key = storageKey(namespaced, ctx.namespace, name);
-    let created = false;
-    let undo: Transaction | undefined;
-    /** Set when the update removed the last finalizer: the requested state and the entry it is based on. */
-    let last: { object: KubeObject; entry: Entry } | undefined;
-
-    const attempt = async (stored: Entry | undefined): Promise<KubeObject> => {
-      await undo?.revert(); // allocations of an attempt that lost a race
-      undo = undefined;
-      const current = stored?.object();
-      if (current === undefined && !whole.allowCreateOnUpdate && !request.forceAllowCreate) throw notFound(definition, name);
-      let next = await change(current);
-      if (next === current) next = deepClone(next);
-      await request.mutateAdmission?.(next, current);
-      if (current === undefined) {
-        created = true;
-        revisionOf(next);
-        await options.turns.run(beforeCreate(definition, whole, ctx, next));
-        delete next.metadata.resourceVersion;
-        undo = await strategy.beginCreate?.(next, ctx);
-        await request.validateAdmission?.(next, undefined);
-        return next;
-      }
-      created = false;
-      matchRevision(next, current, name);
-      await options.turns.run(beforeUpdate(definition, strategy, ctx, next, current));
-      keepTimesWhenUnchanged(next, current);
-      undo = await strategy.beginUpdate?.(next, current, ctx);
-      await request.validateAdmission?.(next, current);
-      if (deletesByUpdate(next, current) && (strategy.completesDeletion?.(next) ?? true)) {
-        last = { object: next, entry: stored as Entry };
-        throw emptiedFinalizers;
-      }
-      return next;
-    };
-
-    /** @returns undefined when the object changed before it could be removed; the caller retries */
-    const write = async (): Promise<Entry | undefined> => {
-      try {
-        return await storage.guaranteedUpdate(key, attempt, {
-          ...writeOptions(ctx, request.signal),
-          ignoreNotFound: true,
-          ...(request.preconditions !== undefined && { preconditions: request.preconditions }),
-        });
-      } catch (err) {
-        if (err !== emptiedFinalizers || last === undefined) throw err;
-        return (await deleteWith(ctx, key, last)) ? last.entry.with(last.object) : undefined;
-      }
-    };
-    let entry: Entry | undefined;
-    try {
-      while (entry === undefined) entry = await write();
-    } catch (err) {
-      await undo?.revert();
-      throw err;
-    }
-    await undo?.commit();
-    return { entry, created };
-  }
-
-  /** @throws Conflict when the client's resourceVersion is not the stored one, Invalid when one is required and missing */
-  function matchRevision(next: KubeObject, current: KubeObject, name: string): void {
-    const wanted = revisionOf(next);
-    const present = current.metadata.resourceVersion ?? "";
-    if (wanted === 0n) {
-      if (whole.allowUnconditionalUpdate === false) {
-        // Upstream uses the resource name as the kind here and formats the version as a Go uint64.
-        throw invalid({ group: definition.group, kind: definition.resource }, name, [
-          invalidValue("metadata.resourceVersion", new GoText("0x0"), "must be specified for an update"),
-        ]);
-      }
-      next.metadata.resourceVersion = present;
-    } else if (String(wanted) !== present) throw conflict(definition, name, optimisticLockText);
-  }
-
-  /** Completes a deletion after an update removed the last finalizer. @returns false when the object changed since that update */
-  async function deleteWith(ctx: StrategyContext, key: string, last: { object: KubeObject; entry: Entry }): Promise<boolean> {
-    try {
-      await storage.delete(key, {
-        preconditions: { resourceVersion: String(last.entry.revision) },
-        dryRun: ctx.dryRun,
-        suggestion: last.entry,
-      });
-    } catch (err) {
-      if (isNotFound(err)) return true; // a concurrent update also removed the last finalizer
-      if (isConflict(err)) return false;
-      throw err;
-    }
-    if (!ctx.dryRun) await strategy.afterDelete?.(last.object, ctx);
-    return true;
-  }
-
-  async function deleteCollection(
-    ctx: StrategyContext,
-    deleteOptions: DeleteOptions,
-    request: Omit<ListRequest, "prefix">,
-    validateAdmission?: (old: KubeObject) => Promise<void>,
-  ): Promise<ListResult> {
-    const matched = await list(ctx.namespace, request);
-    const waiting = matched.entries.values();
-    const failures: unknown[] = [];
-    const work = async (): Promise<void> => {
-      for (const entry of waiting) {
-        if (failures.length > 0 || request.signal?.aborted) return;
-        const { namespace, name } = splitStorageKey(namespaced, entry.key);
-        try {
-          // Deletions may modify their options, so each gets a copy.
-          await remove({ ...ctx, namespace }, name, { ...deleteOptions }, validateAdmission);
-        } catch (err) {
-          if (!isNotFound(err)) failures.push(err);
-        }
-      }
-    };
-    await Promise.all(Array.from({ length: Math.max(1, options.deleteCollectionWorkers ?? 1) }, work));
-    if (failures.length > 0) throw failures[0];
-    return matched;
-  }
-
-  const list = (namespace: string, request: Omit<ListRequest, "prefix">): Promise<ListResult> =>
-    storage.list({ ...request, prefix: storagePrefix(namespaced, namespace, request.fields) });
-
-  return {
-    definition,
-    storage,
-    withStrategy: (other) => storeWith(options, other, storage),
-    create,
-    async get(namespace, name, read) {
-      const entry = await storage.get(storageKey(namespaced, namespace, name), read);
-      if (entry === undefined) throw notFound(definition, name);
-      return entry;
-    },
-    list,
-    watch: (namespace, request) => storage.watch({ ...request, prefix: storagePrefix(namespaced, namespace, request.fields) }),
-    update,
-    async delete(ctx, name, deleteOptions, validateAdmission) {
-      strategy.checkDeletion?.(name);
-      return remove(ctx, name, deleteOptions, validateAdmission);
-    },
-    deleteCollection,
-  };
 }
 
 function splitStorageKey(namespaced: boolean, key: string): { namespace: string; name: string } {
   return namespaced ? splitKey(key) : { namespace: "", name: key };
 }
-
-/** Thrown inside guaranteedUpdate to stop the write: the update completes a deletion. Never escapes this module. */
-const emptiedFinalizers = new Error("the update took away the last finalizer");
