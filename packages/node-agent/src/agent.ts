@@ -288,7 +288,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     metrics,
     probeMetrics,
     podLogsDir,
-    cgroupParentOf: cgroups.parentOf,
+    cgroupParentOf: (pod) => cgroups.parentOf(pod),
     intake,
     status,
     usages,

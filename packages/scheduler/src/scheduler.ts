@@ -13,6 +13,7 @@ import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { Namespace, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import { bindPod, reserve } from "./binding-cycle.ts";
+import type { ClusterCache } from "./cache/cluster-cache.ts";
 import { newClusterCache } from "./cache/cluster-cache.ts";
 import { newPodInfo, type PodInfo } from "./cache/node-info.ts";
 import { watchCluster } from "./cluster-events.ts";
@@ -20,12 +21,14 @@ import type { ProfileConfig } from "./config/scheduler-config.ts";
 import type { Extender } from "./extenders/extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
 import { type CycleTimer, untimed } from "./framework/cycle-timer.ts";
+import type { Nominator } from "./framework/nominator.ts";
 import { newNominator } from "./framework/nominator.ts";
 import { FitError, NoNodesError } from "./framework/status.ts";
 import type { SchedulerMetrics } from "./metrics.ts";
 import { plugins } from "./plugins/catalogue.ts";
 import { patchScheduling } from "./pod-status.ts";
 import { compareWith, newInterests, newProfile, type Profile } from "./profile.ts";
+import type { SchedulingQueue } from "./queue/scheduling-queue.ts";
 import { newSchedulingQueue, type QueuedPod } from "./queue/scheduling-queue.ts";
 import { decide } from "./scheduling-cycle.ts";
 
@@ -51,7 +54,7 @@ export interface SchedulerOptions {
 export interface Scheduler {
   readonly profiles: readonly Profile[];
   /** Pods that are not terminated, of all schedulers. */
-  readonly pods: Pick<Lister<Pod>, "list">;
+  readonly pods: Lister<Pod>;
   /** Schedules until the signal is aborted. The caller starts the informers. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -66,102 +69,164 @@ const defaultSchedulerName = "default-scheduler";
  * Source: pkg/scheduler/scheduler.go
  */
 export function newScheduler(options: SchedulerOptions): Scheduler {
-  const { client, informers, gates, clock, log, metrics, turns } = options;
-  const { extenders = [], percentageOfNodesToScore = 0, random = Math.random } = options;
-  const nominator = newNominator((pod) => stillWaiting(pod) !== undefined);
-  const recorders = new Map(options.profiles.map(({ schedulerName: name }) => [name, options.recorderOf(name)]));
-  const profiles = newProfiles({ ...options, extenders, nominator, random, recorders });
-  const byName = new Map(profiles.map((profile) => [profile.schedulerName, profile]));
-  const [firstProfile] = profiles;
-  if (firstProfile === undefined) throw new Error("at least one profile is required");
-  const cache = newClusterCache(clock);
-  const queue = newSchedulingQueue({
-    clock,
-    compare: compareWith(firstProfile),
-    mayHelp: newInterests(profiles),
-    incoming: metrics.incoming,
-    initialBackoffMs: options.podInitialBackoffMs,
-    maxBackoffMs: options.podMaxBackoffMs,
-  });
-  const tell = (pod: Pod, type: "Normal" | "Warning", reason: string, message: string, action: string): void =>
-    recorders.get(pod.spec.schedulerName ?? defaultSchedulerName)?.event(pod, type, reason, message, { action });
-  const profileOf = (pod: Pod): Profile | undefined => byName.get(pod.spec.schedulerName ?? defaultSchedulerName);
-  const namespaceLister = informers.for<Namespace>(namespaces).lister;
-  const podLister = watchCluster({
-    informers,
-    profiles,
-    cache,
-    queue,
-    nominator,
-    isOurs: (pod) => profileOf(pod) !== undefined,
-    namespaceLabels: (name) => namespaceLister.get(name)?.metadata.labels,
-  });
-  const preferNominatedNode = gates.enabled("PreferNominatedNode");
-  let startIndex = 0;
+  return new SchedulingLoop(options);
+}
+
+class SchedulingLoop implements Scheduler {
+  readonly profiles: readonly Profile[];
+  readonly pods: Lister<Pod>;
+  readonly #options: SchedulerOptions;
+  readonly #extenders: readonly Extender[];
+  readonly #percentageOfNodesToScore: number;
+  readonly #random: () => number;
+  readonly #nominator: Nominator;
+  readonly #recorders: Map<string, EventRecorder>;
+  readonly #byName: Map<string, Profile>;
+  readonly #cache: ClusterCache;
+  readonly #queue: SchedulingQueue;
+  readonly #namespaceLister: Lister<Namespace>;
+  readonly #preferNominatedNode: boolean;
+  #startIndex = 0;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    const { clock, metrics, informers, gates, extenders = [], percentageOfNodesToScore = 0, random = Math.random } = options;
+    this.#extenders = extenders;
+    this.#percentageOfNodesToScore = percentageOfNodesToScore;
+    this.#random = random;
+    this.#nominator = newNominator((pod) => this.#stillWaiting(pod) !== undefined);
+    this.#recorders = new Map(options.profiles.map(({ schedulerName: name }) => [name, options.recorderOf(name)]));
+    this.profiles = newProfiles({
+      ...options,
+      extenders: this.#extenders,
+      nominator: this.#nominator,
+      random: this.#random,
+      recorders: this.#recorders,
+    });
+    this.#byName = new Map(this.profiles.map((profile) => [profile.schedulerName, profile]));
+    const [firstProfile] = this.profiles;
+    if (firstProfile === undefined) throw new Error("at least one profile is required");
+    this.#cache = newClusterCache(clock);
+    this.#queue = newSchedulingQueue({
+      clock,
+      compare: compareWith(firstProfile),
+      mayHelp: newInterests(this.profiles),
+      incoming: (part, event) => metrics.incoming(part, event),
+      initialBackoffMs: options.podInitialBackoffMs,
+      maxBackoffMs: options.podMaxBackoffMs,
+    });
+    this.#namespaceLister = informers.for<Namespace>(namespaces).lister;
+    this.pods = watchCluster({
+      informers,
+      profiles: this.profiles,
+      cache: this.#cache,
+      queue: this.#queue,
+      nominator: this.#nominator,
+      isOurs: (pod) => this.#profileOf(pod) !== undefined,
+      namespaceLabels: (name) => this.#namespaceLister.get(name)?.metadata.labels,
+    });
+    this.#preferNominatedNode = gates.enabled("PreferNominatedNode");
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { informers, metrics, clock, log, turns } = this.#options;
+    await informers.waitForSync(signal);
+    const flush = (): void => {
+      this.#queue.flush();
+      metrics.queueSizes(this.#queue.counts, this.#cache.counts);
+    };
+    const flushing = clock.every(flushPeriodMs, guarded(log, "pods cannot be moved on in the queue", flush));
+    const close = (): void => this.#queue.close();
+    signal.addEventListener("abort", close, { once: true });
+    try {
+      while (!signal.aborted) {
+        const entry = await this.#queue.pop();
+        if (entry === undefined) return;
+        const { cycle } = this.#queue;
+        await this.#schedule(entry).catch((err: unknown) => this.#retreat(entry, cycle, err));
+        // With thousands of queued pods, responses and watch events would starve.
+        await turns?.next();
+      }
+    } finally {
+      flushing.cancel();
+      signal.removeEventListener("abort", close);
+    }
+  }
+
+  #tell(pod: Pod, type: "Normal" | "Warning", reason: string, message: string, action: string): void {
+    this.#recorders.get(pod.spec.schedulerName ?? defaultSchedulerName)?.event(pod, type, reason, message, { action });
+  }
+
+  #profileOf(pod: Pod): Profile | undefined {
+    return this.#byName.get(pod.spec.schedulerName ?? defaultSchedulerName);
+  }
 
   /** The current pod from the lister; undefined when it was deleted, recreated or bound. */
-  const stillWaiting = (known: Pod): Pod | undefined => {
-    const pod = podLister.get(keyOf(known));
+  #stillWaiting(known: Pod): Pod | undefined {
+    const pod = this.pods.get(keyOf(known));
     if (pod === undefined || pod.metadata.uid !== known.metadata.uid || pod.spec.nodeName) return undefined;
     return pod;
-  };
+  }
 
   /** Requeues the pod, records an event, patches its status. @param nominatedNode `""` clears a nomination, undefined keeps it */
-  const refuse = async (attempt: Attempt, err: unknown, reason: string, nominatedNode: string | undefined): Promise<void> => {
+  async #refuse(attempt: Attempt, err: unknown, reason: string, nominatedNode: string | undefined): Promise<void> {
+    const { metrics, log, client, clock } = this.#options;
     const { entry, profile, begin } = attempt;
     const refused = err instanceof FitError || err instanceof NoNodesError;
     const message = messageOf(err);
     metrics.attempted(refused ? "unschedulable" : "error", profile.schedulerName, begin);
     if (refused) log.v(2)?.info("unable to schedule pod; no fit; waiting", { pod: keyOf(entry.pod), err: message });
     else log.error("cannot schedule pod; it goes on waiting", err, { pod: keyOf(entry.pod) });
-    const current = stillWaiting(entry.pod);
+    const current = this.#stillWaiting(entry.pod);
     if (current === undefined) return;
     entry.pod = attempt.info.pod;
     entry.unschedulablePlugins = err instanceof FitError ? err.unschedulablePlugins : new Set();
-    queue.addUnschedulable(entry, attempt.cycle);
+    this.#queue.addUnschedulable(entry, attempt.cycle);
     // The pod may have changed since its cycle began, and be schedulable now.
-    queue.update(attempt.info.pod, current);
-    nominator.set(current, nominatedNode);
-    tell(current, "Warning", "FailedScheduling", truncated(message), "Scheduling");
+    this.#queue.update(attempt.info.pod, current);
+    this.#nominator.set(current, nominatedNode);
+    this.#tell(current, "Warning", "FailedScheduling", truncated(message), "Scheduling");
     try {
       await patchScheduling(client, current, { reason, message, nominatedNode, nowMs: clock.now() });
     } catch (failure) {
       if (!isNotFound(failure))
         log.error("cannot update the status of a pod that does not fit", failure, { pod: keyOf(current) });
     }
-  };
+  }
 
-  const bind = async (attempt: Attempt, nodeName: string): Promise<void> => {
+  async #bind(attempt: Attempt, nodeName: string): Promise<void> {
+    const { metrics, log, clock } = this.#options;
     const { entry, profile, state, info, begin, timer } = attempt;
     const { pod } = info;
     const done = metrics.binding();
     try {
-      const failures = await bindPod(profile, state, info, nodeName, extenders, timer);
+      const failures = await bindPod(profile, state, info, nodeName, this.#extenders, timer);
       for (const failure of failures) log.error("a plugin failed after binding a pod", failure, { pod: keyOf(pod) });
-      cache.finishBinding(pod);
+      this.#cache.finishBinding(pod);
       metrics.attempted("scheduled", profile.schedulerName, begin);
       metrics.podScheduled(entry, clock.monotonic());
       log.v(2)?.info("successfully bound pod to node", { pod: keyOf(pod), node: nodeName });
-      tell(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, "Binding");
+      this.#tell(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, "Binding");
     } catch (err) {
-      cache.forget(pod);
+      this.#cache.forget(pod);
       // The assumed resources are free again. Called before `refuse`, so that this pod goes to the backoff queue, too.
-      queue.wakeUp("Pod/Delete");
-      await refuse(attempt, err, "SchedulerError", "");
+      this.#queue.wakeUp("Pod/Delete");
+      await this.#refuse(attempt, err, "SchedulerError", "");
     } finally {
       done();
     }
-  };
+  }
 
   /** Runs the PostFilter plugins (preemption) after a FitError. The pod is reported as unschedulable in any case. */
-  const refuseOrPreempt = async (attempt: Attempt, err: unknown): Promise<void> => {
+  async #refuseOrPreempt(attempt: Attempt, err: unknown): Promise<void> {
+    const { log } = this.#options;
     let nominated: string | undefined;
     if (!(err instanceof FitError)) nominated = "";
     else {
       for (const plugin of attempt.profile.at.postFilter) {
         try {
           const { state, info, timer } = attempt;
-          const snapshot = cache.snapshot();
+          const snapshot = this.#cache.snapshot();
           const result = await timer.point("PostFilter", () => plugin.postFilter?.(state, info, err.statuses, snapshot));
           if (result?.nominatedNode !== undefined) nominated = result.nominatedNode;
           if (result?.status === undefined) break;
@@ -171,31 +236,33 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
         }
       }
     }
-    await refuse(attempt, err, "Unschedulable", nominated);
-  };
+    await this.#refuse(attempt, err, "Unschedulable", nominated);
+  }
 
   /** Requeues a pod after an unexpected error, e.g. from a malformed object, so that the scheduling loop goes on. */
-  const retreat = (entry: QueuedPod, cycle: number, err: unknown): void => {
+  #retreat(entry: QueuedPod, cycle: number, err: unknown): void {
+    const { log, metrics, clock } = this.#options;
     log.error("scheduling a pod failed; it is tried again later", err, { pod: keyOf(entry.pod) });
-    cache.forget(entry.pod);
-    const current = stillWaiting(entry.pod);
+    this.#cache.forget(entry.pod);
+    const current = this.#stillWaiting(entry.pod);
     if (current === undefined) return;
     entry.unschedulablePlugins = new Set();
-    queue.addUnschedulable(entry, cycle);
+    this.#queue.addUnschedulable(entry, cycle);
     metrics.attempted("error", current.spec.schedulerName ?? defaultSchedulerName, clock.monotonic());
-    tell(current, "Warning", "FailedScheduling", truncated(messageOf(err)), "Scheduling");
-  };
+    this.#tell(current, "Warning", "FailedScheduling", truncated(messageOf(err)), "Scheduling");
+  }
 
   /** One scheduling cycle. Without extenders there is no await between the snapshot and `assume`. */
-  const schedule = async (entry: QueuedPod): Promise<void> => {
-    const cycle = queue.cycle;
-    const current = stillWaiting(entry.pod);
-    if (current === undefined || cache.isAssumed(current)) return;
-    const profile = profileOf(current);
+  async #schedule(entry: QueuedPod): Promise<void> {
+    const { metrics, clock } = this.#options;
+    const cycle = this.#queue.cycle;
+    const current = this.#stillWaiting(entry.pod);
+    if (current === undefined || this.#cache.isAssumed(current)) return;
+    const profile = this.#profileOf(current);
     if (profile === undefined) return;
     if (current.metadata.deletionTimestamp) {
       const message = `skip schedule deleting pod: ${keyOf(current)}`;
-      return tell(current, "Warning", "FailedScheduling", message, "Scheduling");
+      return this.#tell(current, "Warning", "FailedScheduling", message, "Scheduling");
     }
     const timer = metrics.cycle(profile.schedulerName) ?? untimed;
     const begin = clock.monotonic();
@@ -203,53 +270,33 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     const { state, info } = attempt;
     let nodeName: string;
     try {
-      const choice = { percentageOfNodesToScore, startIndex, random, nominator, extenders, preferNominatedNode, timer };
-      const outcome = decide(profile, state, info, cache.snapshot(), choice);
+      const choice = {
+        percentageOfNodesToScore: this.#percentageOfNodesToScore,
+        startIndex: this.#startIndex,
+        random: this.#random,
+        nominator: this.#nominator,
+        extenders: this.#extenders,
+        preferNominatedNode: this.#preferNominatedNode,
+        timer,
+      };
+      const outcome = decide(profile, state, info, this.#cache.snapshot(), choice);
       const decision = outcome instanceof Promise ? await outcome : outcome;
-      startIndex = decision.nextStartIndex;
+      this.#startIndex = decision.nextStartIndex;
       nodeName = decision.nodeName;
     } catch (err) {
-      return refuseOrPreempt(attempt, err);
+      return this.#refuseOrPreempt(attempt, err);
     }
     metrics.decided(attempt.begin);
-    cache.assume(info, nodeName);
-    nominator.delete(current);
+    this.#cache.assume(info, nodeName);
+    this.#nominator.delete(current);
     try {
       reserve(profile, state, info, nodeName, timer);
     } catch (err) {
-      cache.forget(current);
-      return refuse(attempt, err, "SchedulerError", "");
+      this.#cache.forget(current);
+      return this.#refuse(attempt, err, "SchedulerError", "");
     }
-    bind(attempt, nodeName).catch((err: unknown) => retreat(entry, cycle, err));
-  };
-
-  return {
-    profiles,
-    pods: podLister,
-    async run(signal) {
-      await informers.waitForSync(signal);
-      const flush = (): void => {
-        queue.flush();
-        metrics.queueSizes(queue.counts, cache.counts);
-      };
-      const flushing = clock.every(flushPeriodMs, guarded(log, "pods cannot be moved on in the queue", flush));
-      const close = (): void => queue.close();
-      signal.addEventListener("abort", close, { once: true });
-      try {
-        while (!signal.aborted) {
-          const entry = await queue.pop();
-          if (entry === undefined) return;
-          const { cycle } = queue;
-          await schedule(entry).catch((err: unknown) => retreat(entry, cycle, err));
-          // With thousands of queued pods, responses and watch events would starve.
-          await turns?.next();
-        }
-      } finally {
-        flushing.cancel();
-        signal.removeEventListener("abort", close);
-      }
-    },
-  };
+    this.#bind(attempt, nodeName).catch((err: unknown) => this.#retreat(entry, cycle, err));
+  }
 }
 
 /** One scheduling attempt of one pod. */

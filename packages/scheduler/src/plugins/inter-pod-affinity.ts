@@ -1,12 +1,16 @@
+import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { type AffinityTerm, matchesAffinityTerm, type WeightedAffinityTerm } from "../cache/affinity-terms.ts";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
+import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import type { PluginArgs } from "../config/plugin-args.ts";
+import type { CycleState } from "../framework/cycle-state.ts";
 import { type Cloneable, readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
+import type { Status } from "../framework/status.ts";
 import { unresolvable, unschedulable } from "../framework/status.ts";
 import type { PluginContext } from "./plugin-context.ts";
 import { TopologyCounts } from "./topology-counts.ts";
@@ -66,105 +70,126 @@ const scoreKey = "PreScoreInterPodAffinity";
  * Source: pkg/scheduler/framework/plugins/interpodaffinity
  */
 export function newInterPodAffinity(
-  { informers, gates }: Pick<PluginContext, "informers" | "gates">,
-  { hardPodAffinityWeight }: PluginArgs["InterPodAffinity"],
+  context: Pick<PluginContext, "informers" | "gates">,
+  options: PluginArgs["InterPodAffinity"],
 ): Plugin {
-  const selectsNamespaces = gates.enabled("PodAffinityNamespaceSelector");
-  const namespaceLister = selectsNamespaces ? informers.for<Namespace>(namespaces).lister : undefined;
-  const labelsOf = (namespace: string | undefined): Labels | undefined =>
-    namespaceLister === undefined ? undefined : (namespaceLister.get(namespace ?? "")?.metadata.labels ?? {});
+  return new InterPodAffinityPlugin(context, options);
+}
+
+class InterPodAffinityPlugin implements Plugin {
+  readonly name = "InterPodAffinity";
+  readonly wakeUpOn = ["Pod/*", "Node/Add", "Node/UpdateLabel"] as const;
+  readonly #options: PluginArgs["InterPodAffinity"];
+  readonly #selectsNamespaces: boolean;
+  readonly #namespaceLister: Lister<Namespace> | undefined;
+
+  constructor(context: Pick<PluginContext, "informers" | "gates">, options: PluginArgs["InterPodAffinity"]) {
+    this.#options = options;
+    const { gates, informers } = context;
+    this.#selectsNamespaces = gates.enabled("PodAffinityNamespaceSelector");
+    this.#namespaceLister = this.#selectsNamespaces ? informers.for<Namespace>(namespaces).lister : undefined;
+  }
+
+  preFilter(state: CycleState, pod: PodInfo, snapshot: ClusterSnapshot): Status | undefined {
+    const { required = [], requiredAnti = [], parseError } = pod.affinity ?? {};
+    if (parseError !== undefined) return unresolvable(`parsing pod: ${parseError}`);
+    const counted = new AffinityState(
+      required.map((term) => this.#resolve(term)),
+      requiredAnti.map((term) => this.#resolve(term)),
+      this.#labelsOf(pod.pod.metadata.namespace),
+    );
+    for (const node of snapshot.havingRequiredAntiAffinity)
+      for (const other of node.podsWithAffinity) counted.countRefusal(pod, other, node, 1);
+    if (required.length > 0 || requiredAnti.length > 0)
+      for (const node of snapshot.nodes) for (const other of node.pods.values()) counted.countWish(other, node, 1);
+    state.set(filterKey, counted);
+    return undefined;
+  }
+
+  addPod(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void {
+    const counted = readState<AffinityState>(state, filterKey);
+    counted.countRefusal(pod, other, node, 1);
+    counted.countWish(other, node, 1);
+  }
+
+  removePod(state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo): void {
+    const counted = readState<AffinityState>(state, filterKey);
+    counted.countRefusal(pod, other, node, -1);
+    counted.countWish(other, node, -1);
+  }
+
+  filter(state: CycleState, pod: PodInfo, { node }: NodeInfo): Status | undefined {
+    const counted = readState<AffinityState>(state, filterKey);
+    const labels = node.metadata.labels ?? {};
+    if (!isNear(counted, pod, labels)) return unresolvable("node(s) didn't match pod affinity rules");
+    if (counted.requiredAnti.some(({ topologyKey }) => countAt(counted.away, topologyKey, labels) > 0))
+      return unschedulable("node(s) didn't match pod anti-affinity rules");
+    for (const key of counted.refusing.keys())
+      if (countAt(counted.refusing, key, labels) > 0)
+        return unschedulable("node(s) didn't satisfy existing pods anti-affinity rules");
+    return undefined;
+  }
+
+  preScore(state: CycleState, pod: PodInfo, _: readonly NodeInfo[], snapshot: ClusterSnapshot): Status | undefined {
+    const { hardPodAffinityWeight } = this.#options;
+    const { parseError } = pod.affinity ?? {};
+    if (parseError !== undefined) return { code: "Error", reasons: [`parsing pod: ${parseError}`] };
+    const preferred = (pod.affinity?.preferred ?? []).map((term) => this.#resolve(term));
+    const preferredAnti = (pod.affinity?.preferredAnti ?? []).map((term) => this.#resolve(term));
+    const labels = this.#labelsOf(pod.pod.metadata.namespace);
+    const counts = new TopologyCounts();
+    const add = (terms: readonly WeightedAffinityTerm[], to: PodInfo, node: NodeInfo, sign: 1 | -1, of?: Labels): void => {
+      for (const term of terms) if (matchesAffinityTerm(term, to.pod, of)) count(counts, term, node, sign * term.weight);
+    };
+    const hasWishes = preferred.length > 0 || preferredAnti.length > 0;
+    for (const node of hasWishes ? snapshot.nodes : snapshot.havingAffinity) {
+      for (const other of hasWishes ? node.pods.values() : node.podsWithAffinity) {
+        add(preferred, other, node, 1);
+        add(preferredAnti, other, node, -1);
+        if (other.affinity === undefined) continue;
+        // An existing pod's required affinity counts as a preference for the incoming pod.
+        if (hardPodAffinityWeight > 0)
+          add(
+            other.affinity.required.map((term) => ({ ...term, weight: hardPodAffinityWeight })),
+            pod,
+            node,
+            1,
+            labels,
+          );
+        add(other.affinity.preferred, pod, node, 1, labels);
+        add(other.affinity.preferredAnti, pod, node, -1, labels);
+      }
+    }
+    state.set(scoreKey, counts);
+    return undefined;
+  }
+
+  score(state: CycleState, _: PodInfo, { node }: NodeInfo): number {
+    const counts = readState<TopologyCounts>(state, scoreKey);
+    let score = 0;
+    for (const key of counts.keys()) score += countAt(counts, key, node.metadata.labels ?? {});
+    return score;
+  }
+
+  normalize(state: CycleState, _: PodInfo, scores: number[]): void {
+    if (readState<TopologyCounts>(state, scoreKey).empty) return;
+    const least = scores.reduce((min, score) => Math.min(min, score), Number.POSITIVE_INFINITY);
+    const most = scores.reduce((max, score) => Math.max(max, score), Number.NEGATIVE_INFINITY);
+    const range = most - least;
+    for (const [i, score] of scores.entries()) scores[i] = range > 0 ? Math.trunc(maxNodeScore * ((score - least) / range)) : 0;
+  }
+
+  #labelsOf(namespace: string | undefined): Labels | undefined {
+    return this.#namespaceLister === undefined ? undefined : (this.#namespaceLister.get(namespace ?? "")?.metadata.labels ?? {});
+  }
 
   /** Resolves namespaceSelector to names, once instead of for each pod. An empty selector matches all and is kept. */
-  const resolve = <T extends AffinityTerm>(term: T): T => {
-    if (namespaceLister === undefined) return { ...term, namespaceSelector: LabelSelector.nothing };
+  #resolve<T extends AffinityTerm>(term: T): T {
+    if (this.#namespaceLister === undefined) return { ...term, namespaceSelector: LabelSelector.nothing };
     if (term.namespaceSelector === LabelSelector.nothing || term.namespaceSelector.empty) return term;
-    const selected = namespaceLister.select(term.namespaceSelector).map(({ metadata }) => metadata.name ?? "");
+    const selected = this.#namespaceLister.select(term.namespaceSelector).map(({ metadata }) => metadata.name ?? "");
     return { ...term, namespaces: new Set([...term.namespaces, ...selected]), namespaceSelector: LabelSelector.nothing };
-  };
-
-  return {
-    name: "InterPodAffinity",
-    wakeUpOn: ["Pod/*", "Node/Add", "Node/UpdateLabel"],
-
-    preFilter(state, pod, snapshot) {
-      const { required = [], requiredAnti = [], parseError } = pod.affinity ?? {};
-      if (parseError !== undefined) return unresolvable(`parsing pod: ${parseError}`);
-      const counted = new AffinityState(required.map(resolve), requiredAnti.map(resolve), labelsOf(pod.pod.metadata.namespace));
-      for (const node of snapshot.havingRequiredAntiAffinity)
-        for (const other of node.podsWithAffinity) counted.countRefusal(pod, other, node, 1);
-      if (required.length > 0 || requiredAnti.length > 0)
-        for (const node of snapshot.nodes) for (const other of node.pods.values()) counted.countWish(other, node, 1);
-      state.set(filterKey, counted);
-      return undefined;
-    },
-    addPod(state, pod, other, node) {
-      const counted = readState<AffinityState>(state, filterKey);
-      counted.countRefusal(pod, other, node, 1);
-      counted.countWish(other, node, 1);
-    },
-    removePod(state, pod, other, node) {
-      const counted = readState<AffinityState>(state, filterKey);
-      counted.countRefusal(pod, other, node, -1);
-      counted.countWish(other, node, -1);
-    },
-    filter(state, pod, { node }) {
-      const counted = readState<AffinityState>(state, filterKey);
-      const labels = node.metadata.labels ?? {};
-      if (!isNear(counted, pod, labels)) return unresolvable("node(s) didn't match pod affinity rules");
-      if (counted.requiredAnti.some(({ topologyKey }) => countAt(counted.away, topologyKey, labels) > 0))
-        return unschedulable("node(s) didn't match pod anti-affinity rules");
-      for (const key of counted.refusing.keys())
-        if (countAt(counted.refusing, key, labels) > 0)
-          return unschedulable("node(s) didn't satisfy existing pods anti-affinity rules");
-      return undefined;
-    },
-
-    preScore(state, pod, _, snapshot) {
-      const { parseError } = pod.affinity ?? {};
-      if (parseError !== undefined) return { code: "Error", reasons: [`parsing pod: ${parseError}`] };
-      const preferred = (pod.affinity?.preferred ?? []).map(resolve);
-      const preferredAnti = (pod.affinity?.preferredAnti ?? []).map(resolve);
-      const labels = labelsOf(pod.pod.metadata.namespace);
-      const counts = new TopologyCounts();
-      const add = (terms: readonly WeightedAffinityTerm[], to: PodInfo, node: NodeInfo, sign: 1 | -1, of?: Labels): void => {
-        for (const term of terms) if (matchesAffinityTerm(term, to.pod, of)) count(counts, term, node, sign * term.weight);
-      };
-      const hasWishes = preferred.length > 0 || preferredAnti.length > 0;
-      for (const node of hasWishes ? snapshot.nodes : snapshot.havingAffinity) {
-        for (const other of hasWishes ? node.pods.values() : node.podsWithAffinity) {
-          add(preferred, other, node, 1);
-          add(preferredAnti, other, node, -1);
-          if (other.affinity === undefined) continue;
-          // An existing pod's required affinity counts as a preference for the incoming pod.
-          if (hardPodAffinityWeight > 0)
-            add(
-              other.affinity.required.map((term) => ({ ...term, weight: hardPodAffinityWeight })),
-              pod,
-              node,
-              1,
-              labels,
-            );
-          add(other.affinity.preferred, pod, node, 1, labels);
-          add(other.affinity.preferredAnti, pod, node, -1, labels);
-        }
-      }
-      state.set(scoreKey, counts);
-      return undefined;
-    },
-    score(state, _, { node }) {
-      const counts = readState<TopologyCounts>(state, scoreKey);
-      let score = 0;
-      for (const key of counts.keys()) score += countAt(counts, key, node.metadata.labels ?? {});
-      return score;
-    },
-    normalize(state, _, scores) {
-      if (readState<TopologyCounts>(state, scoreKey).empty) return;
-      const least = scores.reduce((min, score) => Math.min(min, score), Number.POSITIVE_INFINITY);
-      const most = scores.reduce((max, score) => Math.max(max, score), Number.NEGATIVE_INFINITY);
-      const range = most - least;
-      for (const [i, score] of scores.entries()) scores[i] = range > 0 ? Math.trunc(maxNodeScore * ((score - least) / range)) : 0;
-    },
-  };
+  }
 }
 
 function isNear({ required, near }: AffinityState, pod: PodInfo, labels: Labels): boolean {

@@ -62,18 +62,101 @@ const lookAgainMs = 60_000;
 const longestPauseMs = 3_600_000;
 
 export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): AggregatedOpenApi {
-  const { apiServices, fetch, metrics, clock, log } = options;
-  const known = new Map<string, Known>();
-  let generation = 0;
-  const regenerated = (apiService: string, reason: "add" | "update" | "delete"): void => {
-    generation++;
+  return new MergedOpenApi(options);
+}
+
+class MergedOpenApi implements AggregatedOpenApi {
+  readonly #options: AggregatedOpenApiOptions;
+  readonly #known = new Map<string, Known>();
+  #generation = 0;
+  readonly #controller: Controller;
+
+  constructor(options: AggregatedOpenApiOptions) {
+    this.#options = options;
+    const { apiServices, clock, log } = options;
+    this.#controller = newController({
+      name: "open_api_aggregation_controller",
+      sources: [
+        {
+          start: ({ enqueue, enqueueAfter }) => {
+            const look = (apiService: ApiService): void => {
+              if (serviceOf(apiService) !== undefined) enqueueAfter(nameOf(apiService), soonMs);
+            };
+            apiServices.addHandler({
+              added: look,
+              updated(old, now) {
+                const isNews = isAvailable(now) && !isAvailable(old);
+                if (isNews || JSON.stringify(old.spec) !== JSON.stringify(now.spec)) enqueueAfter(nameOf(now), soonMs);
+              },
+              deleted: (apiService) => enqueue(nameOf(apiService)),
+            });
+          },
+          waitForSync: (signal) => apiServices.waitForSync(signal),
+        },
+      ],
+      reconcile: (name) => this.#reconcile(name),
+      limiter: exponentialBackoff(lookAgainMs, longestPauseMs),
+      metrics: options.queues,
+      turns: options.turns,
+      clock,
+      log,
+    });
+  }
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  *merge(own: OpenApiDocument): Steps<OpenApiDocument> {
+    const { apiServices, clock, metrics } = this.#options;
+    const others = byPriority(apiServices.lister.list()).flatMap((apiService) => this.#known.get(nameOf(apiService))?.spec ?? []);
+    if (others.length === 0) return own;
+    const startedMs = clock.now();
+    const whole: SpecDocument = {
+      paths: new Map(Object.entries(own.paths)),
+      definitions: new Map(Object.entries(own.definitions)),
+    };
+    let merged = whole;
+    for (const other of others) merged = yield* mergeSpecs(merged, other);
+    const { paths, definitions } = merged;
+    metrics.openApiRegenerationSeconds.labels("update").set((clock.now() - startedMs) / 1000);
+    return {
+      ...own,
+      paths: sortedByName(Object.fromEntries(paths)),
+      definitions: sortedByName(Object.fromEntries(definitions)),
+    };
+  }
+
+  v3Roots(): string[] {
+    const { apiServices } = this.#options;
+    return apiServices.lister
+      .list()
+      .flatMap((apiService) => (this.#known.get(nameOf(apiService))?.hasV3 === true ? [rootOf(apiService)] : []));
+  }
+
+  async v3(root: string, accept: string): Promise<Download | undefined> {
+    const { apiServices, fetch } = this.#options;
+    const apiService = apiServices.lister.list().find((one) => serviceOf(one) !== undefined && rootOf(one) === root);
+    if (apiService === undefined) return undefined;
+    return fetch(apiService, `/openapi/v3/${root}`, { accept });
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    return this.#controller.run(signal);
+  }
+
+  #regenerated(apiService: string, reason: "add" | "update" | "delete"): void {
+    const { metrics } = this.#options;
+    this.#generation++;
     metrics.openApiRegenerations.labels(apiService, reason).inc();
-  };
-  const reconcile = async (name: string): Promise<Result> => {
+  }
+
+  async #reconcile(name: string): Promise<Result> {
+    const { apiServices, fetch } = this.#options;
     const apiService = apiServices.lister.get(name);
-    const before = known.get(name);
+    const before = this.#known.get(name);
     if (apiService === undefined || serviceOf(apiService) === undefined) {
-      if (known.delete(name)) regenerated(name, "delete");
+      if (this.#known.delete(name)) this.#regenerated(name, "delete");
       return done;
     }
     const etag = before?.etag ?? "";
@@ -81,23 +164,25 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
       accept: "application/json",
       ...(etag === "" ? {} : { "if-none-match": etag }),
     });
-    const hasV3 = options.v3 && (await offersV3(apiService));
+    const hasV3 = this.#options.v3 && (await this.#offersV3(apiService));
     if (answer.code !== 304 && answer.code !== 200) throw new Error("OpenAPI spec does not exist");
     if (answer.code === 304 || answer.etag === etag) {
       if (before !== undefined && before.hasV3 !== hasV3) {
-        known.set(name, { ...before, hasV3 });
-        generation++;
+        this.#known.set(name, { ...before, hasV3 });
+        this.#generation++;
       }
     } else {
       // Requests outside /apis are not proxied to the server.
       const spec = keepPaths(readSpec(JSON.parse(answer.body.toString("utf8"))), (path) => path.startsWith("/apis/"));
-      known.set(name, { etag: answer.etag, spec, hasV3 });
-      regenerated(name, before === undefined ? "add" : "update");
+      this.#known.set(name, { etag: answer.etag, spec, hasV3 });
+      this.#regenerated(name, before === undefined ? "add" : "update");
     }
     return { requeueAfterMs: lookAgainMs };
-  };
+  }
+
   /** Servers of older releases have no OpenAPI v3. */
-  const offersV3 = async (apiService: ApiService): Promise<boolean> => {
+  async #offersV3(apiService: ApiService): Promise<boolean> {
+    const { fetch } = this.#options;
     try {
       const { code, body } = await fetch(apiService, "/openapi/v3", { accept: "application/json" });
       const { Paths: paths } = JSON.parse(code === 200 ? body.toString("utf8") : "{}") as { Paths?: unknown };
@@ -105,69 +190,7 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
     } catch {
       return false;
     }
-  };
-
-  const controller: Controller = newController({
-    name: "open_api_aggregation_controller",
-    sources: [
-      {
-        start({ enqueue, enqueueAfter }) {
-          const look = (apiService: ApiService): void => {
-            if (serviceOf(apiService) !== undefined) enqueueAfter(nameOf(apiService), soonMs);
-          };
-          apiServices.addHandler({
-            added: look,
-            updated(old, now) {
-              const isNews = isAvailable(now) && !isAvailable(old);
-              if (isNews || JSON.stringify(old.spec) !== JSON.stringify(now.spec)) enqueueAfter(nameOf(now), soonMs);
-            },
-            deleted: (apiService) => enqueue(nameOf(apiService)),
-          });
-        },
-        waitForSync: (signal) => apiServices.waitForSync(signal),
-      },
-    ],
-    reconcile,
-    limiter: exponentialBackoff(lookAgainMs, longestPauseMs),
-    metrics: options.queues,
-    turns: options.turns,
-    clock,
-    log,
-  });
-
-  return {
-    get generation() {
-      return generation;
-    },
-    *merge(own) {
-      const others = byPriority(apiServices.lister.list()).flatMap((apiService) => known.get(nameOf(apiService))?.spec ?? []);
-      if (others.length === 0) return own;
-      const startedMs = clock.now();
-      const whole: SpecDocument = {
-        paths: new Map(Object.entries(own.paths)),
-        definitions: new Map(Object.entries(own.definitions)),
-      };
-      let merged = whole;
-      for (const other of others) merged = yield* mergeSpecs(merged, other);
-      const { paths, definitions } = merged;
-      metrics.openApiRegenerationSeconds.labels("update").set((clock.now() - startedMs) / 1000);
-      return {
-        ...own,
-        paths: sortedByName(Object.fromEntries(paths)),
-        definitions: sortedByName(Object.fromEntries(definitions)),
-      };
-    },
-    v3Roots: () =>
-      apiServices.lister
-        .list()
-        .flatMap((apiService) => (known.get(nameOf(apiService))?.hasV3 === true ? [rootOf(apiService)] : [])),
-    async v3(root, accept) {
-      const apiService = apiServices.lister.list().find((one) => serviceOf(one) !== undefined && rootOf(one) === root);
-      if (apiService === undefined) return undefined;
-      return fetch(apiService, `/openapi/v3/${root}`, { accept });
-    },
-    run: (signal) => controller.run(signal),
-  };
+  }
 }
 
 function rootOf(apiService: ApiService): string {

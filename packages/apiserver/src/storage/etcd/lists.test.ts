@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Entry } from "../storage.ts";
 import type { EtcdClient } from "./client.ts";
-import { newEtcdLists } from "./lists.ts";
+import { EtcdLists } from "./lists.ts";
 import type { KeyValue } from "./wire.ts";
 
 const pageOf = (count: number): KeyValue[] =>
@@ -27,7 +27,7 @@ async function readPerTurn(kvs: readonly KeyValue[], all: boolean, work: () => v
     work();
     return { key } as Entry;
   };
-  const lists = newEtcdLists({
+  const lists = new EtcdLists({
     client,
     prefix: "/registry/pods/",
     read: all ? () => assert.fail("nobody asks for it soon") : readOne,

@@ -7,18 +7,6 @@ import type { EtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 import { endOfPrefix, type KeyValue, type RangeResponse } from "./wire.ts";
 
-/**
- * Range reads of one resource: paged lists at one revision, and the full read that fills a cache.
- * Source: k8s.io/apiserver pkg/storage/etcd3/store.go, List
- */
-export interface EtcdLists {
-  list(request: ListRequest): Promise<ListResult>;
-  /** See EtcdStore.readAll. */
-  readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
-  /** @throws Timeout (Too large resource version) when etcd has not reached `minimum` */
-  assertReached(minimum: number | undefined, revision: number): void;
-}
-
 export interface EtcdListsOptions {
   client: EtcdClient;
   /** `/registry/pods/`. */
@@ -37,13 +25,20 @@ export interface EtcdListsOptions {
 /** Keys per range request of an unlimited list: a few MiB at most for typical objects. */
 const pageKeys = 1_000;
 
-export function newEtcdLists({ client, prefix, read, readCold, passOver, timed, turns }: EtcdListsOptions): EtcdLists {
-  function assertReached(minimum: number | undefined, revision: number): void {
-    if (minimum !== undefined && minimum > revision) throw tooLargeResourceVersion(minimum, revision, 0);
+/**
+ * Range reads of one resource: paged lists at one revision, and the full read that fills a cache.
+ * Source: k8s.io/apiserver pkg/storage/etcd3/store.go, List
+ */
+export class EtcdLists {
+  readonly #options: EtcdListsOptions;
+
+  constructor(options: EtcdListsOptions) {
+    this.#options = options;
   }
 
-  async function list(request: ListRequest): Promise<ListResult> {
-    if (request.prefix !== "" && !request.prefix.endsWith("/")) return listOne(request);
+  async list(request: ListRequest): Promise<ListResult> {
+    const { prefix, timed, client, turns, read } = this.#options;
+    if (request.prefix !== "" && !request.prefix.endsWith("/")) return this.#listOne(request);
     const from = prefix + request.prefix;
     const end = endOfPrefix(from);
     const selective = isSelective(request);
@@ -69,7 +64,7 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed, 
       try {
         page = await timed("list", client.range({ key: start, end, limit, ...(revision > 0 && { revision }) }));
       } catch (err) {
-        throw await listFailure(err, request, start.slice(from.length), revision);
+        throw await this.#listFailure(err, request, start.slice(from.length), revision);
       }
       assertReached(minimum, page.revision);
       if (revision === 0) revision = page.revision;
@@ -96,40 +91,8 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed, 
     }
   }
 
-  /** A list with a single name: reads only that key. */
-  async function listOne(request: ListRequest): Promise<ListResult> {
-    const exact = request.revision && (request.match === "Exact" || (request.limit && request.match === undefined));
-    let answer: RangeResponse;
-    try {
-      answer = await timed(
-        "get",
-        client.range({ key: prefix + request.prefix, ...(exact && { revision: request.revision as number }) }),
-      );
-    } catch (err) {
-      throw await listFailure(err, request, "", request.revision ?? 0);
-    }
-    if (!exact && request.revision) assertReached(request.revision, answer.revision);
-    const kv = answer.kvs[0];
-    const entry = kv === undefined ? undefined : await read(kv);
-    return {
-      entries: entry !== undefined && matches(request, entry) ? [entry] : [],
-      revision: exact ? (request.revision as number) : answer.revision,
-    };
-  }
-
-  async function listFailure(err: unknown, request: ListRequest, start: string, revision: number): Promise<unknown> {
-    const cause = err instanceof EtcdError ? err : err instanceof Error && err.cause instanceof EtcdError ? err.cause : undefined;
-    if (cause?.reason === "future-revision") {
-      return tooLargeResourceVersion(revision, (await timed("get", client.range({ key: prefix, keysOnly: true }))).revision, 1);
-    }
-    if (cause?.reason !== "compacted") return err;
-    if (!request.continueToken) return resourceExpired("The resourceVersion for the provided list is too old.");
-    const expired = resourceExpired(expiredToken);
-    expired.status.metadata = { ...expired.status.metadata, continue: encodeContinueToken({ start, revision: -1 }) };
-    return expired;
-  }
-
-  async function readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
+  async readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
+    const { timed, client, prefix, turns, readCold, passOver } = this.#options;
     const pageFrom = (key: string, revision: number): Promise<RangeResponse> =>
       timed("list", client.range({ key, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }));
     let page = await pageFrom(prefix, at);
@@ -156,7 +119,45 @@ export function newEtcdLists({ client, prefix, read, readCold, passOver, timed, 
     }
   }
 
-  return { list, readAll, assertReached };
+  /** A list with a single name: reads only that key. */
+  async #listOne(request: ListRequest): Promise<ListResult> {
+    const { timed, client, prefix, read } = this.#options;
+    const exact = request.revision && (request.match === "Exact" || (request.limit && request.match === undefined));
+    let answer: RangeResponse;
+    try {
+      answer = await timed(
+        "get",
+        client.range({ key: prefix + request.prefix, ...(exact && { revision: request.revision as number }) }),
+      );
+    } catch (err) {
+      throw await this.#listFailure(err, request, "", request.revision ?? 0);
+    }
+    if (!exact && request.revision) assertReached(request.revision, answer.revision);
+    const kv = answer.kvs[0];
+    const entry = kv === undefined ? undefined : await read(kv);
+    return {
+      entries: entry !== undefined && matches(request, entry) ? [entry] : [],
+      revision: exact ? (request.revision as number) : answer.revision,
+    };
+  }
+
+  async #listFailure(err: unknown, request: ListRequest, start: string, revision: number): Promise<unknown> {
+    const { timed, client, prefix } = this.#options;
+    const cause = err instanceof EtcdError ? err : err instanceof Error && err.cause instanceof EtcdError ? err.cause : undefined;
+    if (cause?.reason === "future-revision") {
+      return tooLargeResourceVersion(revision, (await timed("get", client.range({ key: prefix, keysOnly: true }))).revision, 1);
+    }
+    if (cause?.reason !== "compacted") return err;
+    if (!request.continueToken) return resourceExpired("The resourceVersion for the provided list is too old.");
+    const expired = resourceExpired(expiredToken);
+    expired.status.metadata = { ...expired.status.metadata, continue: encodeContinueToken({ start, revision: -1 }) };
+    return expired;
+  }
+}
+
+/** @throws Timeout (Too large resource version) when etcd has not reached `minimum` */
+export function assertReached(minimum: number | undefined, revision: number): void {
+  if (minimum !== undefined && minimum > revision) throw tooLargeResourceVersion(minimum, revision, 0);
 }
 
 /** Source: pkg/storage/etcd3/errors.go handleCompactedErrorForPaging */

@@ -71,117 +71,167 @@ const longestBackoffMs = 2_000;
 
 /** Starts a watch that reconnects until `stop` is called or it ends by `onCompacted` or `onUntrue`. */
 export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
-  const { client, clock, log } = options;
-  let revision = options.after;
-  /** Mod revision of the last event; `revision` is ahead of it after a progress reply. */
-  let seen = options.after;
-  /** The last write seen. */
-  let { witness } = options;
-  let stopped = false;
-  let turn = 0;
-  let failures = 0;
-  let stream: WatchStream | undefined;
-  let pending: WatchEventMessage[] = [];
-  /** Responses received while `onEvents` is pending. */
-  let backlog: WatchResponse[] = [];
-  let delivering = false;
-  let heard = 0;
-  let asked = false;
-  let retry: Timer | undefined;
+  return new ReconnectingWatch(options);
+}
 
-  function open(): void {
-    if (stopped) return;
-    pending = [];
-    backlog = [];
-    asked = false;
-    heard = clock.monotonic();
-    options.progress?.trust.doubt();
-    const mine: WatchStream = client.openWatch(turn, {
-      message(bytes) {
-        if (mine !== stream) return;
-        heard = clock.monotonic();
-        asked = false;
+class ReconnectingWatch implements EtcdWatch {
+  readonly #options: EtcdWatchOptions;
+  #revision: number;
+  /** Mod revision of the last event; `revision` is ahead of it after a progress reply. */
+  #seen: number;
+  /** The last write seen. */
+  #witness: Witness | undefined;
+  #stopped = false;
+  #turn = 0;
+  #failures = 0;
+  #stream: WatchStream | undefined;
+  #pending: WatchEventMessage[] = [];
+  /** Responses received while `onEvents` is pending. */
+  #backlog: WatchResponse[] = [];
+  #delivering = false;
+  #heard = 0;
+  #asked = false;
+  #retry: Timer | undefined;
+  readonly #watchdog: Timer;
+
+  constructor(options: EtcdWatchOptions) {
+    this.#options = options;
+    const { clock } = options;
+    this.#revision = options.after;
+    this.#seen = options.after;
+    this.#witness = options.witness;
+    this.#watchdog = clock.every(silenceMs, () => {
+      if (this.#stream === undefined || clock.monotonic() - this.#heard < silenceMs) return;
+      if (this.#asked) {
+        this.#lost(this.#stream, new Error(`silent for ${Math.round(clock.monotonic() - this.#heard)} ms`));
+        return;
+      }
+      this.#asked = true;
+      this.#stream.write(encodeWatchProgress());
+    });
+    this.#open();
+  }
+
+  get revision(): number {
+    return this.#revision;
+  }
+
+  requestProgress(): boolean {
+    if (this.#stream === undefined || !this.#options.progress?.trust.trusted) return false;
+    this.#stream.write(encodeWatchProgress());
+    return true;
+  }
+
+  stop(): void {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    this.#watchdog.cancel();
+    this.#retry?.cancel();
+    const last = this.#stream;
+    this.#stream = undefined;
+    last?.cancel();
+  }
+
+  #open(): void {
+    const { clock, client, log } = this.#options;
+    if (this.#stopped) return;
+    this.#pending = [];
+    this.#backlog = [];
+    this.#asked = false;
+    this.#heard = clock.monotonic();
+    this.#options.progress?.trust.doubt();
+    const mine: WatchStream = client.openWatch(this.#turn, {
+      message: (bytes) => {
+        if (mine !== this.#stream) return;
+        this.#heard = clock.monotonic();
+        this.#asked = false;
         try {
           const response = decodeWatch(bytes);
-          if (delivering) backlog.push(response);
-          else receive(response);
+          if (this.#delivering) this.#backlog.push(response);
+          else this.#receive(response);
         } catch (err) {
-          log.error("cannot take an answer of the etcd watch", err, { prefix: options.prefix });
-          lost(mine, err);
+          log.error("cannot take an answer of the etcd watch", err, { prefix: this.#options.prefix });
+          this.#lost(mine, err);
         }
       },
-      ended: (err) => lost(mine, err),
+      ended: (err) => this.#lost(mine, err),
     });
-    stream = mine;
+    this.#stream = mine;
     mine.write(
       encodeWatchCreate({
-        key: options.prefix,
-        ...(!options.single && { end: endOfPrefix(options.prefix) }),
+        key: this.#options.prefix,
+        ...(!this.#options.single && { end: endOfPrefix(this.#options.prefix) }),
         // Not `revision` + 1: etcd accepts a start at its compaction revision itself, where versions before 3.4.34
         // and 3.5.16 have lost a deletion (etcd #18089), and where the previous state is gone in any case. Events
         // already seen are filtered out.
-        startRevision: Math.max(revision, 1),
-        prevKv: options.prevKv,
+        startRevision: Math.max(this.#revision, 1),
+        prevKv: this.#options.prevKv,
       }),
     );
   }
 
-  function receive(response: WatchResponse): void {
+  #receive(response: WatchResponse): void {
     if (response.canceled) {
       if (response.compactRevision > 0) {
-        stop();
-        options.onCompacted(response.compactRevision);
-      } else lost(stream, new Error(`canceled by etcd: ${response.cancelReason}`));
+        this.stop();
+        this.#options.onCompacted(response.compactRevision);
+      } else this.#lost(this.#stream, new Error(`canceled by etcd: ${response.cancelReason}`));
       return;
     }
     // Queried after the stream is established: only then is the member known, and it cannot restart
     // in an older version unnoticed.
     if (response.created) {
-      options.progress?.trust.ask();
-      if (turn > 0) void checkHistory();
+      this.#options.progress?.trust.ask();
+      if (this.#turn > 0) void this.#checkHistory();
     }
-    if (response.watchId === everyWatch && pending.length === 0 && options.progress?.trust.trusted) {
-      revision = Math.max(revision, response.revision);
-      options.progress.onProgress(revision);
+    if (response.watchId === everyWatch && this.#pending.length === 0 && this.#options.progress?.trust.trusted) {
+      this.#revision = Math.max(this.#revision, response.revision);
+      this.#options.progress.onProgress(this.#revision);
     }
     if (response.events.length === 0) return;
-    failures = 0;
-    const events = pending.length === 0 ? response.events : pending.concat(response.events);
-    if (response.fragment) {
-      pending = events;
-      return;
-    }
-    pending = [];
+    this.#failures = 0;
+    const events = this.#pending.length === 0 ? response.events : this.#pending.concat(response.events);
+    this.#pending = response.fragment ? events : [];
+    if (!response.fragment) this.#deliver(events);
+  }
+
+  /** @param events of whole revisions */
+  #deliver(events: WatchEventMessage[]): void {
     const last = (events[events.length - 1] as WatchEventMessage).kv.modRevision;
     // etcd may repeat events from before a reconnect.
-    const fresh = (events[0] as WatchEventMessage).kv.modRevision > seen ? events : events.filter((e) => e.kv.modRevision > seen);
+    const fresh =
+      (events[0] as WatchEventMessage).kv.modRevision > this.#seen ? events : events.filter((e) => e.kv.modRevision > this.#seen);
     const first = fresh[0]?.kv.modRevision;
     if (first === undefined) return;
-    if (first <= revision) {
+    if (first <= this.#revision) {
       // Readers that relied on the reply were served too early, and clients may have resumed from it.
-      log.error("etcd reported progress beyond an event that it sent later", undefined, { progress: revision, event: first });
-      stop();
-      options.progress?.trust.refute();
-      options.progress?.onUntrue();
+      this.#options.log.error("etcd reported progress beyond an event that it sent later", undefined, {
+        progress: this.#revision,
+        event: first,
+      });
+      this.stop();
+      this.#options.progress?.trust.refute();
+      this.#options.progress?.onUntrue();
       return;
     }
-    seen = last;
-    revision = last;
+    this.#seen = last;
+    this.#revision = last;
     const put = fresh.findLast(({ type }) => type === "put");
-    if (put !== undefined) witness = { key: put.kv.key, revision: put.kv.modRevision, value: put.kv.value };
-    const busy = options.onEvents(fresh, last);
+    if (put !== undefined) this.#witness = { key: put.kv.key, revision: put.kv.modRevision, value: put.kv.value };
+    const busy = this.#options.onEvents(fresh, last);
     if (busy === undefined) return;
-    delivering = true;
-    void busy.then(goOn);
+    this.#delivering = true;
+    void busy.then(() => this.#goOn());
   }
 
   /**
    * A restored etcd gives out revisions again: from its events alone a watch that missed the restore cannot tell that what it has
    * delivered before belongs to another history.
    */
-  async function checkHistory(): Promise<void> {
-    if (witness === undefined || options.onOtherHistory === undefined) return;
-    const { key, revision: at, value } = witness;
+  async #checkHistory(): Promise<void> {
+    const { client } = this.#options;
+    if (this.#witness === undefined || this.#options.onOtherHistory === undefined) return;
+    const { key, revision: at, value } = this.#witness;
     let isKnown: boolean;
     try {
       const { kvs } = await client.range({ key, revision: at });
@@ -190,63 +240,31 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
       // Compacted, or not answered: unknown.
       isKnown = etcdErrorOf(err).reason !== "future-revision";
     }
-    if (isKnown || stopped) return;
-    stop();
-    options.onOtherHistory();
+    if (isKnown || this.#stopped) return;
+    this.stop();
+    this.#options.onOtherHistory();
   }
 
-  function goOn(): void {
-    delivering = false;
-    while (!delivering && !stopped && backlog.length > 0) receive(backlog.shift() as WatchResponse);
+  #goOn(): void {
+    this.#delivering = false;
+    while (!this.#delivering && !this.#stopped && this.#backlog.length > 0) this.#receive(this.#backlog.shift() as WatchResponse);
   }
 
-  function lost(which: typeof stream, err: unknown): void {
+  #lost(which: WatchStream | undefined, err: unknown): void {
     // Without a stream it is lost already, and this is a second report of the same failure.
-    if (stopped || stream === undefined || which !== stream) return;
-    stream = undefined;
+    if (this.#stopped || this.#stream === undefined || which !== this.#stream) return;
+    this.#stream = undefined;
     which?.cancel();
-    again(err);
+    this.#again(err);
   }
 
-  function again(err: unknown): void {
-    const delayMs = Math.min(firstBackoffMs * 2 ** Math.min(failures, 10), longestBackoffMs);
-    failures++;
-    turn++;
+  #again(err: unknown): void {
+    const { log, clock } = this.#options;
+    const delayMs = Math.min(firstBackoffMs * 2 ** Math.min(this.#failures, 10), longestBackoffMs);
+    this.#failures++;
+    this.#turn++;
     // Single failures are normal (etcd restarts, connections age); only a persistent one is logged.
-    if (failures === 3) log.warn("etcd watch is interrupted", { prefix: options.prefix, error: String(err) });
-    retry = clock.after(delayMs, open);
+    if (this.#failures === 3) log.warn("etcd watch is interrupted", { prefix: this.#options.prefix, error: String(err) });
+    this.#retry = clock.after(delayMs, () => this.#open());
   }
-
-  const watchdog = clock.every(silenceMs, () => {
-    if (stream === undefined || clock.monotonic() - heard < silenceMs) return;
-    if (asked) {
-      lost(stream, new Error(`silent for ${Math.round(clock.monotonic() - heard)} ms`));
-      return;
-    }
-    asked = true;
-    stream.write(encodeWatchProgress());
-  });
-
-  function stop(): void {
-    if (stopped) return;
-    stopped = true;
-    watchdog.cancel();
-    retry?.cancel();
-    const last = stream;
-    stream = undefined;
-    last?.cancel();
-  }
-
-  open();
-  return {
-    get revision() {
-      return revision;
-    },
-    requestProgress() {
-      if (stream === undefined || !options.progress?.trust.trusted) return false;
-      stream.write(encodeWatchProgress());
-      return true;
-    },
-    stop,
-  };
 }

@@ -1,0 +1,85 @@
+import { internalError } from "@coxswain/apimachinery/errors/status-error";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { newEntry } from "../entry.ts";
+import type { ObjectCodec } from "../object-codec.ts";
+import type { Entry } from "../storage.ts";
+import { isKeyOutOfReach, type TransformedValue, type Transformer } from "./transformer.ts";
+import type { KeyValue } from "./wire.ts";
+
+/** The state read before a write: the entry, and the bytes that the next state is compared with. */
+export interface State {
+  entry: Entry | undefined;
+  /** Plain (untransformed) stored bytes; undefined for a cached suggestion. */
+  bytes: Buffer | undefined;
+  /** Written back even when nothing changes (the encryption key was rotated). */
+  rewrite: boolean;
+  /** Taken from a cache: errors of validation against it are retried on a fresh read. */
+  suggested: boolean;
+}
+
+export type PresentState = State & { entry: Entry };
+export type StoredValue = Pick<KeyValue, "key" | "value" | "modRevision">;
+
+export const absent: State = { entry: undefined, bytes: undefined, rewrite: false, suggested: false };
+
+export interface StoredValuesOptions {
+  readonly codec: ObjectCodec;
+  readonly transformer: Transformer;
+  /** `/registry/pods/`. */
+  readonly prefix: string;
+  readonly log: Logger;
+}
+
+/**
+ * Decrypts and decodes the values of one resource; synchronously unless a KMS has to decrypt.
+ * All methods throw InternalError for a value that cannot be decoded, after they have logged it.
+ */
+export class StoredValues {
+  readonly #options: StoredValuesOptions;
+
+  constructor(options: StoredValuesOptions) {
+    this.#options = options;
+  }
+
+  read(kv: StoredValue): PresentState | Promise<PresentState> {
+    try {
+      const plain = this.#options.transformer.fromStored(kv.value, kv.key);
+      if (!(plain instanceof Promise)) return this.#stateOf(kv, plain);
+      return plain.then((found) => this.#stateOf(kv, found)).catch((err) => this.#unreadable(kv, err));
+    } catch (err) {
+      return this.#unreadable(kv, err);
+    }
+  }
+
+  #stateOf(kv: StoredValue, { value, stale }: TransformedValue): PresentState {
+    const { codec, prefix } = this.#options;
+    const entry = newEntry(codec, kv.key.slice(prefix.length), kv.modRevision, codec.fromStored(value));
+    return { entry, bytes: value, rewrite: stale, suggested: false };
+  }
+
+  #unreadable({ key }: StoredValue, cause: unknown): never {
+    this.#options.log.error("cannot decode a value in etcd", cause, { key });
+    throw internalError(new Error(`unable to decode the value of ${key} in etcd`, { cause }));
+  }
+
+  entry(kv: StoredValue): Entry | Promise<Entry> {
+    const state = this.read(kv);
+    return state instanceof Promise ? state.then(({ entry }) => entry) : state.entry;
+  }
+
+  /** An entry that is not expected to be read soon. */
+  coldEntry(kv: StoredValue): Entry | Promise<Entry> {
+    const state = this.read(kv);
+    return state instanceof Promise ? state.then(cooled) : cooled(state);
+  }
+}
+
+/** Skips a value that can never be decoded, so that it does not disable the whole resource; rethrows temporary failures. */
+export function passOver(err: unknown): undefined {
+  if (isKeyOutOfReach(err)) throw err;
+}
+
+function cooled({ entry, bytes }: PresentState): Entry {
+  entry.cool(bytes);
+  return entry;
+}
