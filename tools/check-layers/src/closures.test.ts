@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { closureProblems, largeClosures, mostLines } from "./closures.ts";
+
+const filler = (lines: number): string => "    calls++;\n".repeat(lines);
+const named = (before: string, rest: string): string =>
+  `${before} {\n  let calls = 0;\n  function add(): void {\n${filler(mostLines)}  }\n${rest}\n}\n`;
+
+const sources = [
+  { path: "literal.ts", text: named("export function newA()", "  return { add };") },
+  {
+    path: "method.ts",
+    text: named("export async function newB(): Promise<object>", "  return {\n    run() {\n      add();\n    },\n  };"),
+  },
+  {
+    path: "variable.ts",
+    text: named("export const newC = (): object =>", "  const made = { run: () => add() };\n  return made;"),
+  },
+  { path: "data.ts", text: named("export function readD()", "  add();\n  return { calls };") },
+  { path: "none.ts", text: named("export function runE()", "  add();") },
+  { path: "short.ts", text: "export function newF() {\n  let calls = 0;\n  return { add: () => void calls++ };\n}\n" },
+  { path: "class.ts", text: `class G {\n  calls = 0;\n  add(): void {\n    let calls = 0;\n${filler(mostLines)}  }\n}\n` },
+];
+
+test("long functions that return an object with methods are found, others are not", () => {
+  const found = largeClosures(sources).map(({ path, name, line, lines }) => `${path} ${name} ${line} ${lines}`);
+  assert.deepEqual(found, ["literal.ts newA 1 86", "method.ts newB 1 90", "variable.ts newC 1 87"]);
+});
+
+test("an exception covers one closure, and is an error itself when there is none", () => {
+  const closures = largeClosures(sources.slice(0, 2));
+  const problems = closureProblems(closures, { "literal.ts#newA": "a reason", "gone.ts#newZ": "a reason" });
+  assert.equal(problems.length, 2);
+  assert.match(problems[0] ?? "", /^method\.ts:1: newB is a closure of 90 lines/);
+  assert.match(problems[1] ?? "", /gone\.ts#newZ is no large closure/);
+});

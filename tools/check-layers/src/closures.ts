@@ -1,0 +1,186 @@
+import type { Node, SourceFile } from "typescript/unstable/ast";
+import {
+  isArrowFunction,
+  isAsExpression,
+  isBlock,
+  isConstructorDeclaration,
+  isFunctionDeclaration,
+  isFunctionExpression,
+  isGetAccessorDeclaration,
+  isIdentifier,
+  isMethodDeclaration,
+  isObjectLiteralExpression,
+  isParenthesizedExpression,
+  isPropertyAssignment,
+  isReturnStatement,
+  isSatisfiesExpression,
+  isShorthandPropertyAssignment,
+  isVariableDeclaration,
+} from "typescript/unstable/ast/is";
+import { API } from "typescript/unstable/sync";
+
+/** A source file: its path from the repository's root and its text. */
+export interface SourceText {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** A function that returns an object with methods: its local variables are fields that no type names. */
+export interface Closure {
+  readonly path: string;
+  /** The name of the function, or of the variable or property that holds it. */
+  readonly name: string;
+  readonly line: number;
+  readonly lines: number;
+}
+
+/** Longer ones have to be classes, or several functions that can be tested alone. */
+export const mostLines = 80;
+
+const wiring = "connects parts in one place";
+const double = "plays a part in tests, which replace and spread its methods";
+const notYet = "to be split";
+
+/**
+ * Large functions that stay closures for now, as `path#name`, with the reason.
+ * One that is not a large closure any more is an error.
+ */
+export const exceptions: Readonly<Record<string, string>> = {
+  "packages/apimachinery/src/client/client.ts#memberOf": wiring,
+  "packages/apimachinery/src/client/stream-pool.ts#newStreamPool": notYet,
+  "packages/apimachinery/src/testing/fake-client.ts#newFakeClient": double,
+  "packages/apiserver/src/server.ts#startApiserver": wiring,
+  "packages/apiserver/src/server/rooms.ts#connectRooms": wiring,
+  "packages/cluster-services/src/dns/forwarder.ts#newForwarder": notYet,
+  "packages/cluster-services/src/services/rule-set.ts#newRuleSet": notYet,
+  "packages/cluster-services/src/services/service-rules.ts#newServiceRules": notYet,
+  "packages/node-agent/src/agent.ts#startAgent": wiring,
+  "packages/node-agent/src/runtime/fake-runtime.ts#newFakeRuntime": double,
+  "packages/node-agent/src/testing/csi-bench.ts#csiBench": double,
+  "packages/node-agent/src/testing/csi-driver.ts#startCsiDriver": double,
+  "packages/node-agent/src/testing/device-plugin.ts#startPlugin": double,
+  "packages/node-agent/src/testing/played-systemd.ts#playSystemd": double,
+  "tools/bench/src/http2-client.ts#openHttp2": notYet,
+};
+
+/** @returns the closures of more than `mostLines` lines; tests' sources are to be left out by the caller */
+export function largeClosures(sources: readonly SourceText[]): Closure[] {
+  const candidates = sources.filter(({ text }) => mayHoldLongFunction(text));
+  if (candidates.length === 0) return [];
+  // Only the candidates are parsed, from memory and without types or imports, which takes a fraction of a second.
+  const root = "/check-layers";
+  const config = `${root}/tsconfig.json`;
+  const options = { noResolve: true, noLib: true, types: [], noEmit: true, allowImportingTsExtensions: true };
+  const texts = new Map(candidates.map(({ path, text }) => [`${root}/${path}`, text]));
+  texts.set(config, JSON.stringify({ compilerOptions: options, files: candidates.map(({ path }) => path) }));
+  const api = new API({ cwd: "/", fs: { readFile: (name) => texts.get(name), fileExists: (name) => texts.has(name) } });
+  try {
+    const [project] = api.updateSnapshot({ openProjects: [config] }).getProjects();
+    return candidates.flatMap(({ path }) => {
+      const file = project?.program.getSourceFile(`${root}/${path}`);
+      if (file === undefined) throw new Error(`${path} cannot be parsed`);
+      return closuresOf(path, file);
+    });
+  } finally {
+    api.close();
+  }
+}
+
+/** One line for each closure without an exception, and for each exception without a closure. */
+export function closureProblems(closures: readonly Closure[], allowed: Readonly<Record<string, string>> = exceptions): string[] {
+  const keyOf = ({ path, name }: Closure): string => `${path}#${name}`;
+  const found = new Set(closures.map(keyOf));
+  return [
+    ...closures
+      .filter((closure) => allowed[keyOf(closure)] === undefined)
+      .map(
+        ({ path, line, name, lines }) =>
+          `${path}:${line}: ${name} is a closure of ${lines} lines (at most ${mostLines}): make it a class, or split it into units`,
+      ),
+    ...Object.keys(allowed)
+      .filter((key) => !found.has(key))
+      .map((key) => `tools/check-layers/src/closures.ts: the exception ${key} is no large closure; remove it`),
+  ];
+}
+
+/** Biome's formatting makes a long function a line, then more than `mostLines` deeper ones, then a closing line at the first's depth. */
+function mayHoldLongFunction(text: string): boolean {
+  const last: (number | undefined)[] = [];
+  return text.split("\n").some((line, i) => {
+    const depth = line.search(/\S/);
+    if (depth < 0) return false;
+    const opened = last[depth];
+    last[depth] = i;
+    return /^\s*[})]/.test(line) && opened !== undefined && i - opened + 1 > mostLines;
+  });
+}
+
+function closuresOf(path: string, file: SourceFile): Closure[] {
+  const found: Closure[] = [];
+  const lineOf = (at: number): number => file.getLineAndCharacterOfPosition(at).line + 1;
+  const visit = (node: Node): void => {
+    if (isFunctionLike(node)) {
+      const line = lineOf(node.getStart(file));
+      const lines = lineOf(node.end) - line + 1;
+      if (lines > mostLines && returnsMethods(node)) found.push({ path, name: nameOf(node), line, lines });
+    }
+    node.forEachChild(visit);
+  };
+  visit(file);
+  return found;
+}
+
+const isFunctionLike = (node: Node): boolean =>
+  isFunctionDeclaration(node) ||
+  isArrowFunction(node) ||
+  isFunctionExpression(node) ||
+  isMethodDeclaration(node) ||
+  isGetAccessorDeclaration(node) ||
+  isConstructorDeclaration(node);
+
+function nameOf(node: Node): string {
+  for (const one of [node, node.parent]) {
+    const { name } = one as { name?: Node };
+    if (name !== undefined && isIdentifier(name)) return name.text;
+  }
+  return "(anonymous)";
+}
+
+/** Whether the function returns an object literal, itself or by a variable's name, of which a member is one of its functions. */
+function returnsMethods(node: Node): boolean {
+  const { body } = node as { body?: Node };
+  if (body === undefined) return false;
+  const variables = new Map<string, Node | undefined>();
+  const functions = new Set<string>();
+  const returned: Node[] = [];
+  const collect = (inner: Node): void => {
+    if (isVariableDeclaration(inner) && isIdentifier(inner.name)) {
+      variables.set(inner.name.text, inner.initializer);
+      if (inner.initializer !== undefined && isFunctionLike(inner.initializer)) functions.add(inner.name.text);
+    }
+    if (isFunctionDeclaration(inner) && inner.name !== undefined) functions.add(inner.name.text);
+    if (isReturnStatement(inner) && inner.expression !== undefined) returned.push(inner.expression);
+    if (!isFunctionLike(inner)) inner.forEachChild(collect);
+  };
+  if (isBlock(body)) body.forEachChild(collect);
+  else returned.push(body);
+  const hasMethod = (expression: Node | undefined): boolean => {
+    const value = expression && unwrapped(expression);
+    if (value === undefined) return false;
+    if (isIdentifier(value)) return !functions.has(value.text) && hasMethod(variables.get(value.text));
+    if (!isObjectLiteralExpression(value)) return false;
+    return value.properties.some((member) => {
+      if (isShorthandPropertyAssignment(member)) return isIdentifier(member.name) && functions.has(member.name.text);
+      if (!isPropertyAssignment(member)) return isFunctionLike(member);
+      const { initializer } = member;
+      return isFunctionLike(initializer) || (isIdentifier(initializer) && functions.has(initializer.text));
+    });
+  };
+  return returned.some(hasMethod);
+}
+
+function unwrapped(node: Node): Node {
+  return isParenthesizedExpression(node) || isAsExpression(node) || isSatisfiesExpression(node)
+    ? unwrapped(node.expression)
+    : node;
+}
