@@ -1,6 +1,6 @@
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { AgentConfig } from "../agent-config.ts";
 import type { Background } from "../background.ts";

@@ -1,5 +1,5 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { NamespaceLookup } from "../plugins/namespace-lookup.ts";
+
 import type { WebhookClient } from "./client.ts";
 import type { CredentialsFor } from "./credentials.ts";
 /**
@@ -18,7 +18,7 @@ import { namespaces as namespacesRef, services } from "@coxswain/apimachinery/sc
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { namespaceLookup } from "../plugins/lookups.ts";
+import { type NamespaceLookup, namespaceLookup } from "../plugins/lookups.ts";
 import { WebhookCallError } from "./caller.ts";
 import { newWebhookClient } from "./client.ts";
 import { webhookCredentials } from "./credentials.ts";

@@ -65,7 +65,7 @@ test("says which fields may change, and what differs", () => {
   next.spec.hostNetwork = true;
   const [error] = validatePodUpdate(next, current, options);
   assert.match(error?.detail ?? "", /^pod updates may not change fields other than `spec\.containers\[\*\]\.image`, /);
-  assert.match(error?.detail ?? "", /\n  hostNetwork: unset -> true$/);
+  assert.match(error?.detail ?? "", /\n {2}hostNetwork: unset -> true$/);
 });
 
 test("a container that is over does not run again when nothing restarts it", () => {
