@@ -71,7 +71,14 @@ export function timedCgroups(cgroups: Cgroups, registry: MetricsRegistry, clock:
   };
   const made = new Set<string>();
   return {
-    ...cgroups,
+    start: (allocatable, enforce) => cgroups.start(allocatable, enforce),
+    enforceReserved: (cgroup, reserved) => cgroups.enforceReserved(cgroup, reserved),
+    parentOf: (pod) => cgroups.parentOf(pod),
+    exists: (uid) => cgroups.exists(uid),
+    memoryOfPods: () => cgroups.memoryOfPods(),
+    tasksOf: (uid) => cgroups.tasksOf(uid),
+    list: () => cgroups.list(),
+    unifiedOf: (container) => cgroups.unifiedOf(container),
     ensure(pod) {
       const { uid } = pod.metadata;
       if (made.has(uid)) return cgroups.ensure(pod);
