@@ -41,9 +41,9 @@ export function newCriClient(options: CriClientOptions): ContainerRuntime {
 
 class GrpcCriClient implements ContainerRuntime {
   readonly #options: CriClientOptions;
-  readonly #runtimeChannel: Client;
+  readonly #runtimeChannel: ReturnType<typeof openChannel>;
   readonly #imageEndpoint: string;
-  readonly #imageChannel: Client;
+  readonly #imageChannel: ReturnType<typeof openChannel>;
   readonly #runtimeService: Service;
   readonly #imageService: Service;
 
