@@ -29,7 +29,7 @@ export const programOf = (settings: Settings, name: DaemonName): string =>
   join(settings.root, "packages", packages[name], "dist", "main.js");
 
 /** The parts of coxswain-services that a cluster of one machine needs. */
-export const serviceParts = ["services"];
+export const serviceParts = ["services", "dns", "metrics-api", "local-volumes"];
 
 export const auditLog = (settings: Settings): string => join(settings.state, "logs", "audit.log");
 
@@ -147,6 +147,8 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
     "--cgroup-driver=cgroupfs",
     `--cgroup-root=/cox-${settings.id}`,
     `--client-ca-file=${pkiFile(settings, "ca.crt")}`,
+    `--cluster-dns=${settings.dnsAddress}`,
+    "--cluster-domain=cluster.local",
     "--container-runtime=remote",
     `--container-runtime-endpoint=unix://${containerdSocket(settings)}`,
     "--fail-swap-on=false",
@@ -173,10 +175,12 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
       // Each part's page says whether it is ready.
       "--authorization-always-allow-paths=/healthz,/healthz/*",
       `--cluster-cidr=${settings.podCidr}`,
+      `--cluster-dns=${settings.dnsAddress}`,
       "--disable=*",
       `--enable=${serviceParts.join()}`,
       `--iptables-chain-prefix=${chainPrefix(settings.id)}`,
       `--kubeconfig=${config}`,
+      `--local-volumes-dir=${join(settings.state, "volumes")}`,
       `--node-name=${settings.nodeName}`,
       `--secure-port=${settings.ports.services}`,
     ];

@@ -27,6 +27,8 @@ export interface Settings {
   readonly podGateway: string;
   readonly serviceCidr: string;
   readonly firstServiceAddress: string;
+  /** Cluster IP of the Service `kube-dns`, the tenth of the range as with kubeadm. */
+  readonly dnsAddress: string;
   readonly bridge: string;
   /** Audit policy file; the API server then writes `logs/audit.log`. undefined: no audit. */
   readonly auditPolicy: string | undefined;
@@ -161,6 +163,7 @@ export function newSettings(root: string, name: string, state: string, choices: 
     podGateway,
     serviceCidr: choices.serviceCidr,
     firstServiceAddress: addressAt(services, 1),
+    dnsAddress: addressAt(services, 10),
     bridge: `cox${id}`,
     auditPolicy: choices.auditPolicy === "" ? undefined : resolve(root, choices.auditPolicy),
     etcdWithoutSync: choices.etcdWithoutSync,
