@@ -65,7 +65,12 @@ for (const { release, program: find } of releases) {
     assert.match(await run("describe", "deployment", "web"), /1 desired \| 1 updated \| 1 total \| 1 available/);
     assert.match(await run("explain", "deployment.spec.replicas"), /replicas\s+<integer>/);
     assert.match(await run("api-resources", "--api-group=apps"), /deployments +deploy +apps\/v1 +true +Deployment/);
-    assert.match(await run("top", "nodes").catch(String), /Metrics API not available/);
+    // A new cluster has metrics after two rounds of asking.
+    const top = await waitFor("metrics of the node", async () => {
+      const { code, stdout } = await attempt(["top", "nodes"]);
+      return code === 0 && stdout;
+    });
+    assert.match(top, /^NAME +CPU\(cores\) .*\n\S+ +\d+m /);
     assert.equal((await run("auth", "can-i", "create", "pods")).trim(), "yes");
 
     const wrong = await attempt(["create", "-f", "-"], { input: input.replace("replicas: 1", "replicas: -1") });
