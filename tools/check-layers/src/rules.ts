@@ -161,7 +161,7 @@ export interface Module {
 /** What every later module may know of a request, a decision and a stored object: interfaces without code. */
 const contracts = ["request", "authorization/authorizer.ts", "storage/storage.ts"];
 const filters = {
-  filters: "the filter chain in front of the handlers",
+  filters: "the filter chain in front of the handlers; its order and `--goaway-chance` are in `chain.ts`",
   authentication: "who asks",
   authorization: "whether they may",
   audit: "audit events and where they are written",
@@ -190,7 +190,7 @@ export const apiserverModules: readonly Module[] = [
   {
     path: "handlers",
     imports: ["request", "admission", "registry/generic", "node-proxy", "storage/storage.ts", "storage/entry.ts"],
-    holds: "the verbs: negotiation, bodies, conversion, managed fields, answers",
+    holds: "the verbs: negotiation, bodies, conversion, managed fields, responses and their compression",
   },
   {
     path: "admission",
