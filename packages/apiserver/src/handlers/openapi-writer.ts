@@ -1,4 +1,5 @@
 /** Common parts of the protobuf messages of OpenAPI v2 and v3. Source: github.com/google/gnostic */
+import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
 import { toYaml } from "@coxswain/apimachinery/codec/yaml";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import protobuf from "protobufjs/minimal.js";
@@ -22,7 +23,7 @@ const written = new Map<string, string>();
 const mostWritten = 1000;
 
 function yamlOf(value: unknown): string {
-  const json = JSON.stringify(value);
+  const json = rawJson(value);
   let yaml = written.get(json);
   if (yaml === undefined) {
     if (written.size >= mostWritten) written.clear();

@@ -3,6 +3,7 @@
  * request, and rebuilt after the served resources changed. Encoded documents are cached, also in gzip.
  * Source: k8s.io/kube-openapi pkg/handler, pkg/handler3; k8s.io/apiserver pkg/server/routes/openapi.go
  */
+import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { OpenApiDocument, OpenApiResource } from "@coxswain/apimachinery/schema/openapi/document";
 import type { RequestContext } from "../request/context.ts";
@@ -150,7 +151,7 @@ function* jsonPieces(value: object, depth: number, pieces: Buffer[]): Steps<void
       pieces.push(Buffer.from(text));
       text = "";
       yield* jsonPieces(member, depth - 1, pieces);
-    } else text += JSON.stringify(member);
+    } else text += rawJson(member);
     if (text.length < pieceCharacters) continue;
     pieces.push(Buffer.from(text));
     text = "";

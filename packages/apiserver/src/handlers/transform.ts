@@ -3,7 +3,9 @@
  * embedded objects are already encoded.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/response.go
  */
+
 import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
+import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
 import { badRequest, notAcceptable } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject, ListMeta, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { agesAt } from "../registry/generic/ages.ts";
@@ -68,7 +70,7 @@ function columnsJson(columns: TableColumns): string {
 
 /** One row of a Table as JSON. */
 export function rowJson(served: ServedResource, entry: Entry, options: TableOptions): string {
-  const cells = JSON.stringify(served.definition.table.cells(entry.object() as Unstructured, agesAt(options.now)));
+  const cells = rawJson(served.definition.table.cells(entry.object() as Unstructured, agesAt(options.now)));
   switch (options.includeObject) {
     case "None":
       return `{"cells":${cells},"object":null}`;

@@ -1,3 +1,4 @@
+import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
 import { requestEntityTooLarge } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
@@ -49,7 +50,7 @@ const defaultsIn = perSchema((schema) => ({
   properties: Object.entries(schema.properties ?? {}).filter(([, property]) => hasDefault(property)),
 }));
 
-const sizeOfDefault = perSchema((schema) => ({ bytes: JSON.stringify(schema.default).length }));
+const sizeOfDefault = perSchema((schema) => ({ bytes: rawJson(schema.default).length }));
 
 function mayAdd(schema: Schema, budget: DefaultBudget): boolean {
   budget.left -= sizeOfDefault(schema).bytes;

@@ -1,3 +1,4 @@
+import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
@@ -130,7 +131,7 @@ function merged(results: readonly Result[], more = 0): Result {
   // Errors within one result are distinct already; not comparing them again keeps deep nesting linear.
   if (faulty.length < 2) return { faults: faulty[0]?.faults ?? [], matches };
   const faults = faulty.flatMap((result) => result.faults);
-  const distinct = new Map(faults.map((fault) => [JSON.stringify([fault.name, fault.kind, fault.text, fault.allowed]), fault]));
+  const distinct = new Map(faults.map((fault) => [rawJson([fault.name, fault.kind, fault.text, fault.allowed]), fault]));
   return { faults: distinct.size === faults.length ? faults : [...distinct.values()], matches };
 }
 
@@ -300,7 +301,7 @@ function* itemsCheck(list: readonly unknown[], items: Schema, name: string, budg
 }
 
 const allowedBy = perSchema((schema) => {
-  const allowed = (schema.enum ?? []).map((each) => (typeof each === "string" ? each : JSON.stringify(each)));
+  const allowed = (schema.enum ?? []).map((each) => (typeof each === "string" ? each : rawJson(each)));
   return { allowed, length: allowed.reduce((sum, text) => sum + text.length, 0) };
 });
 
@@ -315,7 +316,7 @@ function enumCheck(value: unknown, schema: Schema, name: string, budget: CheckBu
   if (values.length === 0 || (value !== null && values.some((allowed) => deepEqual(allowed, value)))) return right(0);
   // The error contains the value and all allowed values, and a list may have a thousand such errors.
   const { allowed, length } = allowedBy(schema);
-  budget.spend(length + (typeof value === "object" ? (JSON.stringify(value)?.length ?? 0) : 0));
+  budget.spend(length + (typeof value === "object" ? rawJson(value).length : 0));
   return wrong({ name, kind: "enum", shown: value, allowed });
 }
 

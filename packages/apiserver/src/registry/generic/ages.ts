@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
 import { humanDuration } from "@coxswain/apimachinery/meta/time";
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { Ages, TableColumns } from "./strategy.ts";
@@ -22,7 +23,7 @@ export function timelessCells(table: TableColumns, object: Unstructured): Timele
   const times: number[] = [];
   const ages: Ages = { since: (ms) => `${mark}${times.push(ms) - 1};` };
   // Cells may use an age more than once, or not at all, and in another order.
-  const [first = "", ...rest] = JSON.stringify(table.cells(object, ages)).split(mark);
+  const [first = "", ...rest] = rawJson(table.cells(object, ages)).split(mark);
   const ends = rest.map((part) => part.indexOf(";"));
   return {
     texts: [first, ...rest.map((part, i) => part.slice((ends[i] as number) + 1))],
