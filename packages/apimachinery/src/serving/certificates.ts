@@ -178,7 +178,7 @@ export async function newCertificateRequest(options: {
 /** @throws Error when the PEM is not a certificate request, or when its signature does not match its key */
 export async function parseCertificateRequest(csrPem: string): Promise<CertificateRequest> {
   if (!csrPem.includes("-----BEGIN CERTIFICATE REQUEST-----")) throw new Error("PEM block type must be CERTIFICATE REQUEST");
-  const request = new x509.Pkcs10CertificateRequest(csrPem);
+  const request = readRequest(csrPem);
   // A signature whose numbers do not fit the key's curve throws in the library, with a RangeError or an error of WebCrypto.
   const isSigned = await request.verify().catch(() => false);
   if (!isSigned) throw new Error("the signature of the certificate request does not fit its key");
@@ -191,6 +191,16 @@ export async function parseCertificateRequest(csrPem: string): Promise<Certifica
     emails: of("email"),
     uris: of("url"),
   };
+}
+
+/** @throws Error for anything but a certificate request; the library's own RangeError of malformed strings is not shown to clients */
+function readRequest(csrPem: string): x509.Pkcs10CertificateRequest {
+  try {
+    return new x509.Pkcs10CertificateRequest(csrPem);
+  } catch (err) {
+    if (err instanceof RangeError) throw new Error("malformed certificate request", { cause: err });
+    throw err;
+  }
 }
 
 /** The content of the subject's SEQUENCE, in DER. */
@@ -217,7 +227,7 @@ export async function signCertificateRequest(options: {
   notBefore: Date;
   notAfter: Date;
 }): Promise<string> {
-  const request = new x509.Pkcs10CertificateRequest(options.csrPem);
+  const request = readRequest(options.csrPem);
   const known = (table: Readonly<Record<string, unknown>>, usage: string): boolean => Object.hasOwn(table, usage);
   const unknown = options.usages.filter((usage) => !known(keyUsageFlags, usage) && !known(extendedUsageOids, usage));
   if (unknown.length > 0) throw new Error(`unrecognized usage values: [${unknown.map(goQuote).join(" ")}]`);

@@ -33,8 +33,9 @@ export function readAll(content: Buffer): Element[] {
   return elements;
 }
 
-/** Decodes a string element by its tag. */
+/** Decodes a string element by its tag. @throws Error for a BMPString with half a character */
 export function readString({ tag, content }: Element): string {
+  if (tag === 0x1e && content.length % 2 !== 0) throw new Error("malformed BMPString");
   if (tag === 0x1e) return Buffer.from(content).swap16().toString("utf16le"); // BMPString
   return content.toString(tag === 0x14 ? "latin1" : "utf8"); // T61String, and all others
 }

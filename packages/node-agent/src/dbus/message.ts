@@ -245,7 +245,12 @@ class Reader {
         this.#at = Math.ceil(this.#at / align) * align;
         const end = this.#at + length;
         const elements: DbusValue[] = [];
-        while (this.#at < end) elements.push(this.read(element));
+        if (end > this.#data.length) throw new Error("D-Bus message ends too early");
+        while (this.#at < end) {
+          const before = this.#at;
+          elements.push(this.read(element));
+          if (this.#at === before) throw new Error(`D-Bus type ${element} has no content`);
+        }
         return elements;
       }
       default:
