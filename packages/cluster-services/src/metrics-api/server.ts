@@ -27,6 +27,8 @@ export interface MetricsServerOptions {
   readonly clock: Clock;
 }
 
+/** The API server's own limit for bodies. */
+const mostBodyBytes = 3 << 20;
 const health = new Set(["/healthz", "/livez", "/readyz"]);
 const json = { "content-type": "application/json", "x-content-type-options": "nosniff" };
 
@@ -44,7 +46,11 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
       return exchange.respond(200, json, `${JSON.stringify(target.body())}\n`);
     }
     await allow(options, exchange, target);
-    if (exchange.method !== "GET") throw methodNotSupported({ group, resource: target.resource }, exchange.method.toLowerCase());
+    if (exchange.method !== "GET") {
+      // An answer before the end of a body closes the connection, and the API server that relays it would report that instead.
+      await exchange.body(mostBodyBytes);
+      throw methodNotSupported({ group, resource: target.resource }, exchange.method.toLowerCase());
+    }
     const accept = String(exchange.headers.accept ?? "");
     const request = { target, query: new URLSearchParams(search), accept };
     const body = answerResource(request, options.inventory, options.store, clock.now());
