@@ -85,7 +85,8 @@ export const targets: readonly Target[] = [
       const once = applyMergePatch(document, patch);
       assert.deepEqual(applyMergePatch(once, patch), once, "twice is once");
       if (isObject(document) && isObject(once) && !json(once).includes("null")) {
-        assert.deepEqual(applyMergePatch(document, createMergePatch(document, once)), once);
+        const difference = createMergePatch(document, once);
+        assert.deepEqual(difference === undefined ? document : applyMergePatch(document, difference), once);
       }
     },
   },

@@ -1,6 +1,6 @@
 /** Bytes of connections. */
 import assert from "node:assert/strict";
-import { framedMessage, newMessageReader, statusMessage } from "@coxswain/apimachinery/grpc/messages";
+import { framedMessage, MessageTooLarge, newMessageReader, statusMessage } from "@coxswain/apimachinery/grpc/messages";
 import { areTrailers, requestHeadOf } from "@coxswain/apimachinery/http2/server/request-head";
 import { ConnectionError } from "@coxswain/apimachinery/http2/wire/connection-error";
 import { checkFrame } from "@coxswain/apimachinery/http2/wire/frame-rules";
@@ -113,7 +113,7 @@ export const targets: readonly Target[] = [
     name: "grpc-messages",
     seeds: [Buffer.concat([Buffer.of(3), framedMessage(Buffer.from("abc")), framedMessage(Buffer.alloc(0))]), "%E2%82%AC%"],
     dictionary: [Buffer.of(0, 0, 0, 0, 1), Buffer.of(0xff, 0xff, 0xff, 0xff)],
-    declares: [Error],
+    declares: [Error, MessageTooLarge],
     run(input) {
       statusMessage(input.toString("latin1"));
       const read = newMessageReader(() => {}, 1 << 20);
