@@ -28,8 +28,16 @@ const packages: Readonly<Record<DaemonName, string>> = {
 export const programOf = (settings: Settings, name: DaemonName): string =>
   join(settings.root, "packages", packages[name], "dist", "main.js");
 
-/** The parts of coxswain-services that a cluster of one machine needs. */
-export const serviceParts = ["services", "dns", "metrics-api", "local-volumes"];
+/** The parts of coxswain-services that a cluster of one machine needs, when the user chooses none. */
+const serviceParts = ["services", "dns", "metrics-api", "local-volumes"];
+
+/** The parts of coxswain-services that run: those of `--coxswain-services-arg enable=…`, else all that a cluster needs. */
+export function servicePartsOf({ extraArgs }: Pick<Settings, "extraArgs">): string[] {
+  const flag = "--enable=";
+  const chosen = extraArgs["coxswain-services"].filter((arg) => arg.startsWith(flag));
+  if (chosen.length === 0) return serviceParts;
+  return chosen.flatMap((arg) => arg.slice(flag.length).split(",")).filter((name) => name !== "");
+}
 
 export const auditLog = (settings: Settings): string => join(settings.state, "logs", "audit.log");
 
@@ -177,7 +185,7 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
       `--cluster-cidr=${settings.podCidr}`,
       `--cluster-dns=${settings.dnsAddress}`,
       "--disable=*",
-      `--enable=${serviceParts.join()}`,
+      `--enable=${servicePartsOf(settings).join()}`,
       `--iptables-chain-prefix=${chainPrefix(settings.id)}`,
       `--kubeconfig=${config}`,
       `--local-volumes-dir=${join(settings.state, "volumes")}`,

@@ -3,7 +3,7 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
 import { newCriClient } from "@coxswain/node-agent/runtime/cri-client";
 import { containerdSocket } from "./containerd.ts";
-import { serviceParts } from "./daemons.ts";
+import { servicePartsOf } from "./daemons.ts";
 import { pkiFile } from "./pki.ts";
 import { runningPid } from "./processes.ts";
 import type { Settings } from "./settings.ts";
@@ -41,7 +41,7 @@ const probes: Readonly<Record<string, (settings: Settings) => Promise<string | u
   "kube-scheduler": (settings) => healthOf(`https://127.0.0.1:${settings.ports.scheduler}/healthz`, selfSigned),
   kubelet: (settings) => healthOf(`http://127.0.0.1:${settings.ports.kubeletHealthz}/healthz`, {}),
   async "coxswain-services"(settings) {
-    const pages = serviceParts.map((part) =>
+    const pages = servicePartsOf(settings).map((part) =>
       healthOf(`https://127.0.0.1:${settings.ports.services}/healthz/${part}`, selfSigned),
     );
     return (await Promise.all(pages)).find((reason) => reason !== undefined);

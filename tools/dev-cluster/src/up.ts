@@ -20,7 +20,7 @@ import { rightsOf } from "@coxswain/cluster-services/rights";
 import { haveEnded, signalAll, startedBySupervisor } from "./cluster-processes.ts";
 import { tryExec } from "./commands.ts";
 import { containerdProcess, importImages, writeContainerdConfig } from "./containerd.ts";
-import { daemonProcess, etcdProcess, programOf, serviceParts } from "./daemons.ts";
+import { daemonProcess, etcdProcess, programOf, servicePartsOf } from "./daemons.ts";
 import { down, earlierServices } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
@@ -163,8 +163,8 @@ async function bindKubeletClient(client: Client, signal: AbortSignal): Promise<v
 }
 
 /** Grants coxswain-services what its parts need. */
-async function grantServices(client: Client, signal: AbortSignal): Promise<void> {
-  const chosen = chooseParts(parts, { enable: serviceParts, disable: ["*"] });
+async function grantServices(settings: Settings, client: Client, signal: AbortSignal): Promise<void> {
+  const chosen = chooseParts(parts, { enable: servicePartsOf(settings), disable: ["*"] });
   const lease = { leaseNamespace: "kube-system", leaseName: "coxswain-services" };
   for (const object of rightsOf(chosen, lease)) {
     const ref = rbacResources[object.kind as keyof typeof rbacResources];
@@ -198,7 +198,7 @@ async function waitForReady(settings: Settings, progress: Progress, watch: Watch
     });
     if (settings.withNode)
       await untilAnswered(watch, progress, "the rights of coxswain-services are granted", async (signal) => {
-        await grantServices(client, signal);
+        await grantServices(settings, client, signal);
         return undefined;
       });
     const others = processNames(settings).filter((name) => !["etcd", "kube-apiserver"].includes(name));

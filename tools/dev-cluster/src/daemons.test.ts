@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { daemonProcess, servicePartsOf } from "./daemons.ts";
+import { defaultChoices, newSettings, withAsked } from "./settings.ts";
+
+const settingsWith = (...services: string[]) => {
+  const extraArgs = services.length === 0 ? {} : { "coxswain-services": services };
+  return newSettings("/clone", "default", "/clone/.cox", withAsked(defaultChoices(), { extraArgs }), {});
+};
+
+for (const { args, want } of [
+  { args: [], want: ["services", "dns", "metrics-api", "local-volumes"] },
+  { args: ["--v=4"], want: ["services", "dns", "metrics-api", "local-volumes"] },
+  { args: ["--enable=services"], want: ["services"] },
+  { args: ["--enable=services,", "--enable=dns"], want: ["services", "dns"] },
+]) {
+  test(`with ${args.join(" ") || "no flags of the user"} coxswain-services runs ${want.join()}`, () =>
+    assert.deepEqual(servicePartsOf(settingsWith(...args)), want));
+}
+
+test("pods are given the address that the DNS server has", () => {
+  const settings = settingsWith();
+  assert.equal(settings.dnsAddress, "10.96.0.10");
+  for (const name of ["kubelet", "coxswain-services"] as const)
+    assert.ok(daemonProcess(settings, name).args.includes("--cluster-dns=10.96.0.10"), name);
+});
