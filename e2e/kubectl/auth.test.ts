@@ -24,8 +24,23 @@ const rights: readonly { who: KubeconfigName; may: readonly string[]; mayNot: re
   },
   {
     who: "services",
-    may: ["list services -A", "watch endpointslices -A", "list nodes", "create events"],
-    mayNot: ["* *", "list secrets -A", "list pods -A", "update services", "update nodes", "create serviceaccounts"],
+    may: [
+      "list services -A",
+      "watch endpointslices -A",
+      "list nodes",
+      "list pods -A",
+      "create persistentvolumes",
+      "create events",
+    ],
+    mayNot: [
+      "* *",
+      "list secrets -A",
+      "create pods",
+      "update services",
+      "update nodes",
+      "create serviceaccounts",
+      "create nodes --subresource=proxy",
+    ],
   },
 ];
 
