@@ -6,16 +6,24 @@ import { newNamespace } from "../framework/namespace.ts";
 import { busybox, createPod, isReady, runToEnd, waitForPod } from "../framework/pods.ts";
 import { lookedAt, waitFor } from "../framework/wait-for.ts";
 
+/** The rules for an address: those that name it, and those of the chains that they lead to. */
+function rulesFor(address: string, rules: readonly string[]): string[] {
+  const found = rules.filter((rule) => rule.includes(`-d ${address}/32 `));
+  const seen = new Set<string>();
+  for (const rule of found) {
+    const chain = / -j (COX-\S+)/.exec(rule)?.[1];
+    if (chain === undefined || seen.has(chain)) continue;
+    seen.add(chain);
+    found.push(...rules.filter((other) => other.startsWith(`-A ${chain} `)));
+  }
+  return found;
+}
+
 /** Waits until this machine routes a Service's address correctly: its routing rules are in place, including the last one. */
 const routed = (address: string, target: string): Promise<true> =>
   waitFor(`the route of ${address} (${target})`, async () => {
     const rules = lookedAt(execFileSync("iptables-save", { encoding: "utf8" })).split("\n");
-    const first = rules.find((rule) => rule.includes(`-d ${address}/32 `));
-    if (first === undefined) return false;
-    const chain = / -j (COX-\S+)$/.exec(first)?.[1];
-    return [first, ...rules.filter((rule) => chain !== undefined && rule.startsWith(`-A ${chain} `))].some((rule) =>
-      rule.includes(target),
-    );
+    return rulesFor(address, rules).some((rule) => rule.includes(target));
   });
 
 test("a pod reaches another through a Service's cluster IP, and the API server through the kubernetes Service", async (t) => {
