@@ -122,7 +122,9 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
   }
   await begin(daemonProcess(settings, "kube-controller-manager"), daemonProcess(settings, "kube-scheduler"));
   const images = settings.withNode ? startNode(settings, progress, watch, begin) : undefined;
-  await settleAll([images, waitForReady(settings, progress, watch)]);
+  // Its parts would fail and be ready again only ten seconds after their restart, when it started before it has its rights.
+  const startServices = (): Promise<void> => begin(daemonProcess(settings, "coxswain-services"));
+  await settleAll([images, waitForReady(settings, progress, watch, startServices)]);
 }
 
 /** Like Promise.all, but waits for all promises before rejecting, so that none continues during the cleanup. */
@@ -138,7 +140,7 @@ async function startNode(
   begin: (...specs: ProcessSpec[]) => Promise<void>,
 ): Promise<void> {
   await watch.until("containerd answers", async () => notReadyReason(settings, "containerd"));
-  await begin(daemonProcess(settings, "kubelet"), daemonProcess(settings, "coxswain-services"));
+  await begin(daemonProcess(settings, "kubelet"));
   await importImages(settings);
   progress.step("images are imported");
 }
@@ -185,7 +187,13 @@ export async function adminClient(settings: Settings): Promise<Client> {
   return newClient(await loadKubeconfig(kubeconfigFile(settings, "admin")));
 }
 
-async function waitForReady(settings: Settings, progress: Progress, watch: Watch): Promise<void> {
+/** @param startServices called when coxswain-services has its rights */
+async function waitForReady(
+  settings: Settings,
+  progress: Progress,
+  watch: Watch,
+  startServices: () => Promise<void> = async () => {},
+): Promise<void> {
   const client = await adminClient(settings);
   const answers = (name: string): Promise<void> => watch.until(`${name} is ready`, () => notReadyReason(settings, name));
   try {
@@ -196,11 +204,13 @@ async function waitForReady(settings: Settings, progress: Progress, watch: Watch
       await bindKubeletClient(client, signal);
       return undefined;
     });
-    if (settings.withNode)
+    if (settings.withNode) {
       await untilAnswered(watch, progress, "the rights of coxswain-services are granted", async (signal) => {
         await grantServices(settings, client, signal);
         return undefined;
       });
+      await startServices();
+    }
     const others = processNames(settings).filter((name) => !["etcd", "kube-apiserver"].includes(name));
     await Promise.all([
       ...others.map(answers),
