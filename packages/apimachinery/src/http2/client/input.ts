@@ -1,6 +1,6 @@
 import { protocolError } from "../wire/connection-error.ts";
 import { checkFrame } from "../wire/frame-rules.ts";
-import { flags, frameTypes, newFrameReader, unpadded } from "../wire/frames.ts";
+import { flags, frameTypes, headerFragment, newFrameReader, unpadded } from "../wire/frames.ts";
 import { GatheredBytes } from "../wire/gathered-bytes.ts";
 import { newStaticFieldsDecoder } from "../wire/hpack-static-decoder.ts";
 import type { Fields } from "./stream.ts";
@@ -87,11 +87,7 @@ export class ClientInput {
   }
 
   #onHeaders(stream: number, flag: number, payload: Buffer): void {
-    let part = unpadded(flag, payload);
-    if ((flag & flags.priority) !== 0) {
-      if (part.length < 5) throw protocolError("a priority that is cut off");
-      part = part.subarray(5);
-    }
+    const part = headerFragment(flag, payload);
     if ((flag & flags.endHeaders) !== 0) {
       this.#receiver.onFields(stream, this.#decode(part), (flag & flags.endStream) !== 0);
       return;

@@ -1,6 +1,6 @@
 import { frameSizeError, protocolError } from "../wire/connection-error.ts";
 import { checkFrame } from "../wire/frame-rules.ts";
-import { flags, frameTypes, newFrameReader, preface, unpadded } from "../wire/frames.ts";
+import { flags, frameTypes, headerFragment, newFrameReader, preface, unpadded } from "../wire/frames.ts";
 import { type DecodedFields, type FieldsDecoder, newFieldsDecoder } from "../wire/hpack-decoder.ts";
 import { HeaderBlock } from "./header-block.ts";
 
@@ -119,11 +119,7 @@ export class ServerInput {
 
   #onHeaders(stream: number, flag: number, payload: Buffer): void {
     if (stream % 2 === 0) throw protocolError("a stream that is not the client's");
-    let part = unpadded(flag, payload);
-    if ((flag & flags.priority) !== 0) {
-      if (part.length < 5) throw protocolError("a priority that is cut off");
-      part = part.subarray(5);
-    }
+    const part = headerFragment(flag, payload);
     if ((flag & flags.endHeaders) !== 0) {
       this.#endOfHeaders(stream, flag, part);
       return;

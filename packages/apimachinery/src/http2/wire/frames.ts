@@ -111,3 +111,13 @@ export function unpadded(flag: number, payload: Buffer): Buffer {
   if (padding + 1 > payload.length) throw protocolError("a frame is all padding");
   return payload.subarray(1, payload.length - padding);
 }
+
+const priorityBytes = 5;
+
+/** The part of a header block in a HEADERS frame, without padding and priority. @throws ConnectionError when these exceed the payload */
+export function headerFragment(flag: number, payload: Buffer): Buffer {
+  const part = unpadded(flag, payload);
+  if ((flag & flags.priority) === 0) return part;
+  if (part.length < priorityBytes) throw protocolError("a priority that is cut off");
+  return part.subarray(priorityBytes);
+}
