@@ -4,7 +4,7 @@ import { unusedExports } from "./exports.ts";
 
 const source = (path: string, text: string) => ({ path, text });
 
-test("an exported value that no other file mentions is told of", () => {
+test("an exported value that no other file mentions is reported", () => {
   const found = unusedExports([
     source("packages/a/src/a.ts", "export const used = 1;\nexport function own() {}\nown();\nexport async function* dead() {}\n"),
     source("packages/a/src/b.ts", 'import { used } from "./a.ts";\nexport class B {}\nconst local = used;\n'),

@@ -18,7 +18,7 @@ export interface ServiceRulesOptions {
   readonly keys: () => Iterable<ObjectKey>;
   /** The ports of a Service as the caches show it now; none when it is gone. */
   readonly portsOf: (service: ObjectKey) => readonly ServicePort[];
-  /** Networks of this node's pods that are masqueraded among each other; see `bridge-netfilter.ts`. */
+  /** Networks of this node's pods that are masqueraded among each other; see `kernel-settings.ts`. */
   readonly masqueradedNetworks: readonly string[];
   /** How often the kernel is asked whether the rules are still in use. */
   readonly checkPeriodMs: number;

@@ -46,32 +46,36 @@ const portHelp: Readonly<Record<PortName, string>> = {
 /** `./cox up`: chooses and saves the cluster's settings, and starts what is not running. */
 export function upVerb(root: string): Command {
   const defaults = defaultChoices();
-  const verb = newClusterVerb("up", "start etcd, containerd and the four daemons; ends when the node is Ready", {
-    notes: [
-      "The flags are kept for the next up, and for down, status, kubectl and logs. A port or network that is not asked for is",
-      "its default where that is free, else another that is. Networks and the node's name cannot change while there are data.",
-      "Without root the control plane runs alone, without a node.",
-    ],
-    examples: [
-      "./cox up                                          the default cluster",
-      "./cox up --name b                                 a second one beside it",
-      "./cox up --pod-network-cidr 10.50.0.0/16          pods get addresses of this network",
-      "./cox up --kubelet-arg max-pods=50 --kubelet-arg v=4",
-      "./cox up --kubelet-arg ''                         without these from now on",
-    ],
-    files: [
-      ".cox/cluster.json            the settings; .cox/clusters/<name>/ for another name",
-      ".cox/admin.conf              the administrator's kubeconfig",
-      ".cox/{pki,etcd,logs,run}/    certificates, data, logs, what runs",
-      "/run/cox-<id>/               sockets",
-      "/run/coxswain/               ports and networks of this machine's clusters",
-    ],
-    environment: [
-      "COX_NODE_NAME, COX_POD_NETWORK, COX_SERVICE_NETWORK, COX_AUDIT_POLICY, COX_ETCD_WITHOUT_SYNC=1,",
-      ...portNames.map((name) => `COX_PORT_${name.toUpperCase()}`).reduce<string[]>(fill, []),
-      "            as the flags, which count more",
-    ],
-  })
+  const verb = newClusterVerb(
+    "up",
+    "start etcd, containerd, the four daemons and coxswain-services; ends when the node is Ready",
+    {
+      notes: [
+        "The flags are kept for the next up, and for down, status, kubectl and logs. A port or network that is not asked for is",
+        "its default where that is free, else another that is. Networks and the node's name cannot change while there are data.",
+        "Without root the control plane runs alone, without a node.",
+      ],
+      examples: [
+        "./cox up                                          the default cluster",
+        "./cox up --name b                                 a second one beside it",
+        "./cox up --pod-network-cidr 10.50.0.0/16          pods get addresses of this network",
+        "./cox up --kubelet-arg max-pods=50 --kubelet-arg v=4",
+        "./cox up --kubelet-arg ''                         without these from now on",
+      ],
+      files: [
+        ".cox/cluster.json            the settings; .cox/clusters/<name>/ for another name",
+        ".cox/admin.conf              the administrator's kubeconfig",
+        ".cox/{pki,etcd,logs,run}/    certificates, data, logs, what runs",
+        "/run/cox-<id>/               sockets",
+        "/run/coxswain/               ports and networks of this machine's clusters",
+      ],
+      environment: [
+        "COX_NODE_NAME, COX_POD_NETWORK, COX_SERVICE_NETWORK, COX_AUDIT_POLICY, COX_ETCD_WITHOUT_SYNC=1,",
+        ...portNames.map((name) => `COX_PORT_${name.toUpperCase()}`).reduce<string[]>(fill, []),
+        "            as the flags, which count more",
+      ],
+    },
+  )
     .option(`${flagOf.nodeName} <name>`, `name of the node (default: that of the machine)`)
     .option(`${flagOf.podCidr} <cidr>`, `network of the pods (default: ${defaults.podCidr}, or a free one)`)
     .option(`${flagOf.serviceCidr} <cidr>`, `network of the services (default: ${defaults.serviceCidr}, or a free one)`)
