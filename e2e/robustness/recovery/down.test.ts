@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, globSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -105,8 +105,9 @@ test("down without containerd, its configuration, the supervisor, the settings a
 
 test("down names what it cannot remove and ends with 1; the next down removes it", async (t) => {
   const cluster = await clusterFor(t);
-  const { run } = cluster.settings;
+  const { run, state } = cluster.settings;
   await cluster.mustCox("up");
+  mkdirSync(join(state, "volumes", "pvc-1"), { recursive: true }); // as a claim of the class "local" makes it
   execFileSync("mount", ["--bind", run, run]); // a mount point cannot be removed
   let mounted = true;
   const unmount = (): void => {
@@ -121,6 +122,7 @@ test("down names what it cannot remove and ends with 1; the next down removes it
   unmount();
   await cluster.mustCox("down", "--purge");
   assert.deepEqual(remainsOf(cluster), []);
+  assert.ok(!existsSync(join(state, "volumes")), "the data of claims is part of the data");
 });
 
 test("a daemon that ends at once is reported by up with its reason, and nothing runs on", async (t) => {

@@ -53,7 +53,7 @@ export async function down(settings: Settings, progress: Progress, purge: boolea
 /** The cluster's files in the state folder, which may also contain downloads and other clusters. */
 const ofCluster = [
   ...["admin.conf", "controller-manager.conf", "scheduler.conf", "kubelet.conf", "services.conf", "cluster.json", "image.tar"],
-  ...["containerd", "etcd", "kubelet", "logs", "manifests", "pki", "run"],
+  ...["containerd", "etcd", "kubelet", "logs", "manifests", "pki", "run", "volumes"],
 ];
 
 /** @returns whether the process was running. */
