@@ -38,6 +38,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     grpc: "a gRPC client: channels, calls, streams of messages",
     informers: "caches of objects, filled by list and watch",
     workqueue: "keys that wait to be reconciled, with backoff",
+    decisions: "what a daemon last decided about an object and why, kept in memory for diagnostics",
     controller: "reconcile loops, Events, leader election",
     flags: "flags, configuration files, feature gates, `main`",
     serving: "HTTPS servers: TLS, authentication, health, metrics page",

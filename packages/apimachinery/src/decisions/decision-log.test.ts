@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { newMetricsRegistry } from "../metrics/registry.ts";
+import { noDecisions, type ObjectRef } from "./decision.ts";
+import { DecisionLog, type Outcome } from "./decision-log.ts";
+
+function aPod(name: string, uid = `uid-${name}`): ObjectRef {
+  return { group: "", resource: "pods", kind: "Pod", namespace: "web", name, uid };
+}
+
+const waiting: Outcome = { verdict: "waiting", reason: "InsufficientResources", tell: "needs 300m more CPU on any of 3 nodes" };
+
+function aLog(limitBytes?: number) {
+  const clock = newFakeClock(Date.parse("2026-01-02T03:04:05Z"));
+  const registry = newMetricsRegistry();
+  const log = new DecisionLog({ component: "kube-scheduler", clock, registry, ...(limitBytes && { limitBytes }) });
+  return { clock, registry, log };
+}
+
+test("tells the last decision of each source, since when and how often it was decided so", async () => {
+  const { clock, log } = aLog();
+  log.record(aPod("a"), "scheduler", waiting);
+  await clock.advance(10_000);
+  const tell = { summary: "needs 200m more CPU", details: { nodes: 3 }, related: [aPod("b")], remedy: "add a node" };
+  log.record(aPod("a"), "scheduler", { ...waiting, tell, nextTryMs: clock.now() + 5000 });
+  log.record(aPod("a"), "volumes", { verdict: "failed", reason: "Timeout", tell: () => ({ summary: "told when asked" }) });
+  const base = { component: "kube-scheduler", object: aPod("a"), lastAt: "2026-01-02T03:04:15Z" };
+  assert.deepEqual(log.of(aPod("a")), [
+    {
+      ...{ ...base, source: "volumes", verdict: "failed", reason: "Timeout", summary: "told when asked" },
+      ...{ since: "2026-01-02T03:04:15Z", count: 1 },
+    },
+    {
+      ...{ ...base, ...tell, source: "scheduler", verdict: "waiting", reason: "InsufficientResources" },
+      ...{ since: "2026-01-02T03:04:05Z", count: 2, nextTryAt: "2026-01-02T03:04:20Z" },
+    },
+  ]);
+});
+
+test("begins to count again when verdict or reason change", async () => {
+  const { clock, log } = aLog();
+  log.record(aPod("a"), "scheduler", waiting);
+  await clock.advance(60_000);
+  log.record(aPod("a"), "scheduler", { ...waiting, reason: "Taint" });
+  const [decision] = log.of(aPod("a"));
+  assert.partialDeepStrictEqual(decision, { reason: "Taint", count: 1, since: "2026-01-02T03:05:05Z" });
+  assert.equal(log.entries, 1);
+});
+
+test("calls for the words only when asked, and survives their failure", () => {
+  const { log } = aLog();
+  let calls = 0;
+  const tell = (): never => {
+    calls++;
+    throw new Error("no words");
+  };
+  log.record(aPod("a"), "scheduler", { ...waiting, tell });
+  assert.equal(calls, 0);
+  assert.match(log.of(aPod("a"))[0]?.summary ?? "", /cannot be told: no words/);
+});
+
+test("forgets a source that is well, an object that is gone, and the object whose name another took", () => {
+  const { log } = aLog();
+  for (const source of ["one", "two"]) log.record(aPod("a"), source, waiting);
+  log.forget(aPod("a"), "one");
+  log.forget(aPod("a"), "never recorded");
+  log.forget(aPod("other"), "two");
+  assert.deepEqual(
+    log.of(aPod("a")).map(({ source }) => source),
+    ["two"],
+  );
+  log.forgetObject(aPod("a"));
+  assert.deepEqual([log.of(aPod("a")), log.entries, log.bytes], [[], 0, 0]);
+
+  log.record(aPod("a"), "one", waiting);
+  log.record(aPod("a", "second"), "two", waiting);
+  assert.deepEqual(
+    log.of({ ...aPod("a"), uid: "" }).map(({ source, object, count }) => [source, object.uid, count]),
+    [["two", "second", 1]],
+  );
+  assert.deepEqual(log.of(aPod("a")), [], "asked about the former object");
+  log.forget(aPod("a"), "two");
+  assert.deepEqual([log.entries, log.bytes], [0, 0]);
+});
+
+test("keeps objects of the same name apart by resource, group and namespace", () => {
+  const { log } = aLog();
+  log.record(aPod("a"), "one", waiting);
+  for (const other of [{ group: "x" }, { resource: "nodes" }, { namespace: "b" }]) {
+    assert.deepEqual(log.of({ ...aPod("a"), ...other, uid: "" }), []);
+  }
+});
+
+test("stays within its bytes: drops what was decided longest ago, counts it", async () => {
+  const { registry, log } = aLog(100_000);
+  const outcome: Outcome = { ...waiting, tell: () => ({ summary: "s" }), sizeBytes: 2000 };
+  for (let i = 0; i < 100; i++) {
+    log.record(aPod(`p${i}`), "scheduler", outcome);
+    log.record(aPod("first"), "scheduler", outcome);
+    assert.ok(log.bytes <= 100_000);
+  }
+  assert.deepEqual(log.of(aPod("p0")), []);
+  assert.equal(log.of(aPod("p99")).length, 1);
+  assert.equal(log.of(aPod("first"))[0]?.count, 100, "is decided about again and again");
+  const page = await registry.render();
+  assert.match(page, new RegExp(`^coxswain_decisions ${log.entries}$`, "m"));
+  assert.match(page, new RegExp(`^coxswain_decisions_bytes ${log.bytes}$`, "m"));
+  assert.match(page, new RegExp(`^coxswain_decision_evictions_total ${101 - log.entries}$`, "m"));
+});
+
+test("what is settled does not crowd out what is not", () => {
+  const { log } = aLog(100_000);
+  log.record(aPod("stuck"), "scheduler", waiting);
+  for (let i = 0; i < 1000; i++) log.record(aPod(`p${i}`), "scheduler", { ...waiting, verdict: "done" });
+  assert.equal(log.of(aPod("stuck")).length, 1);
+  assert.equal(log.of(aPod("p999")).length, 1);
+  assert.ok(log.bytes <= 25_000 + 2000);
+  log.record(aPod("p999"), "volumes", waiting);
+  for (let i = 0; i < 1000; i++) log.record(aPod(`p${i}`), "scheduler", { ...waiting, verdict: "done" });
+  assert.equal(log.of(aPod("p999")).length, 2, "one open decision keeps the others of the object");
+});
+
+test("bounds the sources of one object and the length of a summary", () => {
+  const { log } = aLog();
+  for (let i = 0; i < 100; i++) log.record(aPod("a"), `source-${i}`, { ...waiting, tell: "x".repeat(5000) });
+  const decisions = log.of(aPod("a"));
+  assert.equal(decisions.length, 32);
+  assert.equal(decisions[0]?.source, "source-99");
+  assert.equal(decisions[0]?.summary.length, 2001);
+});
+
+test("one decision above the limit is not kept", () => {
+  const { log } = aLog(10_000);
+  log.record(aPod("a"), "one", { ...waiting, tell: { summary: "s", details: { long: "x".repeat(20_000) } } });
+  assert.deepEqual([log.of(aPod("a")), log.bytes], [[], 0]);
+});
+
+test("where nobody can be asked, nothing is known and nobody is silent", async () => {
+  assert.deepEqual(await noDecisions.of([aPod("a")], AbortSignal.abort()), { decisions: [], silent: [] });
+});

@@ -1,0 +1,234 @@
+import type { Clock } from "../clock/clock.ts";
+import { formatTime } from "../meta/time.ts";
+import type { MetricsRegistry } from "../metrics/registry.ts";
+import type { Decision, ObjectRef, Verdict } from "./decision.ts";
+
+/** What an outcome says in words. */
+export interface Telling {
+  readonly summary: string;
+  readonly related?: readonly ObjectRef[];
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly remedy?: string;
+}
+
+export interface Outcome {
+  readonly verdict: Verdict;
+  readonly reason: string;
+  /** When it is tried again, in milliseconds since the epoch. */
+  readonly nextTryMs?: number | undefined;
+  /** A function is called when somebody asks: it costs nothing until then, but must hold no more than `sizeBytes` alive. */
+  readonly tell: string | Telling | (() => Telling);
+  /** About what a function as `tell` holds. Default 500. */
+  readonly sizeBytes?: number;
+}
+
+export interface DecisionLogOptions {
+  readonly component: string;
+  readonly clock: Pick<Clock, "now">;
+  readonly registry?: MetricsRegistry | undefined;
+  /** Default 4 MiB. */
+  readonly limitBytes?: number;
+}
+
+interface Entry extends Omit<Outcome, "sizeBytes"> {
+  readonly sinceMs: number;
+  readonly lastMs: number;
+  readonly count: number;
+  readonly sizeBytes: number;
+}
+
+interface ObjectEntries {
+  readonly ref: ObjectRef;
+  readonly bySource: Map<string, Entry>;
+  sizeBytes: number;
+}
+
+/** Of one object; others replace the oldest. */
+const mostSources = 32;
+/** Maps, references and times of an object and of an entry. */
+const objectOverhead = 300;
+const entryOverhead = 200;
+const longestSummary = 2000;
+
+/**
+ * The last decision of each source about each object, in memory, bounded in bytes: the objects that were decided about longest
+ * ago go first, those with which all is well before the others. Nothing is sent anywhere.
+ */
+export class DecisionLog {
+  readonly component: string;
+  readonly #clock: Pick<Clock, "now">;
+  readonly #limitBytes: number;
+  /** Objects in the order of their last decision, those with open decisions apart from those that are settled. */
+  readonly #open = new Map<string, ObjectEntries>();
+  readonly #settled = new Map<string, ObjectEntries>();
+  #bytes = 0;
+  #settledBytes = 0;
+  #entries = 0;
+  readonly #evicted: (() => void) | undefined;
+
+  constructor({ component, clock, registry, limitBytes = 4 << 20 }: DecisionLogOptions) {
+    this.component = component;
+    this.#clock = clock;
+    this.#limitBytes = limitBytes;
+    if (registry === undefined) return;
+    registry.gauge({
+      name: "coxswain_decisions",
+      help: "Number of decisions that are kept for diagnostics",
+      collect: (gauge) => gauge.set(this.#entries),
+    });
+    registry.gauge({
+      name: "coxswain_decisions_bytes",
+      help: "Estimated size of the decisions that are kept for diagnostics, in bytes",
+      collect: (gauge) => gauge.set(this.#bytes),
+    });
+    const evictions = registry.counter({
+      name: "coxswain_decision_evictions_total",
+      help: "Number of objects whose decisions were dropped for those about others",
+    });
+    this.#evicted = () => evictions.inc();
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get entries(): number {
+    return this.#entries;
+  }
+
+  /** Keeps the outcome in place of the last one of the same source. An object of another uid replaces the former of that name. */
+  record(ref: ObjectRef, source: string, outcome: Outcome): void {
+    const key = keyOf(ref);
+    let object = this.#take(key);
+    if (object !== undefined && ref.uid !== "" && object.ref.uid !== "" && object.ref.uid !== ref.uid) {
+      this.#entries -= object.bySource.size;
+      object = undefined;
+    }
+    object ??= { ref, bySource: new Map(), sizeBytes: objectOverhead + key.length };
+    const former = object.bySource.get(source);
+    if (former !== undefined) this.#drop(object, source, former);
+    else if (object.bySource.size >= mostSources) {
+      const [oldest, entry] = object.bySource.entries().next().value as [string, Entry];
+      this.#drop(object, oldest, entry);
+    }
+    const now = this.#clock.now();
+    const same = former?.verdict === outcome.verdict && former.reason === outcome.reason;
+    const { verdict, reason, nextTryMs, tell } = outcome;
+    const entry: Entry = {
+      ...{ verdict, reason, nextTryMs, tell },
+      sinceMs: same ? former.sinceMs : now,
+      lastMs: now,
+      count: same ? former.count + 1 : 1,
+      sizeBytes: entryOverhead + source.length + (typeof tell === "function" ? (outcome.sizeBytes ?? 500) : sizeOf(tell)),
+    };
+    object.bySource.set(source, entry);
+    object.sizeBytes += entry.sizeBytes;
+    this.#entries++;
+    this.#put(key, object);
+    this.#evict();
+  }
+
+  /** All is well again with what the source decides about the object. */
+  forget(ref: Pick<ObjectRef, "group" | "resource" | "namespace" | "name">, source: string): void {
+    if (this.#open.size === 0 && this.#settled.size === 0) return;
+    const key = keyOf(ref);
+    const entry = (this.#open.get(key) ?? this.#settled.get(key))?.bySource.get(source);
+    if (entry === undefined) return;
+    const object = this.#take(key) as ObjectEntries;
+    this.#drop(object, source, entry);
+    if (object.bySource.size > 0) this.#put(key, object);
+  }
+
+  /** The object is gone. */
+  forgetObject(ref: Pick<ObjectRef, "group" | "resource" | "namespace" | "name">): void {
+    this.#entries -= this.#take(keyOf(ref))?.bySource.size ?? 0;
+  }
+
+  /** @returns the decisions about the object, the last first; none when `ref` has the uid of another object of that name */
+  of(ref: ObjectRef): Decision[] {
+    const key = keyOf(ref);
+    const object = this.#open.get(key) ?? this.#settled.get(key);
+    if (object === undefined) return [];
+    if (ref.uid !== "" && object.ref.uid !== "" && ref.uid !== object.ref.uid) return [];
+    const decisions = Array.from(object.bySource, ([source, entry]) => this.#decision(object.ref, source, entry));
+    return decisions.reverse();
+  }
+
+  #decision(object: ObjectRef, source: string, entry: Entry): Decision {
+    const { summary, related, details, remedy } = told(entry.tell);
+    return {
+      component: this.component,
+      source,
+      object,
+      verdict: entry.verdict,
+      reason: entry.reason,
+      summary: summary.length > longestSummary ? `${summary.slice(0, longestSummary)}…` : summary,
+      since: formatTime(entry.sinceMs),
+      lastAt: formatTime(entry.lastMs),
+      count: entry.count,
+      ...(entry.nextTryMs !== undefined && { nextTryAt: formatTime(entry.nextTryMs) }),
+      ...(related !== undefined && { related }),
+      ...(details !== undefined && { details }),
+      ...(remedy !== undefined && { remedy }),
+    };
+  }
+
+  #drop(object: ObjectEntries, source: string, entry: Entry): void {
+    object.bySource.delete(source);
+    object.sizeBytes -= entry.sizeBytes;
+    this.#entries--;
+  }
+
+  #put(key: string, object: ObjectEntries): void {
+    let settled = true;
+    for (const { verdict } of object.bySource.values()) if (verdict !== "done") settled = false;
+    (settled ? this.#settled : this.#open).set(key, object);
+    this.#bytes += object.sizeBytes;
+    if (settled) this.#settledBytes += object.sizeBytes;
+  }
+
+  #take(key: string): ObjectEntries | undefined {
+    let object = this.#open.get(key);
+    if (object !== undefined) this.#open.delete(key);
+    else {
+      object = this.#settled.get(key);
+      if (object === undefined) return undefined;
+      this.#settled.delete(key);
+      this.#settledBytes -= object.sizeBytes;
+    }
+    this.#bytes -= object.sizeBytes;
+    return object;
+  }
+
+  #evict(): void {
+    const oldest = (objects: Map<string, ObjectEntries>): void => {
+      this.#entries -= this.#take(objects.keys().next().value as string)?.bySource.size ?? 0;
+      this.#evicted?.();
+    };
+    // What is well is asked for less often: it takes a quarter at most.
+    while (this.#settledBytes > this.#limitBytes / 4) oldest(this.#settled);
+    while (this.#bytes > this.#limitBytes) oldest(this.#settled.size > 0 ? this.#settled : this.#open);
+  }
+}
+
+/** Names hold no space. */
+function keyOf({ group, resource, namespace, name }: Pick<ObjectRef, "group" | "resource" | "namespace" | "name">): string {
+  return `${resource} ${namespace} ${name} ${group}`;
+}
+
+function told(tell: Outcome["tell"]): Telling {
+  if (typeof tell === "string") return { summary: tell };
+  if (typeof tell !== "function") return tell;
+  try {
+    return tell();
+  } catch (err) {
+    return { summary: `the reason cannot be told: ${err instanceof Error ? err.message : String(err)}` };
+  }
+}
+
+/** Estimated, in bytes. */
+function sizeOf(tell: string | Telling): number {
+  if (typeof tell === "string") return tell.length;
+  const { summary, remedy = "", related = [], details } = tell;
+  return summary.length + remedy.length + related.length * 300 + (details === undefined ? 0 : JSON.stringify(details).length * 2);
+}
