@@ -15,8 +15,7 @@ import {
   settings,
   settingsFrame,
 } from "@coxswain/apimachinery/http2/wire/frames";
-import { encodeFields } from "@coxswain/apimachinery/http2/wire/hpack-encoder";
-import { newStaticFieldsDecoder } from "@coxswain/apimachinery/http2/wire/hpack-static-decoder";
+import { encodeFields, newStaticFieldsDecoder } from "@coxswain/apimachinery/http2/wire/hpack";
 
 export interface Frame {
   readonly type: number;

@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { aPipe, type ClientPipe, pipeOver } from "../http2/testing/client-pipe.ts";
 import { errorCodes } from "../http2/wire/connection-error.ts";
 import { flags, frame, frameTypes, numberFrame, settings } from "../http2/wire/frames.ts";
-import { encodeFields } from "../http2/wire/hpack-encoder.ts";
+import { encodeFields } from "../http2/wire/hpack.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { requestOverHttp2 } from "./http2-request.ts";
 import { readBody } from "./transport.ts";

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { freePort } from "../testing/etcd.ts";
 import { waitFor } from "../testing/wait-for.ts";
+import { framedMessage } from "./call.ts";
 import { GrpcChannel, type GrpcChannelOptions } from "./channel.ts";
 import { GrpcError } from "./grpc-error.ts";
-import { framedMessage } from "./messages.ts";
 import { answer, answerRaw, startGrpcServer } from "./testing/grpc-server.ts";
 
 function channelTo(t: TestContext, target: string, options: GrpcChannelOptions = {}): GrpcChannel {

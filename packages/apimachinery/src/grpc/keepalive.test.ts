@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "../clock/fake-clock.ts";
-import { Keepalive } from "./keepalive.ts";
+import { Keepalive } from "./channel.ts";
 
 function aKeepalive() {
   const clock = newFakeClock();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { framedMessage, newMessageReader, statusMessage } from "./messages.ts";
+import { framedMessage, newMessageReader, statusMessage } from "./call.ts";
 
 function read(bytes: Buffer, cuts: readonly number[], mostBytes?: number): string[] {
   const got: string[] = [];

@@ -2,7 +2,7 @@ import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse, STATUS_
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
-import { GatheredBytes } from "../http2/wire/gathered-bytes.ts";
+import { GatheredBytes } from "../http2/wire/buffers.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";

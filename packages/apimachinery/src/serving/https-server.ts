@@ -6,7 +6,7 @@ import { TLSSocket } from "node:tls";
 import { Turns } from "../event-loop/turns.ts";
 import { ClientBudgets } from "../http2/server/client-budgets.ts";
 import { ServerConnection } from "../http2/server/connection.ts";
-import { FieldWork } from "../http2/server/field-work.ts";
+import { FieldWork } from "../http2/server/input.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Counter, MetricsRegistry } from "../metrics/registry.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs } from "./connections.ts";

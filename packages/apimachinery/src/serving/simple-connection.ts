@@ -1,5 +1,5 @@
 import type { TLSSocket } from "node:tls";
-import { GatheredBytes } from "../http2/wire/gathered-bytes.ts";
+import { GatheredBytes } from "../http2/wire/buffers.ts";
 import type { Logger } from "../logging/logger.ts";
 import { SimpleExchange } from "./simple-exchange.ts";
 import { SimpleHeadReader } from "./simple-head.ts";

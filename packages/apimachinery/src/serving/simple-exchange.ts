@@ -1,7 +1,7 @@
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, STATUS_CODES, validateHeaderValue } from "node:http";
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import { connectionFields } from "../http2/server/request-head.ts";
+import { connectionFields } from "../http2/server/input.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";

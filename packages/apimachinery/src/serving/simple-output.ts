@@ -1,6 +1,5 @@
 import type { Duplex } from "node:stream";
-import { takePieces } from "../http2/wire/pieces.ts";
-import { giveSlabBack, largestSlabBytes, takeSlab } from "../http2/wire/slabs.ts";
+import { giveSlabBack, largestSlabBytes, takePieces, takeSlab } from "../http2/wire/buffers.ts";
 
 /** High-water mark of queued bytes; above it writers should await `drained`. */
 const highWaterBytes = 64 * 1024;

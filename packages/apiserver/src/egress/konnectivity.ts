@@ -7,7 +7,7 @@ import { randomInt } from "node:crypto";
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import type { Connection } from "@coxswain/apimachinery/client/connect";
-import type { MessageStream } from "@coxswain/apimachinery/grpc/message-stream";
+import type { MessageStream } from "@coxswain/apimachinery/grpc/call";
 import { decodePacket, encodeCloseRequest, encodeData, encodeDialRequest, type Packet } from "./konnectivity-packets.ts";
 import { openMessageStream } from "./message-stream.ts";
 

@@ -1,7 +1,6 @@
 import type { Socket } from "node:net";
+import { MessageStream, RequestBlocks } from "@coxswain/apimachinery/grpc/call";
 import type { GrpcError } from "@coxswain/apimachinery/grpc/grpc-error";
-import { MessageStream } from "@coxswain/apimachinery/grpc/message-stream";
-import { RequestBlocks } from "@coxswain/apimachinery/grpc/request-blocks";
 import { ClientConnection } from "@coxswain/apimachinery/http2/client/connection";
 
 export interface MessageStreamEvents {

@@ -1,14 +1,10 @@
 /** Bytes of connections. */
 import assert from "node:assert/strict";
-import { framedMessage, MessageTooLarge, newMessageReader, statusMessage } from "@coxswain/apimachinery/grpc/messages";
-import { areTrailers, requestHeadOf } from "@coxswain/apimachinery/http2/server/request-head";
+import { framedMessage, MessageTooLarge, newMessageReader, statusMessage } from "@coxswain/apimachinery/grpc/call";
+import { areTrailers, requestHeadOf } from "@coxswain/apimachinery/http2/server/input";
 import { ConnectionError } from "@coxswain/apimachinery/http2/wire/connection-error";
-import { checkFrame } from "@coxswain/apimachinery/http2/wire/frame-rules";
-import { frame, newFrameReader, settingsFrame, unpadded } from "@coxswain/apimachinery/http2/wire/frames";
-import { newFieldsDecoder } from "@coxswain/apimachinery/http2/wire/hpack-decoder";
-import { encodeFields } from "@coxswain/apimachinery/http2/wire/hpack-encoder";
-import { HpackError } from "@coxswain/apimachinery/http2/wire/hpack-error";
-import { decodeHuffman } from "@coxswain/apimachinery/http2/wire/huffman";
+import { checkFrame, frame, newFrameReader, settingsFrame, unpadded } from "@coxswain/apimachinery/http2/wire/frames";
+import { decodeHuffman, encodeFields, HpackError, newFieldsDecoder } from "@coxswain/apimachinery/http2/wire/hpack";
 import { SimpleHeadReader } from "@coxswain/apimachinery/serving/simple-head";
 import { decodePacket, encodeData, encodeDialRequest } from "@coxswain/apiserver/egress/konnectivity-packets";
 import { decodeRange, decodeTxn, decodeWatch } from "@coxswain/apiserver/storage/etcd/wire";

@@ -7,7 +7,7 @@ import {
   type Settings,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
-import { framedMessage } from "../messages.ts";
+import { framedMessage } from "../call.ts";
 
 /** A server of node:http2, for tests of gRPC's clients. */
 export interface TestServer {

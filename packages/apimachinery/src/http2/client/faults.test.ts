@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { answered, aPipe, bytes, grant, ok, pipeOver, post } from "../testing/client-pipe.ts";
 import { errorCodes } from "../wire/connection-error.ts";
 import { flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "../wire/frames.ts";
-import { encodeFields } from "../wire/hpack-encoder.ts";
+import { encodeFields } from "../wire/hpack.ts";
 import type { Fields } from "./stream.ts";
 
 const reset = (id: number, code: number): Buffer => numberFrame(frameTypes.resetStream, id, code);

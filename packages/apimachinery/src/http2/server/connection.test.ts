@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { Turns } from "../../event-loop/turns.ts";
 import { errorCodes } from "../wire/connection-error.ts";
 import { flags, frame, frameTypes, newFrameReader, numberFrame, preface, settingsFrame } from "../wire/frames.ts";
-import { encodeFields } from "../wire/hpack-encoder.ts";
+import { encodeFields } from "../wire/hpack.ts";
 import { ServerConnection } from "./connection.ts";
-import { FieldWork } from "./field-work.ts";
+import { FieldWork } from "./input.ts";
 import type { ServerStream } from "./stream.ts";
 
 /** A server's connection whose client is the test, frame by frame. */

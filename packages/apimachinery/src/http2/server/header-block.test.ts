@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { HeaderBlock } from "./header-block.ts";
+import { HeaderBlock } from "./input.ts";
 
 const mebibyte = Buffer.alloc(1024 * 1024);
 const boundless = 1024 * 1024 * 1024;

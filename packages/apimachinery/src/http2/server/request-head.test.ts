@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { areTrailers, connectionFields, requestHeadOf } from "./request-head.ts";
+import { areTrailers, connectionFields, requestHeadOf } from "./input.ts";
 
 const start = [":method", "POST", ":path", "/api", ":scheme", "https", ":authority", "api:6443"];
 const withStart = (...fields: string[]): string[] => [...start, ...fields];

@@ -1,8 +1,6 @@
+import { GatheredBytes, ReceiveWindow, takePieces } from "../wire/buffers.ts";
 import { defaultMaxFrameBytes, flags, frameTypes, headBytes, writeHead } from "../wire/frames.ts";
-import { GatheredBytes } from "../wire/gathered-bytes.ts";
-import { takePieces } from "../wire/pieces.ts";
-import { ReceiveWindow } from "../wire/receive-window.ts";
-import type { RequestHead } from "./request-head.ts";
+import type { RequestHead } from "./input.ts";
 
 /** Callbacks of a stream to its connection. */
 export interface StreamConnection {

@@ -3,7 +3,7 @@ import type { TestContext } from "node:test";
 import { ClientConnection } from "../client/connection.ts";
 import type { ClientStream, StreamHandlers } from "../client/stream.ts";
 import { flags, frame, frameTypes, newFrameReader, numberFrame, preface, settingsFrame } from "../wire/frames.ts";
-import { encodeFields } from "../wire/hpack-encoder.ts";
+import { encodeFields } from "../wire/hpack.ts";
 
 const windowBytes = 16 * 1024 * 1024;
 export const windows = { streamWindowBytes: windowBytes, connectionWindowBytes: windowBytes };

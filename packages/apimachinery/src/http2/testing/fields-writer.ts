@@ -1,5 +1,4 @@
-import { staticFields } from "../wire/hpack-tables.ts";
-import { huffmanCodes } from "../wire/huffman.ts";
+import { huffmanCodes, staticFields } from "../wire/hpack.ts";
 
 /**
  * HPACK encoder for tests that can produce every representation, including those that the product's encoder never uses. Written

@@ -13,7 +13,7 @@ import {
   settingsFrame,
   unpadded,
 } from "../wire/frames.ts";
-import { newFieldsDecoder } from "../wire/hpack-decoder.ts";
+import { newFieldsDecoder } from "../wire/hpack.ts";
 import { dataFrame, errorNames, pingFrame, windowFrame } from "./raw-frames.ts";
 
 export interface RawClientOptions {

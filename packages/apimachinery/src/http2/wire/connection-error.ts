@@ -1,4 +1,4 @@
-import { HpackError } from "./hpack-error.ts";
+import { HpackError } from "./hpack.ts";
 
 /** Error codes of RST_STREAM and GOAWAY. Source: RFC 9113, section 7 */
 export const errorCodes = {

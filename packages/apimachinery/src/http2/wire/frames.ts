@@ -1,5 +1,6 @@
+import { GatheredBytes } from "./buffers.ts";
 import { frameSizeError, protocolError } from "./connection-error.ts";
-import { GatheredBytes } from "./gathered-bytes.ts";
+import { encodeFields } from "./hpack.ts";
 
 /** The frames of HTTP/2. Source: RFC 9113, sections 4 and 6 */
 export const frameTypes = {
@@ -72,7 +73,7 @@ export function numberFrame(type: number, stream: number, value: number): Buffer
 }
 
 /** Called with each frame; `payload` is a view of the received chunk where the frame came in one chunk. */
-export type FrameHandler = (type: number, flag: number, stream: number, payload: Buffer) => void;
+type FrameHandler = (type: number, flag: number, stream: number, payload: Buffer) => void;
 
 /** Splits chunks into frames. @throws ConnectionError for a frame larger than {@link defaultMaxFrameBytes} */
 export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
@@ -120,4 +121,76 @@ export function headerFragment(flag: number, payload: Buffer): Buffer {
   if ((flag & flags.priority) === 0) return part;
   if (part.length < priorityBytes) throw protocolError("a priority that is cut off");
   return part.subarray(priorityBytes);
+}
+
+interface FrameRule {
+  /** Whether the frame belongs to a stream or to the connection; undefined: either. */
+  readonly about?: "stream" | "connection";
+  readonly bytes?: number;
+  readonly leastBytes?: number;
+}
+
+/** Size and stream requirements of each frame type, independent of the state of the stream. Source: RFC 9113, section 6 */
+const rules: Readonly<Record<number, FrameRule>> = {
+  [frameTypes.data]: { about: "stream" },
+  [frameTypes.headers]: { about: "stream" },
+  [frameTypes.priority]: { about: "stream", bytes: 5 },
+  [frameTypes.resetStream]: { about: "stream", bytes: 4 },
+  [frameTypes.settings]: { about: "connection" },
+  [frameTypes.ping]: { about: "connection", bytes: 8 },
+  [frameTypes.goAway]: { about: "connection", leastBytes: 8 },
+  [frameTypes.windowUpdate]: { bytes: 4 },
+  [frameTypes.continuation]: { about: "stream" },
+};
+
+/**
+ * @throws ConnectionError for a frame of the wrong size, or with a stream id where none is allowed or the reverse; unknown types
+ * pass
+ */
+export function checkFrame(type: number, stream: number, bytes: number): void {
+  const rule = rules[type];
+  if (rule === undefined) return;
+  if (rule.about !== undefined && (rule.about === "stream") !== stream > 0) {
+    throw protocolError(`a frame of type ${type} on stream ${stream}`);
+  }
+  if (bytes !== (rule.bytes ?? bytes) || bytes < (rule.leastBytes ?? 0)) {
+    throw frameSizeError(`a frame of type ${type} with ${bytes} bytes`);
+  }
+}
+
+/**
+ * Dynamic table size update to 0, sent before each block: the encoder uses no dynamic table. A client that reduces its table size
+ * expects an acknowledging update before the next field (RFC 7541, 4.2); sending it always needs no bookkeeping.
+ */
+export const noTable = 0x20;
+
+/**
+ * Encodes a header block as frames.
+ * @param fields name, value, name, value …
+ * @param ends whether to set END_STREAM
+ * @returns HEADERS, followed by CONTINUATION frames when one frame is not enough
+ */
+export function framedFields(stream: number, fields: readonly string[], ends: boolean): Buffer {
+  const encoded = encodeFields(fields);
+  const bytes = Buffer.allocUnsafe(headBytes + 1 + encoded.length);
+  bytes[headBytes] = noTable;
+  encoded.copy(bytes, headBytes + 1);
+  const block = bytes.subarray(headBytes);
+  if (block.length > defaultMaxFrameBytes) return framedBlock(stream, block, ends);
+  writeHead(bytes, 0, block.length, frameTypes.headers, flags.endHeaders | (ends ? flags.endStream : 0), stream);
+  return bytes;
+}
+
+/** Frames an encoded header block, as {@link framedFields}. */
+export function framedBlock(stream: number, block: Buffer, ends: boolean): Buffer {
+  const end = ends ? flags.endStream : 0;
+  if (block.length <= defaultMaxFrameBytes) return frame(frameTypes.headers, flags.endHeaders | end, stream, block);
+  const frames: Buffer[] = [];
+  for (let at = 0; at < block.length; at += defaultMaxFrameBytes) {
+    const part = block.subarray(at, at + defaultMaxFrameBytes);
+    const last = at + part.length === block.length ? flags.endHeaders : 0;
+    const [type, flag] = at === 0 ? [frameTypes.headers, end | last] : [frameTypes.continuation, last];
+    frames.push(frame(type, flag, stream, part));
+  }
+  return Buffer.concat(frames);
 }

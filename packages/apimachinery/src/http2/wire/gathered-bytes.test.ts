@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GatheredBytes } from "./gathered-bytes.ts";
+import { GatheredBytes } from "./buffers.ts";
 
 const octets = (size: number, from = 0): Buffer => Buffer.from(Array.from({ length: size }, (_, i) => (from + i) % 251));
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cpuMsOf } from "../../testing/cpu-time.ts";
 import { hex, integerOctets, textOctets } from "../testing/fields-writer.ts";
-import { newFieldsDecoder } from "./hpack-decoder.ts";
+import { newFieldsDecoder } from "./hpack.ts";
 
 /** `name: value` by lines. */
 const lines = (fields: readonly string[]): string[] =>

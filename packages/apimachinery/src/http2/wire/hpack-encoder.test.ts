@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hex } from "../testing/fields-writer.ts";
-import { newFieldsDecoder } from "./hpack-decoder.ts";
-import { encodeFields } from "./hpack-encoder.ts";
-import { staticFields } from "./hpack-tables.ts";
+import { encodeFields, newFieldsDecoder, staticFields } from "./hpack.ts";
 
 for (const { name, fields, want } of [
   { name: "nothing", fields: [], want: "" },

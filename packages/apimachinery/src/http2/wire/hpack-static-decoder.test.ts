@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hex } from "../testing/fields-writer.ts";
-import { encodeFields } from "./hpack-encoder.ts";
-import { newStaticFieldsDecoder } from "./hpack-static-decoder.ts";
+import { encodeFields, newStaticFieldsDecoder } from "./hpack.ts";
 
 for (const { name, block, want } of [
   { name: "an indexed field", block: "88", want: { ":status": "200" } },

@@ -4,8 +4,7 @@ import { type ClientHttp2Session, connect, type IncomingHttpHeaders, type Outgoi
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { flags, frame, frameTypes, newFrameReader, preface, settings, settingsFrame } from "./frames.ts";
-import { newFieldsDecoder } from "./hpack-decoder.ts";
-import { encodeFields } from "./hpack-encoder.ts";
+import { encodeFields, newFieldsDecoder } from "./hpack.ts";
 
 /**
  * Node's client, which uses nghttp2's encoder with a dynamic table of `tableBytes`; the server responds with the fields of

@@ -2,9 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type Form, newFieldsWriter } from "../testing/fields-writer.ts";
-import { newFieldsDecoder } from "./hpack-decoder.ts";
-import { HpackError } from "./hpack-error.ts";
-import { staticFields } from "./hpack-tables.ts";
+import { HpackError, newFieldsDecoder, staticFields } from "./hpack.ts";
 
 /** COX_TEST_LONG: a hundred times as many connections. */
 const numRuns = process.env["COX_TEST_LONG"] ? 100_000 : 1_000;

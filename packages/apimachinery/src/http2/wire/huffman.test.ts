@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hex, huffmanOctets } from "../testing/fields-writer.ts";
-import { decodeHuffman, huffmanCodes } from "./huffman.ts";
+import { decodeHuffman, huffmanCodes } from "./hpack.ts";
 
 const decode = (octets: Buffer): string => decodeHuffman(octets, 0, octets.length);
 const characters = Array.from({ length: 256 }, (_, octet) => String.fromCharCode(octet));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { giveSlabBack, largestSlabBytes, takeSlab } from "./slabs.ts";
+import { giveSlabBack, largestSlabBytes, takeSlab } from "./buffers.ts";
 
 for (const bytes of [0, 1, 8 * 1024, 8 * 1024 + 1, 70_000, largestSlabBytes, largestSlabBytes + 1, 1_000_000]) {
   test(`a slab for ${bytes} bytes has room for them, and not much more`, () => {
