@@ -9,7 +9,7 @@ import { hostname, networkInterfaces } from "node:os";
 import { newRuleCheck } from "@coxswain/apimachinery/flags/rule-check";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import { opensslCiphers } from "@coxswain/apimachinery/serving/tls-options";
 import { type PluginSelection, selectPlugins } from "./admission/catalogue.ts";
 import { type PluginConfigurations, readPluginConfigurations } from "./admission/configuration.ts";

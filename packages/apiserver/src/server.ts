@@ -10,10 +10,7 @@ import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "@coxswain/apimachinery/schema/kinds/resources";
-import {
-  type WatchedCertificatePool,
-  watchedCertificatePool,
-} from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import { type WatchedCertificatePool, watchedCertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
 import { type ProxyCertificate, watchedKeyPair, watchedProxyCertificate } from "./aggregation/proxy-certificate.ts";
 import { type AuthenticationInfo, ensureAuthenticationInfo, followAuthenticationInfo } from "./bootstrap/authentication-info.ts";
 import { untilCaughtUp } from "./bootstrap/caught-up.ts";

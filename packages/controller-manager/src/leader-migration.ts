@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { readConfigFile } from "@coxswain/apimachinery/flags/config-file";
 import type { ControllerManagerFlags } from "./flags.ts";
 

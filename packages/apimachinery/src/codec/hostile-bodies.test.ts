@@ -4,9 +4,9 @@ import { Turns } from "../event-loop/turns.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { cpuMsOf } from "../testing/cpu-time.ts";
-import { maxBodyValues, refuseManyValues } from "./body-cost.ts";
 import { decodeBodyObject, decodeObject } from "./codec.ts";
 import { strictComplaints } from "./json-decode.ts";
+import { maxBodyValues, refuseManyValues } from "./json-parse.ts";
 import { encodeUnknown } from "./protobuf.ts";
 
 /** Limits per body: three times the cost of the most expensive one on a shared machine. */

@@ -2,14 +2,12 @@ import protobuf from "protobufjs/minimal.js";
 import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
 import { goFieldName } from "../schema/go/go-names.ts";
 import { scheme } from "../schema/scheme.ts";
-import { tooManyValues } from "./body-cost.ts";
 import { sharedFields } from "./fields-v1.ts";
 import { timeFromParts } from "./go-time.ts";
 import { decodeQuantity, isZero, zeroOf } from "./json-decode.ts";
-import { parseJsonText, setOwn } from "./json-parse.ts";
-import { knownText } from "./known-texts.ts";
+import { parseJsonText, setOwn, tooManyValues } from "./json-parse.ts";
 
-export type Reader = InstanceType<typeof protobuf.Reader>;
+type Reader = InstanceType<typeof protobuf.Reader>;
 type Fields = Record<string, unknown>;
 /** Reads one value after its tag; `earlier` is the value from a previous occurrence of the field. */
 type Read = (reader: LimitedReader, earlier: unknown) => unknown;
@@ -439,4 +437,33 @@ function readInt64(reader: Reader): number | bigint {
     }
   }
   throw new Error("proto: integer overflow");
+}
+
+/**
+ * Cache of short strings that occur repeatedly, e.g. enumeration values, labels and names. A lookup by bytes is faster
+ * than creating a new string, and saves memory.
+ */
+const slots: (string | undefined)[] = new Array(4096).fill(undefined);
+const longest = 32;
+
+/** @returns the string for the bytes; undefined for long or non-ASCII text */
+function knownText(bytes: Buffer, start: number, length: number): string | undefined {
+  if (length > longest) return undefined;
+  let hash = length;
+  for (let i = 0; i < length; i++) {
+    const byte = bytes[start + i] as number;
+    if (byte > 0x7f) return undefined;
+    hash = (Math.imul(hash, 31) + byte) | 0;
+  }
+  const slot = hash & (slots.length - 1);
+  const known = slots[slot];
+  if (known !== undefined && known.length === length && isAt(bytes, start, known)) return known;
+  const text = bytes.toString("latin1", start, start + length);
+  slots[slot] = text;
+  return text;
+}
+
+function isAt(bytes: Buffer, start: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) !== bytes[start + i]) return false;
+  return true;
 }

@@ -5,10 +5,9 @@ import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "..
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
-import { BackWriter } from "./back-writer.ts";
 import { cannotHandle, unrecognized } from "./json.ts";
 import { readingInGoWords, readMessage, skipUnknown } from "./protobuf-decode.ts";
-import { writeMessage } from "./protobuf-encode.ts";
+import { BackWriter, writeMessage } from "./protobuf-encode.ts";
 
 /** Magic prefix of every Kubernetes protobuf body and etcd value. */
 export const protobufPrefix = Buffer.from("k8s\0");

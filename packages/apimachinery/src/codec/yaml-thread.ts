@@ -2,8 +2,8 @@
 import { parentPort } from "node:worker_threads";
 import { requestEntityTooLarge, statusOf } from "../errors/status-error.ts";
 import type { Status } from "../meta/types.ts";
-import { refuseManyValues } from "./body-cost.ts";
 import { encodeUntyped } from "./json.ts";
+import { refuseManyValues } from "./json-parse.ts";
 import { parseYaml } from "./yaml.ts";
 
 export interface YamlJob {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as field from "./field-error.ts";
-import { child, index, mapKey } from "./field-path.ts";
+import { child, index, mapKey } from "./field-error.ts";
 import { GoText, goStrings, goUntyped } from "./go-syntax.ts";
 import { isConflict, isInternalError, isNotFound, isTooManyRequests, reasonOf, suggestsDelay } from "./predicates.ts";
 import { reasonCodes } from "./reasons.ts";

@@ -3,7 +3,7 @@ import { Quantity } from "../meta/quantity.ts";
 import { GoText, goSyntax } from "./go-syntax.ts";
 import { messageOf } from "./message.ts";
 
-export type FieldErrorType =
+type FieldErrorType =
   | "FieldValueRequired"
   | "FieldValueInvalid"
   | "FieldValueForbidden"
@@ -21,7 +21,7 @@ export type FieldErrorType =
  */
 export interface FieldError {
   type: FieldErrorType;
-  /** Path as built by `field-path.ts`. */
+  /** Path as built by `child`, `index` and `mapKey`. */
   field: string;
   badValue?: unknown;
   detail: string;
@@ -144,4 +144,21 @@ function formatBadValue(value: unknown): string {
   if (value instanceof GoText) return value.text === "null" ? '"null"' : value.text;
   if (value instanceof Quantity) return value.toString();
   return typeof value === "object" ? goSyntax(value) : String(value);
+}
+
+/**
+ * Field paths of errors are plain strings: `spec.containers[0].ports[1]`, `metadata.labels[app]`.
+ * Source: k8s.io/apimachinery pkg/util/validation/field/path.go
+ */
+export function child(path: string, ...names: string[]): string {
+  const below = names.join(".");
+  return path === "" ? below : `${path}.${below}`;
+}
+
+export function index(path: string, i: number): string {
+  return `${path}[${i}]`;
+}
+
+export function mapKey(path: string, key: string): string {
+  return `${path}[${key}]`;
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newRequestGate } from "./request-gate.ts";
-import { Turns } from "./turns.ts";
+import { newRequestGate, Turns } from "./turns.ts";
 
 function setUp() {
   const scheduled: (() => void)[] = [];

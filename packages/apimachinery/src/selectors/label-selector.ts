@@ -1,5 +1,4 @@
-import { type FieldError, formatFieldErrors, invalidValue, notSupported } from "../errors/field-error.ts";
-import { child, index, mapKey } from "../errors/field-path.ts";
+import { child, type FieldError, formatFieldErrors, index, invalidValue, mapKey, notSupported } from "../errors/field-error.ts";
 import { badRequest } from "../errors/status-error.ts";
 import type { LabelSelector as LabelSelectorObject } from "../meta/types.ts";
 import { isLabelValue, isQualifiedName } from "../validation/qualified-name.ts";

@@ -1,5 +1,13 @@
-import { addErrors, type FieldError, forbiddenField, invalidValue, required, tooLong } from "../errors/field-error.ts";
-import { child, index } from "../errors/field-path.ts";
+import {
+  addErrors,
+  child,
+  type FieldError,
+  forbiddenField,
+  index,
+  invalidValue,
+  required,
+  tooLong,
+} from "../errors/field-error.ts";
 import { GoText, goSyntax } from "../errors/go-syntax.ts";
 import { semanticEqual } from "../meta/deep-equal.ts";
 import { foregroundFinalizer, orphanFinalizer } from "../meta/finalizers.ts";

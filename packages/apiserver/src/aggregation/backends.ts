@@ -7,7 +7,7 @@ import { type Agent, request as httpsRequest } from "node:https";
 import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
 import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { ServiceReference } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
-import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import { tunnelledAgent } from "../egress/agents.ts";
 import { type ApiService, nameOf, serviceOf } from "./api-services.ts";
 import type { KeyPair, ProxyCertificate } from "./proxy-certificate.ts";

@@ -12,7 +12,6 @@ import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { anonymous } from "@coxswain/apimachinery/serving/authentication/anonymous";
 import type { Authenticator, TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { bearerToken, webSocketToken } from "@coxswain/apimachinery/serving/authentication/bearer-token";
-import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import { type FrontProxy, requestHeader } from "@coxswain/apimachinery/serving/authentication/request-header";
 import { cachedTokens, newTokenCacheMetrics } from "@coxswain/apimachinery/serving/authentication/token-cache";
 import {
@@ -22,7 +21,7 @@ import {
   withAuthenticatedGroupToken,
   withFallback,
 } from "@coxswain/apimachinery/serving/authentication/union";
-import { x509 } from "@coxswain/apimachinery/serving/authentication/x509";
+import { type CertificatePool, x509 } from "@coxswain/apimachinery/serving/authentication/x509";
 import { bootstrapToken } from "./bootstrap-token.ts";
 import { newCertificateLifetimes } from "./certificate-lifetimes.ts";
 import { type OidcOptions, oidcToken } from "./oidc.ts";

@@ -3,8 +3,7 @@
  * Source: apiextensions-apiserver pkg/registry/customresource/{strategy,status_strategy,validator}.go
  */
 
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { addErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { isIP, connect as netConnect, type Socket } from "node:net";
 import { type ConnectionOptions, createSecureContext, connect as tlsConnect } from "node:tls";
-import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import type { Connection, TcpTransport, TlsConfig } from "./selections.ts";
 
 export interface ProxyServer {

@@ -1,17 +1,31 @@
-/**
- * Authenticates requests. A 401 response does not contain the reason; the log does.
- * Source: k8s.io/apiserver pkg/endpoints/filters/authentication.go
- */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { StatusError, unauthorized } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
+import { headerValues, unescapeExtraKey } from "@coxswain/apimachinery/serving/authentication/header-values";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { answerInternalError } from "@coxswain/apimachinery/serving/plain-error";
+import type { Attributes, Authorizer } from "../authorization/authorizer.ts";
+import type { UserInfo } from "../request/context.ts";
 import type { ServerRequest } from "../request/server-request.ts";
+import {
+  allAuthenticated,
+  allUnauthenticated,
+  anonymousName,
+  serviceAccountGroups,
+  splitServiceAccountUsername,
+} from "../request/user-names.ts";
+import { forbiddenError } from "./authorization.ts";
 import type { Filter } from "./filter.ts";
 import type { RequestMetrics } from "./metrics.ts";
 
-export interface AuthenticationOptions {
+/**
+ * Authenticates requests. A 401 response does not contain the reason; the log does.
+ * Source: k8s.io/apiserver pkg/endpoints/filters/authentication.go
+ */
+
+interface AuthenticationOptions {
   clock: Clock;
   authenticate: Authenticator;
   /** The audiences of which a credential must have at least one; empty: not checked. */
@@ -78,4 +92,128 @@ const namedInMetrics: ReadonlySet<string> = new Set([
 function compressUser(name: string): string {
   if (namedInMetrics.has(name)) return name;
   return name.includes("@") ? "email_id" : "other";
+}
+
+/**
+ * Impersonation (`kubectl --as`): the user must be authorized to impersonate each part of the requested identity. The request
+ * continues with exactly that identity.
+ * Source: k8s.io/apiserver pkg/endpoints/filters/impersonation.go
+ */
+
+const userHeader = "impersonate-user";
+const groupHeader = "impersonate-group";
+const uidHeader = "impersonate-uid";
+const extraPrefix = "impersonate-extra-";
+
+interface Wanted {
+  readonly user: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: ReadonlyMap<string, readonly string[]>;
+  /** All parts but the user, printed as Go prints their object references; for the error text. */
+  readonly parts: readonly string[];
+}
+
+/** Replaces `request.user` by the impersonated user and removes the impersonation headers. @throws Forbidden */
+export function impersonation(authorize: Authorizer): Filter {
+  return (request, next) => {
+    const wanted = readHeaders(request.exchange);
+    if (wanted === undefined) return next(request);
+    if (wanted.user === "") {
+      if (wanted.parts.length === 0) return next(request);
+      answerInternalError(request.exchange, new Error(`requested [${wanted.parts.join(" ")}] without impersonating a user`));
+      return;
+    }
+    return impersonate(request.user, wanted, authorize).then((user) => {
+      request.impersonator = request.user;
+      request.user = user;
+      request.audit?.impersonated(user);
+      for (const name of Object.keys(request.exchange.headers)) {
+        if (name.startsWith("impersonate-")) delete request.exchange.headers[name];
+      }
+      return next(request);
+    });
+  };
+}
+
+function readHeaders(exchange: Exchange): Wanted | undefined {
+  let any = false;
+  const extra = new Map<string, string[]>();
+  for (const name in exchange.headers) {
+    if (!name.startsWith("impersonate-")) continue;
+    any = true;
+    if (!name.startsWith(extraPrefix)) continue;
+    const key = unescapeExtraKey(name.slice(extraPrefix.length));
+    // Different spellings of one key are merged.
+    extra.set(key, [...(extra.get(key) ?? []), ...headerValues(exchange, name)]);
+  }
+  if (!any) return undefined;
+  const groups = headerValues(exchange, groupHeader);
+  const uid = headerValues(exchange, uidHeader)[0] ?? "";
+  const parts = [
+    ...groups.map((group) => `{Group  ${group}    }`),
+    ...[...extra].flatMap(([key, values]) => values.map((value) => `{UserExtra  ${value}  ${reviewVersion}  ${key}}`)),
+    ...(uid === "" ? [] : [`{UID  ${uid}  ${reviewVersion}  }`]),
+  ];
+  return { user: headerValues(exchange, userHeader)[0] ?? "", uid, groups, extra, parts };
+}
+
+const reviewVersion = "authentication.k8s.io/v1";
+
+async function impersonate(requestor: UserInfo, wanted: Wanted, authorize: Authorizer): Promise<UserInfo> {
+  const serviceAccount = splitServiceAccountUsername(wanted.user);
+  const base: Attributes = {
+    user: requestor,
+    verb: "impersonate",
+    isResourceRequest: true,
+    namespace: "",
+    group: "",
+    version: "",
+    resource: "users",
+    subresource: "",
+    name: wanted.user,
+    path: "",
+  };
+  const asked: Attributes[] = [
+    serviceAccount === undefined
+      ? base
+      : { ...base, resource: "serviceaccounts", namespace: serviceAccount.namespace, name: serviceAccount.name },
+    ...wanted.groups.map((group) => ({ ...base, resource: "groups", name: group })),
+  ];
+  for (const [key, values] of wanted.extra) {
+    for (const value of values) {
+      asked.push({
+        ...base,
+        group: "authentication.k8s.io",
+        version: "v1",
+        resource: "userextras",
+        subresource: key,
+        name: value,
+      });
+    }
+  }
+  if (wanted.uid !== "") {
+    asked.push({ ...base, group: "authentication.k8s.io", version: "v1", resource: "uids", name: wanted.uid });
+  }
+  for (const attributes of asked) {
+    const decision = await authorize(attributes);
+    if (decision.decision !== "allow") throw forbiddenError(attributes, decision.reason ?? "");
+  }
+  return asUser(wanted, serviceAccount?.namespace);
+}
+
+function asUser(wanted: Wanted, serviceAccountNamespace: string | undefined): UserInfo {
+  const groups = [...wanted.groups];
+  if (groups.length === 0 && serviceAccountNamespace !== undefined) groups.push(...serviceAccountGroups(serviceAccountNamespace));
+  if (wanted.user === anonymousName) {
+    if (!groups.includes(allUnauthenticated)) groups.push(allUnauthenticated);
+  } else if (!groups.includes(allAuthenticated) && !groups.includes(allUnauthenticated)) {
+    groups.push(allAuthenticated);
+  }
+  return {
+    name: wanted.user,
+    groups,
+    ...(wanted.uid === "" ? {} : { uid: wanted.uid }),
+    ...(wanted.extra.size === 0 ? {} : { extra: Object.fromEntries(wanted.extra) }),
+  };
 }

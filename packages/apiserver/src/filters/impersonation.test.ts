@@ -5,7 +5,7 @@ import type { Attributes } from "../authorization/authorizer.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
-import { impersonation } from "./impersonation.ts";
+import { impersonation } from "./authentication.ts";
 
 /** Sends a request of `admin` with these headers; `refused` names what may not be impersonated: `groups/dev`. */
 async function ask(headers: Record<string, string | string[]>, refused: readonly string[] = []) {

@@ -2,9 +2,10 @@
  * Decodes a request body into an object of the expected version, with upstream's error texts.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go, update.go, rest.go
  */
-import { maxBodyValues, refuseManyValues } from "@coxswain/apimachinery/codec/body-cost";
+
 import { decodeBodyObject } from "@coxswain/apimachinery/codec/codec";
 import { encodeJson, type Strictness } from "@coxswain/apimachinery/codec/json";
+import { maxBodyValues, refuseManyValues } from "@coxswain/apimachinery/codec/json-parse";
 
 import { negotiateInput } from "@coxswain/apimachinery/codec/negotiate";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";

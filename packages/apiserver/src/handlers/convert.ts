@@ -3,7 +3,7 @@
  * memoized with the entry, so that readers of the same version share one conversion and one buffer.
  */
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
-import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
+import { ownMemory } from "@coxswain/apimachinery/codec/json-encode";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";

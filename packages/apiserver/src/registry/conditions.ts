@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, duplicate, type FieldError, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
 import type { Condition } from "@coxswain/apimachinery/meta/types";
 import { nonNegative, qualifiedName } from "./field-checks.ts";
 import { each, optionalOneOf, saying } from "./rules.ts";

@@ -1,7 +1,13 @@
 import { isIPv4 } from "node:net";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  index,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { canonicalIp, parseIp } from "@coxswain/apimachinery/meta/ip";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";

@@ -1,6 +1,13 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  index,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
 
 /**

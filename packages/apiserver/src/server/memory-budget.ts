@@ -1,7 +1,7 @@
 import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { EntryMemory } from "../storage/entry.ts";
-import { HistoryMemory } from "../watch/history-memory.ts";
+import { HistoryMemory } from "../watch/history.ts";
 
 const mib = 1024 * 1024;
 

@@ -15,7 +15,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { endpoints as endpointsRef, services as serviceRef } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
 import { makePlugins } from "../admission/catalogue.ts";

@@ -1,4 +1,4 @@
-import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
+import { ownMemory } from "@coxswain/apimachinery/codec/json-encode";
 import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/memory/byte-share";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 

@@ -4,7 +4,7 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import { type BookmarkClock, newBookmarkClock } from "../watch/bookmarks.ts";
-import { HistoryMemory } from "../watch/history-memory.ts";
+import { HistoryMemory } from "../watch/history.ts";
 import { newWatchCache, type WatchCache } from "../watch/watch-cache.ts";
 import { type Cluster, type EtcdOptions, openCluster } from "./cluster.ts";
 import { EntryMemory } from "./entry.ts";

@@ -1,4 +1,4 @@
-import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
+import { ownMemory } from "@coxswain/apimachinery/codec/json-encode";
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type Entry, newEntry } from "./entry.ts";

@@ -1,6 +1,11 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { addErrors, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  addErrors,
+  child,
+  type FieldError,
+  formatFieldErrors,
+  invalidValue,
+  mapKey,
+} from "@coxswain/apimachinery/errors/field-error";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { CheckBudget } from "./check-budget.ts";
 import { embeddedResourceFaults } from "./metadata.ts";

@@ -1,6 +1,13 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { addErrors, forbiddenField, invalidValue, notSupported } from "@coxswain/apimachinery/errors/field-error";
-import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  addErrors,
+  child,
+  type FieldError,
+  forbiddenField,
+  index,
+  invalidValue,
+  mapKey,
+  notSupported,
+} from "@coxswain/apimachinery/errors/field-error";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { listMapKeyRules, listRules, typeMustBe } from "./list-types.ts";
 import { rulesOf, validateRules } from "./rules/rules.ts";

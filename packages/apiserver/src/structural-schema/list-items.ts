@@ -3,8 +3,15 @@
  * Source: apiextensions-apiserver pkg/apiserver/schema/listtype/validation.go
  */
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
-import { addErrors, duplicate, type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  addErrors,
+  child,
+  duplicate,
+  type FieldError,
+  index,
+  invalidValue,
+  mapKey,
+} from "@coxswain/apimachinery/errors/field-error";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { hasInside, itemsOf, knownFields, type Schema } from "./schema.ts";

@@ -1,6 +1,12 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  mapKey,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { hasDefault, itemsOf, propertyOf, type Schema } from "./schema.ts";
 import { goSchemas } from "./schema-text.ts";
 

@@ -1,6 +1,5 @@
 import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
-import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, index, invalidValue, mapKey, required } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";

@@ -1,6 +1,14 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { addErrors, forbiddenField, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  addErrors,
+  child,
+  type FieldError,
+  forbiddenField,
+  formatFieldError,
+  index,
+  invalidValue,
+  mapKey,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { PatternError } from "@coxswain/apimachinery/validation/pattern";

@@ -1,7 +1,5 @@
 import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";

@@ -1,5 +1,5 @@
 import type { Entry, WatchRequest } from "../storage/storage.ts";
-import type { Change } from "./change.ts";
+import type { Change } from "./history.ts";
 
 /** The cache state that watches read. */
 export interface CacheMemory {

@@ -9,7 +9,7 @@ import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
 import { CacheReaders } from "./cache-readers.ts";
-import { Change } from "./change.ts";
+import { Change } from "./history.ts";
 
 const change = (name: string, revision: number) =>
   new Change(`web/${name}`, revision, undefined, { key: `web/${name}`, revision } as Entry);

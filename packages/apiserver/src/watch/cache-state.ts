@@ -1,18 +1,15 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import { encodeContinueToken } from "../storage/continue-token.ts";
 import { isSelective, matches } from "../storage/selection.ts";
 import type { Entry, ListRequest, ListResult, Selection } from "../storage/storage.ts";
-import { Change } from "./change.ts";
-import { newFieldIndex } from "./field-index.ts";
-import { History } from "./history.ts";
-import type { HistoryMemory } from "./history-memory.ts";
+import { Change, History, type HistoryMemory } from "./history.ts";
 import { picked } from "./picked.ts";
-import { byKeyOrder, isInRange, lowerBound, newSortedEntries } from "./sorted-entries.ts";
 
 /** The part of a list request that selects entries and a page of them. */
 export type PageRequest = Pick<ListRequest, "prefix" | "labels" | "fields" | "limit">;
 
-export interface CacheStateOptions {
+interface CacheStateOptions {
   /** Selectable fields that objects are indexed by. */
   readonly indexes: readonly string[];
   readonly clock: Clock;
@@ -151,4 +148,184 @@ function pageOf(request: PageRequest, all: Entry[], start: string, at: number): 
 /** Cache key of a selection of a list. It contains a line break, which page names do not. */
 function nameOf({ labels, fields }: Selection): string {
   return `${labels ?? ""}\n${fields ?? ""}`;
+}
+
+/**
+ * The current objects of one resource: lookup by key in constant time, listing in key order, which also groups by namespace.
+ * Updates replace in place. A delete moves the entries behind it (one memmove of pointers). New keys are sorted in on the
+ * next ordered read.
+ */
+interface SortedEntries {
+  readonly size: number;
+  get(key: string): Entry | undefined;
+  set(entry: Entry): void;
+  delete(key: string): void;
+  /** @param entries in key order. */
+  reset(entries: readonly Entry[]): void;
+  /**
+   * Entries whose keys begin with `prefix` (`""`, `web/`) or equal it (`web/front-0`). Prefix ranges return the same array
+   * until the next change. It is read-only, and derived data may be cached against it.
+   */
+  range(prefix: string): Entry[];
+}
+
+/** Index of the first entry whose key is not below `key`. @param sorted entries in key order */
+function lowerBound(sorted: readonly Entry[], key: string): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] as Entry).key < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Whether `key` belongs to the range `prefix`: equality for a whole key (`web/front-0`), a prefix match for `""` and `web/`. */
+export function isInRange(key: string, prefix: string): boolean {
+  return isWholeKey(prefix) ? key === prefix : key.startsWith(prefix);
+}
+
+const isWholeKey = (prefix: string): boolean => prefix !== "" && !prefix.endsWith("/");
+
+/** Comparator by key. The keys must differ. */
+const byKeyOrder = (a: Entry, b: Entry): number => (a.key < b.key ? -1 : 1);
+
+/** Up to this many new entries are inserted by binary search, which is cheaper than sorting the whole array. */
+const fewEntries = 16;
+
+export function newSortedEntries(): SortedEntries {
+  const byKey = new Map<string, Entry>();
+  let sorted: Entry[] = [];
+  /** New entries that are not sorted in yet. */
+  let added: Entry[] = [];
+  const ranges = new Map<string, Entry[]>();
+
+  function settle(): void {
+    if (added.length === 0) return;
+    if (added.length <= fewEntries) {
+      for (const entry of added) sorted.splice(lowerBound(sorted, entry.key), 0, entry);
+    } else {
+      for (const entry of added) sorted.push(entry);
+      sorted.sort(byKeyOrder);
+    }
+    added = [];
+  }
+
+  function slice(prefix: string): Entry[] {
+    if (isWholeKey(prefix)) {
+      const entry = byKey.get(prefix);
+      return entry === undefined ? [] : [entry];
+    }
+    // `/` + 1 is `0`: the first key behind all that begin with `web/`.
+    return prefix === ""
+      ? sorted.slice()
+      : sorted.slice(lowerBound(sorted, prefix), lowerBound(sorted, `${prefix.slice(0, -1)}0`));
+  }
+
+  return {
+    get size() {
+      return byKey.size;
+    },
+    get: (key) => byKey.get(key),
+    set(entry) {
+      if (byKey.has(entry.key)) {
+        settle();
+        sorted[lowerBound(sorted, entry.key)] = entry;
+      } else added.push(entry);
+      byKey.set(entry.key, entry);
+      ranges.clear();
+    },
+    delete(key) {
+      if (!byKey.delete(key)) return;
+      settle();
+      sorted.splice(lowerBound(sorted, key), 1);
+      ranges.clear();
+    },
+    reset(entries) {
+      byKey.clear();
+      for (const entry of entries) byKey.set(entry.key, entry);
+      sorted = [...entries];
+      added = [];
+      // etcd orders by bytes, JavaScript by UTF-16 code units; the orders differ for names outside ASCII.
+      if (sorted.some((entry, i) => i > 0 && (sorted[i - 1] as Entry).key > entry.key)) {
+        sorted.sort(byKeyOrder);
+      }
+      ranges.clear();
+    },
+    range(prefix) {
+      if (isWholeKey(prefix)) return slice(prefix);
+      settle();
+      let entries = ranges.get(prefix);
+      if (entries === undefined) {
+        entries = slice(prefix);
+        ranges.set(prefix, entries);
+      }
+      return entries;
+    },
+  };
+}
+
+/**
+ * Keys of the current objects by the values of selected fields, so that listing the pods of one node does not scan all pods
+ * of the cluster.
+ */
+interface FieldIndex {
+  /** @param previous, current the state of the key before and after; undefined: absent */
+  change(previous: Entry | undefined, current: Entry | undefined): void;
+  reset(entries: readonly Entry[]): void;
+  /** Keys of all objects that the selector can match, possibly more; undefined when no indexed field narrows it. */
+  candidates(selector: FieldSelector | undefined): Candidates | undefined;
+}
+
+interface Candidates {
+  /** The indexed field that selected the keys. */
+  readonly field: string;
+  readonly keys: ReadonlySet<string>;
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/** @param fields selectable fields to index, e.g. `spec.nodeName` */
+export function newFieldIndex(fields: readonly string[]): FieldIndex {
+  const byField = new Map(fields.map((field) => [field, new Map<string, Set<string>>()]));
+
+  function change(previous: Entry | undefined, current: Entry | undefined): void {
+    for (const [field, keys] of byField) {
+      const before = previous?.fields[field];
+      const after = current?.fields[field];
+      if (before === after && previous !== undefined && current !== undefined) continue;
+      if (previous !== undefined && before !== undefined) remove(keys, before, previous.key);
+      if (current !== undefined && after !== undefined) add(keys, after, current.key);
+    }
+  }
+
+  return {
+    change,
+    reset(entries) {
+      for (const keys of byField.values()) keys.clear();
+      for (const entry of entries) change(undefined, entry);
+    },
+    candidates(selector) {
+      let fewest: Candidates | undefined;
+      for (const [field, keys] of byField) {
+        const value = selector?.requiresExact(field);
+        if (value === undefined || value === "") continue; // a missing field is selectable as "", but is not indexed
+        const found = keys.get(value) ?? none;
+        if (fewest === undefined || found.size < fewest.keys.size) fewest = { field, keys: found };
+      }
+      return fewest;
+    },
+  };
+}
+
+function add(keys: Map<string, Set<string>>, value: string, key: string): void {
+  const there = keys.get(value);
+  if (there === undefined) keys.set(value, new Set([key]));
+  else there.add(key);
+}
+
+function remove(keys: Map<string, Set<string>>, value: string, key: string): void {
+  const there = keys.get(value);
+  if (there?.delete(key) && there.size === 0) keys.delete(value);
 }

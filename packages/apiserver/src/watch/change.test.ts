@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import { unlimitedEntries } from "../storage/testing.ts";
-import { Change } from "./change.ts";
+import { Change } from "./history.ts";
 
 test("a deletion's event lets go of its object in its turn, and is only bytes then", () => {
   const encoded: (string | undefined)[] = [];

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { CacheConsumer } from "./change-source.ts";
-import { ConsumerTable } from "./consumer-table.ts";
+import { ConsumerTable } from "./multiplexer.ts";
 
 const change = (key: string, revision: number) => ({ key, value: undefined, revision, previous: undefined });
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import fc from "fast-check";
 import type { Entry } from "../storage/storage.ts";
-import { newFieldIndex } from "./field-index.ts";
+import { newFieldIndex } from "./cache-state.ts";
 
 const fieldsOf = (nodeName: string, phase: string): Record<string, string> => ({
   "spec.nodeName": nodeName,

@@ -13,7 +13,7 @@ import { unlimitedEntries } from "../storage/testing.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
 import type { CacheConsumer, PastChange } from "./change-source.ts";
-import { HistoryMemory } from "./history-memory.ts";
+import { HistoryMemory } from "./history.ts";
 import type { WatchMultiplexer } from "./multiplexer.ts";
 import { type CachedStore, newWatchCache } from "./watch-cache.ts";
 

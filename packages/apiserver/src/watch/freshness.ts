@@ -1,9 +1,23 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
-import type { WatchMultiplexer } from "./multiplexer.ts";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
 
-export interface FreshnessOptions {
-  readonly multiplexer: Pick<WatchMultiplexer, "revision" | "generation" | "fresh" | "reached" | "storedRevision">;
+/** How far the changes of all caches were applied: the multiplexer. */
+interface AppliedChanges {
+  /** Every change up to here is in the caches. */
+  readonly revision: number;
+  /** Counts the times that the watch was lost; a wait that began before does not count. */
+  readonly generation: number;
+  /** Resolves when what is stored now was applied; with undefined when it was not in time. */
+  fresh(): Promise<number | undefined>;
+  /** @returns whether the revision was applied within the time */
+  reached(revision: number, timeoutMs: number): Promise<boolean>;
+  /** etcd's revision. */
+  storedRevision(): Promise<number>;
+}
+
+interface FreshnessOptions {
+  readonly multiplexer: AppliedChanges;
   /** Revision of the list that the cache was loaded from. */
   listed(): number;
   /** How long a read waits for a revision that has not arrived, and for the initial list. */
@@ -95,5 +109,211 @@ export class Freshness {
       if (wanted > stored) throw tooLargeResourceVersion(wanted, stored, 0);
     }
     return this.notOlderThan(wanted);
+  }
+}
+
+interface Waiter {
+  readonly revision: number;
+  resolve(reached: boolean): void;
+}
+
+/** The revision up to which the caches have applied every change, and the readers that wait for a later one. */
+export class AppliedRevision {
+  readonly #clock: Clock;
+  #value = 0;
+  #waiters: Waiter[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get value(): number {
+    return this.#value;
+  }
+
+  /** Resolves those who wait for `revision` or an earlier one. The value never decreases here. */
+  advance(revision: number): void {
+    this.#value = Math.max(revision, this.#value);
+    if (this.#waiters.length === 0) return;
+    const still: Waiter[] = [];
+    for (const waiter of this.#waiters) {
+      if (waiter.revision <= revision) waiter.resolve(true);
+      else still.push(waiter);
+    }
+    this.#waiters = still;
+  }
+
+  /** Sets the value, also to an earlier one, and resolves nobody: the caches do not hold this revision yet. */
+  restartAt(revision: number): void {
+    this.#value = revision;
+  }
+
+  /** Resolves true as soon as `wanted` is reached, false after `timeoutMs` or when stopped. */
+  reached(wanted: number, timeoutMs: number): Promise<boolean> {
+    if (wanted <= this.#value) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const waiter: Waiter = {
+        revision: wanted,
+        resolve(reached) {
+          timer.cancel();
+          resolve(reached);
+        },
+      };
+      const timer = this.#clock.after(timeoutMs, () => {
+        this.#waiters = this.#waiters.filter((other) => other !== waiter);
+        resolve(false);
+      });
+      this.#waiters.push(waiter);
+    });
+  }
+
+  /** Resolves all waiters with false. */
+  stop(): void {
+    for (const waiter of this.#waiters) waiter.resolve(false);
+    this.#waiters = [];
+  }
+}
+
+/** Time to wait for the event of an existing revision before requesting progress or writing a barrier. */
+const patienceMs = 4;
+/** The store does not answer a progress request while its watch is behind; the request is repeated after this time. */
+const progressPatienceMs = 100;
+/** When the revision is not reached within this time, reads go to etcd. */
+const catchUpTimeoutMs = 3_000;
+
+interface CatchUpOptions {
+  readonly applied: AppliedRevision;
+  /** @returns false where the store's progress is not usable and a barrier is needed */
+  requestProgress(): boolean;
+  /** @returns the revision of the write */
+  writeBarrier(): Promise<number>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Waits until the caches have applied a revision that the store has reached. Where its event does not come by itself, because
+ * the revision was written outside of the prefix, it requests the watch's progress or writes a barrier key. All waiters share
+ * the outstanding request and barrier.
+ */
+export class CatchUp {
+  readonly #options: CatchUpOptions;
+  #barrier: Promise<void> | undefined;
+  /** Revision of the last barrier written; its event has arrived or is on its way. */
+  #barrierRevision = 0;
+  /** The outstanding progress request. Ends with the notification or after `progressPatienceMs`. */
+  #progress: { readonly ended: Promise<void>; end(): void } | undefined;
+  #stopped = false;
+
+  constructor(options: CatchUpOptions) {
+    this.#options = options;
+  }
+
+  /** @returns false when the watch is too far behind, or the store rejects the barrier */
+  async reach(wanted: number): Promise<boolean> {
+    const { applied, clock, log } = this.#options;
+    if (wanted <= applied.value || (await applied.reached(wanted, patienceMs))) return true;
+    // Either the event is on its way, or the revision was written outside of the prefix and no event will come.
+    const deadline = clock.monotonic() + catchUpTimeoutMs;
+    while (wanted > applied.value && !this.#stopped && clock.monotonic() < deadline) {
+      const answer = this.#requestedProgress();
+      if (answer !== undefined) {
+        await answer;
+        // The request may predate this revision, or the member is behind: repeat it after a pause.
+        await applied.reached(wanted, patienceMs);
+        continue;
+      }
+      if (this.#barrierRevision < wanted) {
+        try {
+          this.#barrier ??= this.#writeBarrier();
+          await this.#barrier;
+        } catch (err) {
+          // A store that rejects writes (out of space) can still be read.
+          log.v(2)?.info("cannot write a barrier, reading etcd instead", { error: String(err) });
+          return false;
+        }
+        continue; // the shared barrier may have begun earlier, with an older revision
+      }
+      await applied.reached(wanted, Math.max(deadline - clock.monotonic(), 1));
+    }
+    return wanted <= applied.value;
+  }
+
+  /** Ends the outstanding progress request. */
+  progressArrived(): void {
+    this.#progress?.end();
+  }
+
+  /** A new watch begins: the event of an earlier barrier will not arrive on it. */
+  restart(): void {
+    this.#barrierRevision = 0;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#progress?.end();
+  }
+
+  async #writeBarrier(): Promise<void> {
+    try {
+      this.#barrierRevision = await this.#options.writeBarrier();
+    } finally {
+      this.#barrier = undefined;
+    }
+  }
+
+  /** @returns undefined where the store cannot report progress */
+  #requestedProgress(): Promise<void> | undefined {
+    if (this.#progress === undefined && this.#options.requestProgress()) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const end = (): void => {
+        timer.cancel();
+        this.#progress = undefined;
+        resolve();
+      };
+      const timer = this.#options.clock.after(progressPatienceMs, end);
+      this.#progress = { ended: promise, end };
+    }
+    return this.#progress?.ended;
+  }
+}
+
+/** Reads that run at the same time; requests beyond them share the next one. */
+const concurrentReads = 4;
+
+/**
+ * Answers many requests with few reads. A read is valid only for requests made before it began, so those that arrive while
+ * `concurrentReads` reads run share the one that begins next.
+ */
+export class SharedRead<T> {
+  readonly #read: () => Promise<T>;
+  #running = 0;
+  #next: PromiseWithResolvers<T> | undefined;
+
+  constructor(read: () => Promise<T>) {
+    this.#read = read;
+  }
+
+  /** @returns the result of a read that begins after the call @throws the read's error */
+  get(): Promise<T> {
+    if (this.#next === undefined) {
+      this.#next = Promise.withResolvers();
+      // Deferred by one event-loop turn, so that all requests of this turn share the read.
+      if (this.#running < concurrentReads) setImmediate(() => this.#start());
+    }
+    return this.#next.promise;
+  }
+
+  #start(): void {
+    const requested = this.#next;
+    if (requested === undefined || this.#running >= concurrentReads) return;
+    this.#next = undefined;
+    this.#running++;
+    this.#read()
+      .then(requested.resolve, requested.reject)
+      .finally(() => {
+        this.#running--;
+        if (this.#next !== undefined) this.#start();
+      });
   }
 }

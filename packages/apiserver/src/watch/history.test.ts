@@ -2,9 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Entry } from "../storage/storage.ts";
-import { Change } from "./change.ts";
-import { History } from "./history.ts";
-import { HistoryMemory } from "./history-memory.ts";
+import { Change, History, HistoryMemory } from "./history.ts";
 
 function aClock(): Clock & { ms: number } {
   const clock = { ms: 0, monotonic: (): number => clock.ms };

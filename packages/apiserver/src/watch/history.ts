@@ -1,7 +1,5 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Entry } from "../storage/storage.ts";
-import type { Change } from "./change.ts";
-import type { HistoryMemory } from "./history-memory.ts";
+import type { Entry, WatchEvent } from "../storage/storage.ts";
 
 const fewest = 100;
 const most = 20_000;
@@ -173,4 +171,84 @@ function weight(change: Change): number {
     weights.set(change, size);
   }
   return size;
+}
+
+/** A history that can give up its oldest change. */
+interface Holder {
+  readonly sizeBytes: number;
+  /** Whether it must not have fewer changes. */
+  readonly isShortest: boolean;
+  dropOldest(): void;
+}
+
+/** The bytes that the histories of all watch caches hold together. Beyond the limit the largest one gives up its oldest changes. */
+export class HistoryMemory {
+  readonly limitBytes: number;
+  readonly #histories = new Set<Holder>();
+  #bytes = 0;
+
+  constructor(limitBytes: number) {
+    this.limitBytes = limitBytes;
+  }
+
+  /** What is held. Above `limitBytes` only when each history holds its minimum. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Counts what a history has taken in (positive) or dropped (negative). */
+  count(history: Holder, bytes: number): void {
+    this.#bytes += bytes;
+    if (history.sizeBytes > 0) this.#histories.add(history);
+    else this.#histories.delete(history);
+  }
+
+  makeRoom(): void {
+    while (this.#bytes > this.limitBytes) {
+      let largest: Holder | undefined;
+      for (const one of this.#histories) {
+        if (!one.isShortest && one.sizeBytes > (largest?.sizeBytes ?? 0)) largest = one;
+      }
+      if (largest === undefined) return;
+      largest.dropOldest();
+    }
+  }
+}
+
+/** One change of one object, with the events that watchers may see of it. Each event is built once and shared by all of them. */
+export class Change {
+  readonly key: string;
+  readonly revision: number;
+  readonly previous: Entry | undefined;
+  /** undefined: deleted. */
+  readonly current: Entry | undefined;
+  #added: WatchEvent | undefined;
+  #modified: WatchEvent | undefined;
+  #deleted: WatchEvent | undefined;
+
+  constructor(key: string, revision: number, previous: Entry | undefined, current: Entry | undefined) {
+    this.key = key;
+    this.revision = revision;
+    this.previous = previous;
+    this.current = current;
+  }
+
+  /** The event for a watcher whose selector matched the object `before` the change and matches it `after`. */
+  event(before: boolean, after: boolean): WatchEvent | undefined {
+    if (after) {
+      if (before) {
+        this.#modified ??= { type: "MODIFIED", entry: this.current as Entry };
+        return this.#modified;
+      }
+      this.#added ??= { type: "ADDED", entry: this.current as Entry };
+      return this.#added;
+    }
+    if (!before) return undefined;
+    if (this.#deleted === undefined) {
+      const entry = (this.previous as Entry).atRevision(this.revision);
+      entry.warm(); // pre-encode: the history holds the entry for minutes, but the decoded object is needed only briefly
+      this.#deleted = { type: "DELETED", entry };
+    }
+    return this.#deleted;
+  }
 }

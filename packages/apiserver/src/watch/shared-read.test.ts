@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { SharedRead } from "./shared-read.ts";
+import { SharedRead } from "./freshness.ts";
 
 /** A read whose answers the test gives. */
 function aRead() {

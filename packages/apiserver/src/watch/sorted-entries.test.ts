@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Entry } from "../storage/storage.ts";
-import { isInRange, newSortedEntries } from "./sorted-entries.ts";
+import { isInRange, newSortedEntries } from "./cache-state.ts";
 
 const entry = (key: string, revision = 0): Entry => ({ key, revision }) as Entry;
 

@@ -16,7 +16,7 @@ import { aConfigMap, follow, runStorageSuite, shapes, suiteResource, withData } 
 import { unlimitedEntries } from "../storage/testing.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
 import type { CacheConsumer } from "./change-source.ts";
-import { HistoryMemory } from "./history-memory.ts";
+import { HistoryMemory } from "./history.ts";
 import type { WatchMultiplexer } from "./multiplexer.ts";
 import { type CachedStore, newWatchCache } from "./watch-cache.ts";
 

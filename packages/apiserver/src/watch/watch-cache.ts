@@ -21,10 +21,9 @@ import type {
 import type { BookmarkClock } from "./bookmarks.ts";
 import { CacheReaders } from "./cache-readers.ts";
 import { CacheState, type PageRequest, retirePrevious } from "./cache-state.ts";
-import { Change } from "./change.ts";
 import type { PastChange } from "./change-source.ts";
 import { Freshness } from "./freshness.ts";
-import type { HistoryMemory } from "./history-memory.ts";
+import { Change, type HistoryMemory } from "./history.ts";
 import type { WatchMultiplexer } from "./multiplexer.ts";
 
 /**

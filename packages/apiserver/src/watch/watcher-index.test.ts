@@ -8,9 +8,8 @@ import { transition } from "../storage/selection.ts";
 import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
 import { unlimitedEntries } from "../storage/testing.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
-import { Change } from "./change.ts";
-import { CacheWatcher, groupName } from "./watcher-group.ts";
-import { newWatcherIndex } from "./watcher-index.ts";
+import { CacheWatcher, groupName, newWatcherIndex } from "./cache-readers.ts";
+import { Change } from "./history.ts";
 
 const codec = {
   memory: unlimitedEntries(),

@@ -12,7 +12,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger, newLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { type CertificatePool, newCertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import { type CertificatePool, newCertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";

@@ -1,12 +1,13 @@
 import {
+  child,
   duplicate,
   type FieldError,
   forbiddenField,
+  index,
   invalidValue,
   notSupported,
   required,
 } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import type { NodeSelectorTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
 import type { PluginArgs, ResourceWeight, ShapePoint } from "./plugin-args.ts";

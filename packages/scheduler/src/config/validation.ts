@@ -1,6 +1,5 @@
 import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
-import { duplicate, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { child, duplicate, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { Flag } from "@coxswain/apimachinery/flags/types";
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
 import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";

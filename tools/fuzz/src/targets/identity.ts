@@ -1,7 +1,7 @@
 /** Tokens, keys and certificates. */
 
 import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import { pathLengthOf, subjectOf } from "@coxswain/apimachinery/serving/certificate-fields";
 import { parseCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { readAll, readString } from "@coxswain/apimachinery/serving/der";

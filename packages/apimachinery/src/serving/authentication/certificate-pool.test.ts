@@ -6,8 +6,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { discardLogger } from "../../logging/logger.ts";
 import { type KeyPair, newCa, newCertificate } from "../certificates.ts";
 import { startHttpServer } from "../https-server.ts";
-import { newCertificatePool, parseBundle, verifyClient } from "./certificate-pool.ts";
-import { peerCertificate } from "./x509.ts";
+import { newCertificatePool, parseBundle, peerCertificate, verifyClient } from "./x509.ts";
 
 const ca = await newCa({ commonName: "ca" });
 const otherCa = await newCa({ commonName: "ca" });

@@ -8,10 +8,9 @@ import type { Clock } from "../../clock/clock.ts";
 import { subjectOf } from "../certificate-fields.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Authenticator } from "./authenticator.ts";
-import type { CertificatePool } from "./certificate-pool.ts";
 import { headerValues, unescapeExtraKey } from "./header-values.ts";
 import type { UserInfo } from "./user.ts";
-import { peerCertificate } from "./x509.ts";
+import { type CertificatePool, peerCertificate } from "./x509.ts";
 
 /** Trusted proxies and their headers. Header names in any case. */
 export interface FrontProxy {

@@ -12,11 +12,10 @@ import { tokenReviews } from "../../schema/kinds/resources.ts";
 import { anonymous } from "../authentication/anonymous.ts";
 import type { Authenticator, TokenAuthenticator } from "../authentication/authenticator.ts";
 import { bearerToken, webSocketToken } from "../authentication/bearer-token.ts";
-import type { CertificatePool } from "../authentication/certificate-pool.ts";
 import { type FrontProxy, requestHeader } from "../authentication/request-header.ts";
 import { cachedTokens, newTokenCacheMetrics } from "../authentication/token-cache.ts";
 import { unionAuthenticator, withAuthenticatedGroup, withFallback } from "../authentication/union.ts";
-import { x509 } from "../authentication/x509.ts";
+import { type CertificatePool, x509 } from "../authentication/x509.ts";
 
 /** The trusted authorities at this moment; they may change at runtime. */
 export interface Trust {

@@ -14,8 +14,8 @@ import { newInformerFactory } from "../../informers/factory.ts";
 import type { Logger } from "../../logging/logger.ts";
 import type { KubeObject } from "../../meta/types.ts";
 import { configMaps } from "../../schema/kinds/resources.ts";
-import { type CertificatePool, newCertificatePool, watchedCertificatePool } from "../authentication/certificate-pool.ts";
 import type { FrontProxy } from "../authentication/request-header.ts";
+import { type CertificatePool, newCertificatePool, watchedCertificatePool } from "../authentication/x509.ts";
 import type { Trust } from "./authentication.ts";
 
 export interface TrustFlags {

@@ -1,5 +1,4 @@
-import { type FieldError, formatFieldErrors, notSupported } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, formatFieldErrors, notSupported } from "@coxswain/apimachinery/errors/field-error";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import { allContainers } from "./pod-containers.ts";

@@ -2,8 +2,7 @@
  * Seccomp and AppArmor profiles, which policies specify in annotations.
  * Source: pkg/security/podsecuritypolicy/{seccomp,apparmor}/strategy.go
  */
-import { type FieldError, forbiddenField } from "@coxswain/apimachinery/errors/field-error";
-import { mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { type FieldError, forbiddenField, mapKey } from "@coxswain/apimachinery/errors/field-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";

@@ -1,6 +1,5 @@
 /** Checks shared by pods and containers. */
-import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import type { SELinuxOptions } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { IDRange } from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";

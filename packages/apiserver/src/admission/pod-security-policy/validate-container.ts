@@ -2,8 +2,7 @@
  * Validates a container against a policy.
  * Source: pkg/security/podsecuritypolicy/provider.go validateContainer
  */
-import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import type { Capabilities, SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { PodObject } from "../plugins/pod-of.ts";

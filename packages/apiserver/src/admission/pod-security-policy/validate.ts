@@ -2,8 +2,7 @@
  * Validates a pod against a policy. Returns all errors, with upstream's texts and order.
  * Source: pkg/security/podsecuritypolicy/provider.go ValidatePod, and the Validate of each strategy
  */
-import { type FieldError, forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, forbiddenField, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { safeSysctls } from "@coxswain/apimachinery/meta/pod-security-names";
 import { allContainers } from "../plugins/pod-containers.ts";

@@ -1,6 +1,5 @@
 /** Pod Security policy of a namespace, from its labels. Source: k8s.io/pod-security-admission api/helpers.go, constants.go */
-import { duplicate, type FieldError, formatFieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { duplicate, type FieldError, formatFieldError, invalidValue, mapKey } from "@coxswain/apimachinery/errors/field-error";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { isDns1123Label, isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
 import type { Level } from "./checks.ts";

@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 
 const form = "; desired format: https://host[/path]";

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, duplicate, type FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { each, need } from "../rules.ts";
 
 /** Condition types are required and unique. Source: pkg/apis/flowcontrol/validation ValidateFlowSchemaStatus */

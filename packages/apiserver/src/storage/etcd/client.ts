@@ -1,9 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Connect } from "@coxswain/apimachinery/client/connect";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { GrpcCalls } from "@coxswain/apimachinery/grpc/calls";
 import type { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { StorageMetrics } from "../metrics.ts";
 import { type EtcdIdentity, newEtcdChannel } from "./channel.ts";
-import { EtcdError, etcdErrorOf } from "./errors.ts";
+import { EtcdError, etcdErrorOf, statusErrorOf } from "./errors.ts";
 import { newRareCalls } from "./rare-calls.ts";
 import {
   decodeLeaseGrant,
@@ -61,7 +64,7 @@ export interface WatchStream {
   cancel(): void;
 }
 
-export interface EtcdClientOptions {
+interface EtcdClientOptions {
   /** `https://10.0.0.1:2379`, scheme and all. */
   servers: readonly string[];
   /** PEM. */
@@ -175,5 +178,61 @@ async function statusOf(member: Unary, timeoutMs: number): Promise<StatusRespons
     return decodeStatus(await member.unary("/etcdserverpb.Maintenance/Status", noBytes, timeoutMs));
   } catch (err) {
     throw etcdErrorOf(err);
+  }
+}
+
+const noSpaceWarningMs = 60_000;
+
+interface MeasuredCallsOptions {
+  /** Go's name of the stored type, `*core.Pod`. */
+  readonly goType: string;
+  /** For the log. */
+  readonly servers: readonly string[];
+  /** For the log: `/registry/pods/`. */
+  readonly prefix: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics?: StorageMetrics | undefined;
+}
+
+/** Times the etcd calls of one resource and converts their errors to Status errors. */
+export class MeasuredCalls {
+  readonly #options: MeasuredCallsOptions;
+  readonly #listType: string;
+  /** Time of the last warning. Reads and readiness are unaffected, so the log must show it, at a limited rate. */
+  #warnedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: MeasuredCallsOptions) {
+    this.#options = options;
+    this.#listType = `*[]${options.goType.slice(1)}`;
+  }
+
+  /**
+   * @param operation `get`, `list`, `update`, …: the metric's label
+   * @param type the metric's other label; the resource's type or, for `list`, the type of its list
+   * @throws what `call` throws, as a Status error
+   */
+  async timed<T>(
+    operation: string,
+    call: Promise<T>,
+    type = operation === "list" ? this.#listType : this.#options.goType,
+  ): Promise<T> {
+    const { clock, metrics } = this.#options;
+    const started = clock.monotonic();
+    try {
+      return await call;
+    } catch (err) {
+      if (err instanceof EtcdError && err.reason === "no-space") this.#warnOfNoSpace();
+      throw statusErrorOf(err);
+    } finally {
+      metrics?.etcdRequest(operation, type, (clock.monotonic() - started) / 1000);
+    }
+  }
+
+  #warnOfNoSpace(): void {
+    const { clock, log, servers, prefix } = this.#options;
+    if (clock.monotonic() - this.#warnedAt < noSpaceWarningMs) return;
+    this.#warnedAt = clock.monotonic();
+    log.warn("etcd has no space left and refuses all writes", { servers: servers.join(","), prefix });
   }
 }

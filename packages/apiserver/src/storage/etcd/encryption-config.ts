@@ -5,8 +5,14 @@
  */
 import { readFileSync } from "node:fs";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { type FieldError, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  type FieldError,
+  formatFieldError,
+  index,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import { formatDuration, parseDuration } from "@coxswain/apimachinery/meta/time";

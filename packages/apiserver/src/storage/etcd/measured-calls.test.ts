@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { StorageMetrics } from "../metrics.ts";
+import { MeasuredCalls } from "./client.ts";
 import { EtcdError } from "./errors.ts";
-import { MeasuredCalls } from "./measured-calls.ts";
 
 test("a full etcd is logged at most once a minute, and every failure is measured", async () => {
   const clock = newFakeClock();

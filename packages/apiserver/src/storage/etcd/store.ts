@@ -1,11 +1,19 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
+import {
+  alreadyExists,
+  conflict,
+  notFound,
+  plainError,
+  tooLargeResourceVersion,
+} from "@coxswain/apimachinery/errors/status-error";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { newUnstoredEntry } from "../entry.ts";
 import { folderPrefix, isBuiltInGroup, storageFolder } from "../key-layout.ts";
 import { goTypeName, type StorageMetrics } from "../metrics.ts";
 import type { ObjectCodec } from "../object-codec.ts";
+import { OwnWrite } from "../own-writes.ts";
 import type {
   DeleteRequest,
   Entry,
@@ -19,22 +27,22 @@ import type {
   WatchStream,
   WriteOptions,
 } from "../storage.ts";
-import type { EtcdClient } from "./client.ts";
+import { type EtcdClient, MeasuredCalls } from "./client.ts";
+import { statusErrorOf } from "./errors.ts";
 import type { Leases } from "./leases.ts";
 import { assertReached, EtcdLists } from "./lists.ts";
-import { MeasuredCalls } from "./measured-calls.ts";
-import { ObjectWrites } from "./object-writes.ts";
+import { preconditionProblem } from "./preconditions.ts";
 import { watchStore } from "./store-watch.ts";
-import { passOver, StoredValues } from "./stored-values.ts";
+import { absent, passOver, type State, StoredValues } from "./stored-values.ts";
 import { identityTransformer, type Transformer } from "./transformer.ts";
-import { endOfPrefix } from "./wire.ts";
+import { endOfPrefix, type Operation, type TxnResponse } from "./wire.ts";
 
 /**
  * One resource in etcd. Reads are linearizable or at an exact revision; writes are transactions on the
  * mod revision that was read.
  * Source: k8s.io/apiserver pkg/storage/etcd3/store.go
  */
-export interface EtcdStore extends Storage {
+interface EtcdStore extends Storage {
   readonly codec: ObjectCodec;
   /** `/registry/pods/`. */
   readonly prefix: string;
@@ -53,7 +61,7 @@ export interface EtcdStore extends Storage {
   readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
 }
 
-export interface EtcdStoreOptions {
+interface EtcdStoreOptions {
   client: EtcdClient;
   codec: ObjectCodec;
   leases: Leases;
@@ -171,3 +179,208 @@ function selectionOf(request: Selection): Selection {
     ...(request.fields !== undefined && { fields: request.fields }),
   };
 }
+
+interface ObjectWritesOptions {
+  readonly client: Pick<EtcdClient, "range" | "txn">;
+  readonly codec: ObjectCodec;
+  readonly leases: Leases;
+  readonly transformer: Transformer;
+  /** `/registry/pods/`. */
+  readonly prefix: string;
+  readonly values: StoredValues;
+  readonly calls: MeasuredCalls;
+  readonly turns: Turns;
+}
+
+/** The writes of one resource: transactions on the mod revision that was read. See Storage for the contracts. */
+class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "delete"> {
+  readonly #options: ObjectWritesOptions;
+
+  constructor(options: ObjectWritesOptions) {
+    this.#options = options;
+  }
+
+  async create(key: string, object: KubeObject, options: WriteOptions = {}): Promise<Entry> {
+    const { turns, codec } = this.#options;
+    if (options.dryRun) {
+      if ((await this.#readKey(key)).entry !== undefined) throw alreadyExists(this.#options.codec.resource, nameOf(key));
+      await turns.next();
+      const bytes = codec.toStored(object);
+      await turns.next();
+      return this.#unstored(key, object, bytes);
+    }
+    if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
+    const { entry } = await this.#write("create", key, codec.toStored(object), undefined, [], options);
+    if (entry === undefined) throw alreadyExists(this.#options.codec.resource, nameOf(key));
+    return entry;
+  }
+
+  async guaranteedUpdate(
+    key: string,
+    change: (current: Entry | undefined) => Promise<KubeObject> | KubeObject,
+    update: UpdateOptions = {},
+  ): Promise<Entry> {
+    const { codec } = this.#options;
+    let state = await this.#initialState(key, update);
+    for (;;) {
+      update.signal?.throwIfAborted();
+      const current = state.entry;
+      let next: KubeObject;
+      try {
+        if (current === undefined && !update.ignoreNotFound) throw notFound(this.#options.codec.resource, nameOf(key));
+        this.#checkPreconditions(key, current, update.preconditions);
+        next = await change(current);
+      } catch (err) {
+        if (state.suggested && update.settles?.(err)) throw err;
+        state = await this.#fresherState(key, state, err);
+        continue;
+      }
+      if (current !== undefined && next === current.object() && !state.suggested && !state.rewrite) return current;
+      const bytes = codec.toStored(next);
+      if (
+        current !== undefined &&
+        !state.rewrite &&
+        bytes.equals(state.bytes ?? current.stored(() => codec.toStored(current.object())))
+      ) {
+        if (!state.suggested) return current;
+        const fresh = await this.#readKey(key);
+        // Bytes of an older storage version are rewritten even when the object is unchanged: storage migration relies on it.
+        const sameBytes = fresh.bytes === undefined || bytes.equals(fresh.bytes);
+        if (fresh.entry?.revision === current.revision && !fresh.rewrite && sameBytes) return fresh.entry;
+        state = fresh;
+        continue;
+      }
+      if (update.dryRun) return this.#unstored(key, next, bytes);
+      const present: Operation = { type: "range", range: { key: this.#options.prefix + key } };
+      const written = await this.#write("update", key, bytes, current, [present], update);
+      if (written.entry !== undefined) return written.entry;
+      state = await this.#failureState(written.answer);
+    }
+  }
+
+  async delete(key: string, request: DeleteRequest = {}): Promise<Entry> {
+    const { client } = this.#options;
+    let state = await this.#initialState(key, request);
+    for (;;) {
+      request.signal?.throwIfAborted();
+      const current = state.entry;
+      try {
+        if (current === undefined) throw notFound(this.#options.codec.resource, nameOf(key));
+        this.#checkPreconditions(key, current, request.preconditions);
+        await request.validate?.(current);
+      } catch (err) {
+        state = await this.#fresherState(key, state, err);
+        continue;
+      }
+      if (request.dryRun) return current;
+      const answer = await this.#options.calls.timed(
+        "delete",
+        client.txn({
+          compare: [{ key: this.#options.prefix + key, target: "modRevision", value: current.revision }],
+          success: [{ type: "delete", key: this.#options.prefix + key }],
+          failure: [{ type: "range", range: { key: this.#options.prefix + key } }],
+        }),
+      );
+      if (answer.succeeded) return current.atRevision(answer.revision);
+      state = await this.#failureState(answer);
+    }
+  }
+
+  /**
+   * Creates or replaces the value of `key` in a transaction.
+   * @param before the entry to replace; undefined: the key must be absent
+   * @param failure operations executed when the comparison fails
+   * @returns the written entry, or the response of the failed comparison
+   */
+  async #write(
+    operation: "create" | "update",
+    key: string,
+    bytes: Buffer,
+    before: Entry | undefined,
+    failure: readonly Operation[],
+    { ttlSeconds, own }: WriteOptions,
+  ): Promise<{ entry: Entry } | { answer: TxnResponse; entry?: never }> {
+    const { codec, client } = this.#options;
+    const sent = new OwnWrite(
+      codec,
+      key,
+      bytes,
+      await this.#options.transformer.toStored(bytes, this.#options.prefix + key),
+      before,
+    );
+    const put = await this.#putOperation(key, sent.value, ttlSeconds);
+    let revision: number | undefined;
+    own?.add(sent);
+    try {
+      const compare = [{ key: this.#options.prefix + key, target: "modRevision", value: before?.revision ?? 0 }] as const;
+      const written = client.txn({ compare, success: [put], failure });
+      sent.prepare();
+      const answer = await this.#options.calls.timed(operation, written);
+      if (!answer.succeeded) return { answer };
+      revision = answer.revision;
+      return { entry: sent.entry(revision) };
+    } finally {
+      own?.answered(sent, revision);
+    }
+  }
+
+  async #readKey(key: string): Promise<State> {
+    const { client } = this.#options;
+    const answer = await this.#options.calls.timed("get", client.range({ key: this.#options.prefix + key }));
+    return answer.kvs[0] === undefined ? absent : this.#options.values.read(answer.kvs[0]);
+  }
+
+  /** Not for a dry run: it has no transaction that would detect a stale suggestion. */
+  async #initialState(key: string, { suggestion, dryRun }: UpdateOptions | DeleteRequest): Promise<State> {
+    if (suggestion === undefined || dryRun) return this.#readKey(key);
+    return { entry: suggestion, bytes: undefined, rewrite: false, suggested: true };
+  }
+
+  async #failureState(answer: TxnResponse): Promise<State> {
+    const kv = answer.ranges[0]?.kvs[0];
+    return kv === undefined ? absent : this.#options.values.read(kv);
+  }
+
+  async #putOperation(key: string, value: Buffer, ttlSeconds: number | undefined): Promise<Operation> {
+    const lease = ttlSeconds ? await this.#leased(ttlSeconds) : undefined;
+    return { type: "put", key: this.#options.prefix + key, value, ...(lease !== undefined && { lease }) };
+  }
+
+  async #leased(ttlSeconds: number): Promise<bigint> {
+    const { leases } = this.#options;
+    try {
+      return await leases.forTtl(ttlSeconds);
+    } catch (err) {
+      throw statusErrorOf(err);
+    }
+  }
+
+  /** The entry that a dry run returns: the object as it would be read back, with the resourceVersion it was given. */
+  #unstored(key: string, { metadata }: KubeObject, bytes: Buffer): Entry {
+    const { codec } = this.#options;
+    const object = codec.fromStored(bytes);
+    if (metadata.resourceVersion !== undefined) object.metadata.resourceVersion = metadata.resourceVersion;
+    return newUnstoredEntry(codec, key, object);
+  }
+
+  /**
+   * The state to try again with after `cause` was thrown for `state`: a cached one may be stale.
+   * @throws `cause` when `state` is the current one
+   */
+  async #fresherState(key: string, state: State, cause: unknown): Promise<State> {
+    if (!state.suggested) throw cause;
+    const fresh = await this.#readKey(key);
+    if (fresh.entry?.revision === state.entry?.revision) throw cause;
+    return fresh;
+  }
+
+  #checkPreconditions(key: string, current: Entry | undefined, wanted: UpdateOptions["preconditions"]): void {
+    const problem = preconditionProblem(current, wanted);
+    if (problem === undefined) return;
+    const { codec, prefix } = this.#options;
+    const message = `StorageError: invalid object, Code: 4, Key: ${prefix}${key}, ResourceVersion: 0, AdditionalErrorMsg: ${problem}`;
+    throw conflict(codec.resource, nameOf(key), message);
+  }
+}
+
+const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);

@@ -3,8 +3,7 @@
  * Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go
  */
 
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, index, invalidValue, mapKey } from "@coxswain/apimachinery/errors/field-error";
 import { GoText, goUntyped } from "@coxswain/apimachinery/errors/go-syntax";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";

@@ -3,8 +3,7 @@
  * Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, pkg/apiserver/schema/cel/compilation.go
  */
 
-import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { addErrors, forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { addErrors, child, type FieldError, forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import type { CustomResourceValidation } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { CheckBudget } from "../../../structural-schema/check-budget.ts";
 import { validateDefaults } from "../../../structural-schema/default-rules.ts";

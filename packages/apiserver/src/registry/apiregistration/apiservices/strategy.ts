@@ -1,5 +1,4 @@
-import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { APIService, APIServiceCondition } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
 import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";

@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { required } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, required } from "@coxswain/apimachinery/errors/field-error";
 import { goUnknown } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { immutableField, nonNegative } from "../../field-checks.ts";

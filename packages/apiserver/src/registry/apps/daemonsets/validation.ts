@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { DaemonSet, DaemonSetUpdateStrategy } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";

@@ -1,6 +1,5 @@
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CronJob, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";

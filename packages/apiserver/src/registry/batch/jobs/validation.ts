@@ -1,6 +1,12 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  mapKey,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";

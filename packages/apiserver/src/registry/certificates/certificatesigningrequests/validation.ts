@@ -1,6 +1,12 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, forbiddenField, invalidValue, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  required,
+  tooLong,
+} from "@coxswain/apimachinery/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { differencesText } from "@coxswain/apimachinery/meta/differences";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";

@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
 import { isNegativeText } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, tooLong } from "@coxswain/apimachinery/errors/field-error";
-import { mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { type FieldError, forbiddenField, invalidValue, mapKey, tooLong } from "@coxswain/apimachinery/errors/field-error";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { EndpointAddress, EndpointPort, EndpointSubset, Endpoints } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import {

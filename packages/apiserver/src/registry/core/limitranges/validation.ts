@@ -1,6 +1,12 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  mapKey,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
 import type { LimitRange, LimitRangeItem } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isQualifiedName, quantityOf } from "../../field-checks.ts";

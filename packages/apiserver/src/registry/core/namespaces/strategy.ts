@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isDns1123Label } from "../../field-checks.ts";

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ConfigMapNodeConfigSource, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isConfigMapKey, isDns1123Label, isDns1123Subdomain } from "../../field-checks.ts";

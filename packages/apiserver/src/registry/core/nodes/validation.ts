@@ -1,8 +1,15 @@
 import { DecodeFailure, decodeValue } from "@coxswain/apimachinery/codec/json-decode";
 import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, forbiddenField, internalField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  index,
+  internalField,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseCidr } from "@coxswain/apimachinery/meta/ip";

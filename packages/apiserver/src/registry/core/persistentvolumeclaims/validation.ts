@@ -1,6 +1,12 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  mapKey,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { differencesText } from "@coxswain/apimachinery/meta/differences";

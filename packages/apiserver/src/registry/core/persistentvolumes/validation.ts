@@ -1,7 +1,13 @@
 import { posix } from "node:path";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  mapKey,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { differencesText } from "@coxswain/apimachinery/meta/differences";
 import { goField, goStruct } from "@coxswain/apimachinery/schema/go/go-print";

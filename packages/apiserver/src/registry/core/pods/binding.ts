@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { formatFieldErrors, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, formatFieldErrors, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, conflict, plainError } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatTime } from "@coxswain/apimachinery/meta/time";

@@ -1,6 +1,5 @@
 import { canonicalTime } from "@coxswain/apimachinery/codec/go-time";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import type { CatalogueConfig } from "../../config.ts";
 import { isNegativeText } from "../../field-checks.ts";

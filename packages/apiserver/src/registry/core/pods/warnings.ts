@@ -1,4 +1,4 @@
-import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type {

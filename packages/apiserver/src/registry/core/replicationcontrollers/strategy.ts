@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { required } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, required } from "@coxswain/apimachinery/errors/field-error";
 import type { ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { validateReplicaCounts } from "../../apps/replicasets/validation.ts";

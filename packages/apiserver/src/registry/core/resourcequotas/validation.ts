@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, invalidValue, mapKey, required } from "@coxswain/apimachinery/errors/field-error";
 import { type GoText, goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";

@@ -1,7 +1,12 @@
 import { JsonSyntaxError, parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
-import { mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  mapKey,
+  required,
+  tooLong,
+} from "@coxswain/apimachinery/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject, jsonWord } from "@coxswain/apimachinery/meta/json-value";
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";

@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, conflict, internalError, invalid } from "@coxswain/apimachinery/errors/status-error";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { formatTime } from "@coxswain/apimachinery/meta/time";

@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { duplicate, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isIpv4Text, isValidIp } from "../../field-checks.ts";

@@ -1,7 +1,5 @@
 import { isIPv4 } from "node:net";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { index } from "@coxswain/apimachinery/errors/field-path";
+import { type FieldError, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { validateClusterIps } from "./cluster-ip-rules.ts";

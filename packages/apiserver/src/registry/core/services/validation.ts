@@ -1,6 +1,12 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  mapKey,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import type { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";

@@ -1,6 +1,13 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, invalidValue, notSupported, required, tooMany } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  index,
+  invalidValue,
+  notSupported,
+  required,
+  tooMany,
+} from "@coxswain/apimachinery/errors/field-error";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";

@@ -1,5 +1,11 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
+import {
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+  tooLong,
+} from "@coxswain/apimachinery/errors/field-error";
 import type { IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
 import { dns1123Label, immutableField, isDns1123Subdomain } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";

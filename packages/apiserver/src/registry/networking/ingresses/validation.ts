@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, index, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { HTTPIngressPath, Ingress, IngressBackend, IngressRule } from "@coxswain/apimachinery/schema/kinds/networking/v1";

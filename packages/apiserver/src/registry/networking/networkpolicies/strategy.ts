@@ -1,6 +1,12 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  index,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import { cidrContains, parseCidr } from "@coxswain/apimachinery/meta/ip";
 import type {

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate } from "@coxswain/apimachinery/errors/field-error";
-import { index } from "@coxswain/apimachinery/errors/field-path";
+import { duplicate, type FieldError, index } from "@coxswain/apimachinery/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";

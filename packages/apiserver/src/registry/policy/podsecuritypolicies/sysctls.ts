@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, forbiddenField, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import type { PodSecurityPolicySpec } from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";
 import { isSysctlName } from "../../core/pods/validation/security-context.ts";
 import { each } from "../../rules.ts";

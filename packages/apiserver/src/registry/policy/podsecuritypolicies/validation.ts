@@ -1,6 +1,13 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  index,
+  invalidValue,
+  mapKey,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { GoText, goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, index, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ClusterRole, RoleBinding, Subject } from "@coxswain/apimachinery/schema/kinds/rbac/v1";

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { ClusterRole } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import { readSelector } from "../../core/pods/validation/pod-template.ts";

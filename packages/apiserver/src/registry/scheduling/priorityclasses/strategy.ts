@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, forbiddenField } from "@coxswain/apimachinery/errors/field-error";
 import { forbidden } from "@coxswain/apimachinery/errors/status-error";
 import type { PriorityClass } from "@coxswain/apimachinery/schema/kinds/scheduling/v1";
 import { immutableField } from "../../field-checks.ts";

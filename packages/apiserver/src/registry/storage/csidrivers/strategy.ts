@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { child, duplicate, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";

@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
 import { checkLabelSelector, immutableField, isDns1123Subdomain, isNegativeText, quantityOf } from "../../field-checks.ts";

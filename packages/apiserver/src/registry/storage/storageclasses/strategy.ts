@@ -1,13 +1,13 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import {
+  child,
   duplicate,
+  type FieldError,
   forbiddenField,
   invalidValue,
   notSupported,
   required,
   tooLong,
 } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { TopologySelectorTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";

@@ -1,6 +1,11 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  required,
+  tooLong,
+} from "@coxswain/apimachinery/errors/field-error";
 import type { VolumeAttachment, VolumeAttachmentSource, VolumeError } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { validateInlineVolume } from "../../core/persistentvolumes/validation.ts";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";

@@ -1,7 +1,5 @@
 import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, forbiddenField, index, invalidValue, mapKey } from "@coxswain/apimachinery/errors/field-error";
 import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { Pod, PodSpec, SeccompProfile, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { validateTolerations } from "./affinity.ts";

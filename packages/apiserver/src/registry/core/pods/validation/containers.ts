@@ -1,13 +1,14 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import {
   addErrors,
+  child,
   duplicate,
+  type FieldError,
   fieldNotFound,
   forbiddenField,
+  index,
   invalidValue,
   required,
 } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Container, ContainerPort, EphemeralContainer, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { dns1123Label, isPortName, isValidPort } from "../../../field-checks.ts";

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import type { ObjectFieldSelector, ResourceFieldSelector } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isQualifiedName, quantityOf } from "../../../field-checks.ts";
 import { need, saying } from "../../../rules.ts";

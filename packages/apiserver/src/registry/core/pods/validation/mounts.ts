@@ -1,6 +1,11 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { fieldNotFound, forbiddenField, invalidValue, notSupported } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  type FieldError,
+  fieldNotFound,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+} from "@coxswain/apimachinery/errors/field-error";
 import type { Container, Volume, VolumeMount } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { each, need } from "../../../rules.ts";
 import { localDescendingPath } from "./paths.ts";

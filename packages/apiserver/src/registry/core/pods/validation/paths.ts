@@ -1,5 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 
 /** Relative paths inside volumes and containers. Source: pkg/apis/core/validation validateLocalNonReservedPath */
 export function localNonReservedPath(target: string, path: string): FieldError[] {

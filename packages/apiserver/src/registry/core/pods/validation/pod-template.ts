@@ -1,6 +1,12 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { addErrors, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import {
+  addErrors,
+  child,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { GoText, goSyntax } from "@coxswain/apimachinery/errors/go-syntax";
 import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/meta/types";
 import type { PodTemplateSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";

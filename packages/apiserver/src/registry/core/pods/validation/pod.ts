@@ -1,6 +1,13 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { addErrors, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import {
+  addErrors,
+  child,
+  type FieldError,
+  forbiddenField,
+  index,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { HostAlias, Pod, PodDNSConfig, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { checkLabels, dns1123Label, dns1123Subdomain, isDns1123Subdomain, qualifiedName } from "../../../field-checks.ts";

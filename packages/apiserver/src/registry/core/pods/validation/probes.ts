@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type {
   ExecAction,
   GRPCAction,

@@ -1,6 +1,11 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  mapKey,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ResourceList, ResourceRequirements } from "@coxswain/apimachinery/schema/kinds/core/v1";

@@ -1,6 +1,11 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { PodSpec, SeccompProfile, SecurityContext, Sysctl } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { each, optionalOneOf, within } from "../../../rules.ts";

@@ -1,6 +1,12 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  mapKey,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { goFieldName } from "@coxswain/apimachinery/schema/go/go-names";
 import type {
   AWSElasticBlockStoreVolumeSource,

@@ -1,6 +1,11 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import type {
   DownwardAPIVolumeFile,
   EphemeralVolumeSource,

@@ -1,6 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { child, type FieldError, forbiddenField, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import type { Container, PodSpec, WindowsSecurityContextOptions } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isDns1123Subdomain } from "../../../field-checks.ts";
 import { saying } from "../../../rules.ts";
