@@ -11,9 +11,9 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import * as refs from "@coxswain/apimachinery/schema/kinds/resources";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { startTestServer, type TestServer } from "@coxswain/apiserver/testing/start-test-server";
+import { applyRights } from "@coxswain/cluster-services/apply-rights";
 import { parts } from "@coxswain/cluster-services/parts";
 import { rightsOf } from "@coxswain/cluster-services/rights";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
@@ -36,14 +36,6 @@ export interface AddOns {
 interface Context {
   after(fn: () => void | Promise<void>): void;
 }
-
-const refOf = (kind: string): ResourceRef =>
-  ({
-    ClusterRole: refs.clusterRoles,
-    ClusterRoleBinding: refs.clusterRoleBindings,
-    Role: refs.roles,
-    RoleBinding: refs.roleBindings,
-  })[kind] as ResourceRef;
 
 /** An API server of its own, with the rights of all parts, and what a part is given. Cluster IPs are loopback addresses. */
 export async function startAddOns(t: Context): Promise<AddOns> {
@@ -74,8 +66,8 @@ export async function startAddOns(t: Context): Promise<AddOns> {
   const create = async (ref: ResourceRef, ...objects: object[]): Promise<void> => {
     for (const object of objects) await server.client.create(ref, object as KubeObject);
   };
-  for (const object of rightsOf(parts, { leaseNamespace: "kube-system", leaseName: "coxswain-services" }))
-    await create(refOf(object.kind ?? ""), object);
+  const rights = rightsOf(parts, { leaseNamespace: "kube-system", leaseName: "coxswain-services" });
+  await applyRights(server.client, rights, ending.signal);
   const pair = await server.clientCertificate("system:coxswain-services:n1", ["system:coxswain-services"]);
   const config = { host: server.url, ca: server.ca, cert: pair.cert, key: pair.key, qps: -1 };
   const client = newClient(config);

@@ -6,6 +6,7 @@ import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { writeImage } from "@coxswain/deploy/image";
 import { unpackedPackage } from "../framework/debian.ts";
 import { settings } from "../framework/kubectl.ts";
+import { checkServices } from "./cluster-services.ts";
 import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
 
 /** Debian's Docker and docker-compose with their dependencies other than Python. */
@@ -34,7 +35,7 @@ export PYTHONPATH=${folders.map((folder) => `${folder}/usr/lib/python3/dist-pack
 export LD_LIBRARY_PATH=/opt/debian/libdevmapper1.02.1/lib/${process.arch === "x64" ? "x86_64" : "aarch64"}-linux-gnu
 exec "$@"
 `;
-const services = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
+const services = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "coxswain-services"];
 
 const why =
   process.env["COX_TEST_LONG"] === undefined
@@ -95,9 +96,12 @@ describe("the compose file with a real Docker", { skip: why }, () => {
     assert.equal(await kubectl("exec", "one", "--", "echo", "hello"), "hello\n");
   });
 
+  test("a Service answers, a name resolves, a claim gets a volume, and kubectl top knows the node", () =>
+    checkServices(kubectl, machine, "coxswain"));
+
   test("only this machine reaches the API server, and the control plane has no rights", async () => {
     assert.equal(await inspect("kube-apiserver", '{{(index (index .NetworkSettings.Ports "6443/tcp") 0).HostIp}}'), "127.0.0.1");
-    for (const service of services.slice(0, -1)) {
+    for (const service of services.slice(0, -2)) {
       assert.equal(await inspect(service, "{{.HostConfig.CapDrop}} {{.HostConfig.ReadonlyRootfs}}"), "[ALL] true");
     }
   });

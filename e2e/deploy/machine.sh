@@ -45,7 +45,7 @@ mount -t devpts devpts "$root/dev/pts" -o newinstance,ptmxmode=0666,mode=0620,gi
 ln -s pts/ptmx "$root/dev/ptmx"
 
 # An overlay cannot be the upper layer of another one.
-for folder in containerd docker kubelet; do
+for folder in containerd coxswain docker kubelet; do
   mkdir -p "$root/var/lib/$folder"
   mount -t tmpfs tmpfs "$root/var/lib/$folder"
 done
@@ -62,7 +62,7 @@ done
 
 # As docs/installing.md says.
 cd "$root"
-for name in coxswain kube-apiserver kube-controller-manager kube-scheduler kubelet; do ln -sf /opt/coxswain/bin/$name usr/bin/$name; done
+for name in coxswain kube-apiserver kube-controller-manager kube-scheduler kubelet coxswain-services; do ln -sf /opt/coxswain/bin/$name usr/bin/$name; done
 mkdir -p etc/systemd/system/kubelet.service.d var/lib/kubelet
 cp opt/coxswain/systemd/*.service etc/systemd/system
 cp opt/coxswain/systemd/kubelet.service.d/10-kubeadm.conf etc/systemd/system/kubelet.service.d
@@ -70,7 +70,7 @@ cp opt/coxswain/systemd/coxswain-users.conf usr/lib/sysusers.d/coxswain.conf
 cp opt/coxswain/systemd/kubelet-config.yaml var/lib/kubelet/config.yaml
 cp opt/coxswain/systemd/kubeadm-flags.env var/lib/kubelet/kubeadm-flags.env
 chroot . systemd-sysusers
-chroot . /usr/bin/coxswain certs --node-name=machine --apiserver-names=10.96.0.1,10.111.0.1
+chroot . /usr/bin/coxswain certs --node-name=machine --apiserver-names=10.96.0.1,10.111.0.1 --kubelet-names=10.111.0.1
 cat >etc/default/etcd <<'X'
 ETCD_LISTEN_CLIENT_URLS=https://127.0.0.1:2379
 ETCD_ADVERTISE_CLIENT_URLS=https://127.0.0.1:2379
@@ -80,6 +80,7 @@ ETCD_TRUSTED_CA_FILE=/etc/kubernetes/pki/etcd/ca.crt
 ETCD_CLIENT_CERT_AUTH=true
 X
 echo 'KUBE_SCHEDULER_ARGS=--secure-port=10359 --v=1' >etc/kubernetes/kube-scheduler.env
+echo 'COXSWAIN_SERVICES_ARGS=--node-name=machine' >etc/kubernetes/coxswain-services.env
 echo 'KUBELET_EXTRA_ARGS=--hostname-override=machine --fail-swap-on=false' >etc/default/kubelet
 
 # What a container runtime needs everywhere: a network, and here the images that this machine makes.

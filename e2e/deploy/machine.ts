@@ -20,6 +20,10 @@ export interface Machine {
   run(program: string, ...args: string[]): Promise<string>;
   /** Runs the host's kubectl with the machine's kubeconfig. */
   kubectl(kubeconfig: string, ...args: string[]): Promise<string>;
+  /** Writes a file in the machine. */
+  write(path: string, content: string): Promise<void>;
+  /** A path in the machine as `kubectl`, which runs outside, sees it. */
+  path(path: string): string;
   kill(): Promise<void>;
 }
 
@@ -107,9 +111,12 @@ export async function bootMachine({ units, prepare }: MachineOptions): Promise<M
       timeoutMs: 180_000,
       what: "systemd to listen",
     });
+    const path = (inside: string): string => `/proc/${pid}/root${inside}`;
     return {
       run,
-      kubectl: (kubeconfig, ...args) => enter(["-n"], [program, `--kubeconfig=/proc/${pid}/root${kubeconfig}`, ...args]),
+      path,
+      write: async (inside, content) => writeFileSync(path(inside), content),
+      kubectl: (kubeconfig, ...args) => enter(["-n"], [program, `--kubeconfig=${path(kubeconfig)}`, ...args]),
       kill,
     };
   } catch (err) {

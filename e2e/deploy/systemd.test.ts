@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { checkServices } from "./cluster-services.ts";
 import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
 
 const controlPlane = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
-const units = [...controlPlane, "kubelet"];
+const units = [...controlPlane, "kubelet", "coxswain-services"];
 
 describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () => {
   let machine: Machine;
@@ -27,6 +28,7 @@ describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () 
 
   test("systemd finds nothing wrong with them and little to attack in the control plane", async () => {
     assert.equal(await machine.run("systemd-analyze", "verify", ...units.map((unit) => `${unit}.service`)), "");
+    await machine.run("systemd-analyze", "security", "--threshold=60", "coxswain-services");
     for (const unit of controlPlane) await machine.run("systemd-analyze", "security", "--threshold=20", unit);
   });
 
@@ -34,6 +36,7 @@ describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () 
     const line = await machine.run("ps", "-C", "node,node-MainThread", "-o", "user:30=,args=");
     for (const unit of controlPlane) assert.match(line, new RegExp(`^${unit} .*/lib/${unit}\\.js `, "m"));
     assert.match(line, /^kube-scheduler .* --secure-port=10359 --v=1$/m);
+    assert.match(line, /^root .*\/lib\/coxswain-services\.js .* --node-name=machine$/m);
     assert.match(line, /^root .*\/lib\/kubelet\.js .* --hostname-override=machine /m);
   });
 
@@ -47,6 +50,11 @@ describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () 
     await kubectl("run", "one", "--image=busybox:1.35", "--restart=Never", "--", "sleep", "3600");
     await kubectl("wait", "--for=condition=Ready", "--timeout=180s", "pod/one");
     assert.equal(await kubectl("exec", "one", "--", "echo", "hello"), "hello\n");
+  });
+
+  test("a Service answers, a name resolves, a claim gets a volume, and kubectl top knows the node", async () => {
+    await machine.run("coxswain-services", "--apply-rights", "--kubeconfig=/etc/kubernetes/admin.conf");
+    await checkServices(kubectl, machine, "machine");
   });
 
   test("a daemon that is killed comes back, and nothing is lost", async () => {

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
-import { newClientFamily } from "@coxswain/apimachinery/client/client";
-import { userAgentOf } from "@coxswain/apimachinery/client/config";
+import { newClient, newClientFamily } from "@coxswain/apimachinery/client/client";
+import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
 import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
@@ -14,12 +14,15 @@ import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
+import { applyRights } from "./apply-rights.ts";
 import { chooseParts } from "./choose-parts.ts";
 import { coxswainServices, type ServicesFlags } from "./flags.ts";
 import { newPartHealth } from "./part-health.ts";
 import { parts } from "./parts.ts";
 import { rightsOf } from "./rights.ts";
 import { program, runParts } from "./run-parts.ts";
+
+const applyRightsMs = 60_000;
 
 await runMain(coxswainServices, run);
 
@@ -31,6 +34,21 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
     const { resourceNamespace: leaseNamespace, resourceName: leaseName } = leaderElection;
     const items = rightsOf(chosen, { leaseNamespace, leaseName });
     process.stdout.write(toYaml({ apiVersion: "v1", kind: "List", items }));
+    return;
+  }
+  if (flags["apply-rights"]) {
+    const { resourceNamespace: leaseNamespace, resourceName: leaseName } = leaderElection;
+    const config = await loadConfig(flags);
+    const client = newClient({ ...config, userAgent: userAgentOf(program) });
+    try {
+      const timeout = AbortSignal.any([signal, AbortSignal.timeout(applyRightsMs)]);
+      const names = await applyRights(client, rightsOf(chosen, { leaseNamespace, leaseName }), timeout);
+      process.stdout.write(names.map((name) => `${name} applied\n`).join(""));
+    } catch (err) {
+      throw new ConfigError(`cannot write the rights of ${program} to ${config.host}: ${causesOf(err)}`, { cause: err });
+    } finally {
+      client.close();
+    }
     return;
   }
   if (flags.cleanup) {
@@ -46,9 +64,7 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
   const clock = realClock;
   const turns = new Turns();
   const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
-  const clientConfig = await configFromFlags(flags.kubeconfig, flags.master).catch((err: unknown) => {
-    throw new ConfigError(`unable to load the client configuration: ${causesOf(err)}`, { cause: err });
-  });
+  const clientConfig = await loadConfig(flags);
   const own = { contentType: flags["kube-api-content-type"], userAgent: userAgentOf(program) };
   const family = newClientFamily({ ...clientConfig, ...own }, { observer: clientMetrics(metrics) });
   const { resourceName: name, leaseDurationMs } = leaderElection;
@@ -77,6 +93,13 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
     await server?.close(0);
     family.close();
   }
+}
+
+/** @throws ConfigError */
+function loadConfig(flags: ServicesFlags): Promise<ClientConfig> {
+  return configFromFlags(flags.kubeconfig, flags.master).catch((err: unknown) => {
+    throw new ConfigError(`unable to load the client configuration: ${causesOf(err)}`, { cause: err });
+  });
 }
 
 /** @throws ConfigError for an unknown lock type and for inconsistent durations */

@@ -12,6 +12,9 @@ import { bool, duration, float, int, int32, ip, string, stringSlice } from "@cox
 /** Every flag of coxswain-services, by name; a section for each part that has flags of its own. */
 export const flagTable = flags(
   section("Generic", {
+    "apply-rights": bool({
+      help: "Writes the RBAC objects of the chosen parts to the API server and exits. Needs an administrator's --kubeconfig.",
+    }),
     disable: stringSlice({ help: "Parts to leave out. '*' leaves out all that --enable does not name." }),
     enable: stringSlice({ help: "Parts to run beside those that are on by default." }),
     "kube-api-burst": int32({ default: 100, help: "Burst of requests to the API server, for each part." }),

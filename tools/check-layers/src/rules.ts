@@ -109,6 +109,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "parts.ts": "the table of parts",
     "choose-parts.ts": "`--enable` and `--disable`",
     "rights.ts": "RBAC objects of the parts",
+    "apply-rights.ts": "",
     "part-health.ts": "",
     "run-part.ts": "starts a part again that failed, alone",
     "run-parts.ts": "parts of the node, and those of the holder of the lease",

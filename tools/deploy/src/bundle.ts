@@ -17,6 +17,7 @@ const entryPoints = {
   "kube-controller-manager": "packages/controller-manager/src/main.ts",
   "kube-scheduler": "packages/scheduler/src/main.ts",
   kubelet: "packages/node-agent/src/main.ts",
+  "coxswain-services": "packages/cluster-services/src/main.ts",
   certs: "tools/deploy/src/certs.ts",
   check: "tools/deploy/src/check.ts",
   "yaml-thread": "packages/apimachinery/src/codec/yaml-thread.ts",
@@ -24,7 +25,7 @@ const entryPoints = {
 };
 
 /**
- * Bundles the daemons and their imports into a few JavaScript files, which halves the start time. Shared code is in separate
+ * Bundles the programs and their imports into a few JavaScript files, which halves the start time. Shared code is in separate
  * chunks. Reproducible, independent of the location of the repository.
  * @param root the repository
  */

@@ -37,10 +37,13 @@ function configure(command: Command): void {
     .option("--server <url>", "the API server's URL in kubeconfigs that are made", "https://127.0.0.1:6443")
     .option(
       "--outside-server <url>",
-      "its URL in admin.conf and kubelet.conf, where these are read elsewhere than the others (default: the same)",
+      "its URL in admin.conf, kubelet.conf and services.conf, where these are read elsewhere than the others (default: the same)",
     )
     .option("--admin-copy <file>", "where to write admin.conf once more, for whoever cannot read the folder");
 }
+
+/** Read by programs of the node and by users; the others by the control plane. */
+const readOutside: ReadonlySet<string> = new Set(["admin", "kubelet", "services"]);
 
 const planOf = (flags: Flags): PkiPlan => ({
   folder: flags.folder,
@@ -50,7 +53,7 @@ const planOf = (flags: Flags): PkiPlan => ({
   kubeletNames: flags.kubeletNames,
   // Like kubeadm: needs no role binding.
   kubeletClientGroups: ["system:masters"],
-  server: (name) => (name === "admin" || name === "kubelet" ? flags.outsideServer || flags.server : flags.server),
+  server: (name) => (readOutside.has(name) ? flags.outsideServer || flags.server : flags.server),
 });
 
 function afterwards({ folder }: PkiPlan, { adminCopy }: Flags): string[] {

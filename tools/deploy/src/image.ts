@@ -17,7 +17,14 @@ const programs: Readonly<Record<string, string>> = {
   prlimit: "util-linux",
   flock: "util-linux",
   iptables: "iptables",
+  "iptables-save": "iptables",
+  "iptables-restore": "iptables",
   ip6tables: "iptables",
+  "ip6tables-save": "iptables",
+  "ip6tables-restore": "iptables",
+  conntrack: "conntrack",
+  ip: "iproute2",
+  rm: "coreutils", // busybox's has no --one-file-system
   busybox: "busybox-static",
 };
 const applets = ["sh", "cat", "ls", "readlink", "sleep"];

@@ -10,12 +10,20 @@ import { withoutDeadLinks } from "./document-links.ts";
 import { licencesOf } from "./licences.ts";
 import { withFolders } from "./with-folders.ts";
 
-export const daemons = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"] as const;
+/** The programs of a release, which `bin` has links for. */
+export const daemons = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "coxswain-services"] as const;
 
 /** Architecture name of Go and Debian. */
 export const architecture = process.arch === "x64" ? "amd64" : process.arch;
 
-const documents = ["LICENSE", "CHANGELOG.md", "docs/installing.md", "docs/compatibility.md", "docs/flags"];
+const documents = [
+  "LICENSE",
+  "CHANGELOG.md",
+  "docs/installing.md",
+  "docs/compatibility.md",
+  "docs/cluster-services.md",
+  "docs/flags",
+];
 
 /**
  * All files of a release by archive path: `bin`, `lib`, Node as `libexec/node`, units, compose file, documents.

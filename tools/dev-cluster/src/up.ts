@@ -5,15 +5,8 @@ import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import {
-  clusterRoleBindings,
-  clusterRoles,
-  configMaps,
-  nodes,
-  roleBindings,
-  roles,
-  serviceAccounts,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+import { clusterRoleBindings, configMaps, nodes, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import { applyRights } from "@coxswain/cluster-services/apply-rights";
 import { chooseParts } from "@coxswain/cluster-services/choose-parts";
 import { parts } from "@coxswain/cluster-services/parts";
 import { rightsOf } from "@coxswain/cluster-services/rights";
@@ -168,20 +161,8 @@ async function bindKubeletClient(client: Client, signal: AbortSignal): Promise<v
 async function grantServices(settings: Settings, client: Client, signal: AbortSignal): Promise<void> {
   const chosen = chooseParts(parts, { enable: servicePartsOf(settings), disable: ["*"] });
   const lease = { leaseNamespace: "kube-system", leaseName: "coxswain-services" };
-  for (const object of rightsOf(chosen, lease)) {
-    const ref = rbacResources[object.kind as keyof typeof rbacResources];
-    const { namespace, name = "" } = object.metadata;
-    const body = { type: "apply", body: object } as const;
-    await client.patch(ref, { namespace, name }, body, { signal, fieldManager: "cox", force: true });
-  }
+  await applyRights(client, rightsOf(chosen, lease), signal);
 }
-
-const rbacResources = {
-  ClusterRole: clusterRoles,
-  ClusterRoleBinding: clusterRoleBindings,
-  Role: roles,
-  RoleBinding: roleBindings,
-};
 
 export async function adminClient(settings: Settings): Promise<Client> {
   return newClient(await loadKubeconfig(kubeconfigFile(settings, "admin")));
