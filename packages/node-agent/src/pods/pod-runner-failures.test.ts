@@ -356,3 +356,79 @@ test("what is prepared for a pod is there before anything of it begins, and its 
   const failing = await bench(t, { prepare: () => Promise.reject(new Error("away")) });
   await assert.rejects(failing.runner.sync(aNodePod(), never), /^Error: away$/);
 });
+
+test("containers that run keep their probes though an agent that starts anew misses a volume of theirs", async (t) => {
+  const made = await bench(t);
+  const pod = aNodePod({
+    containers: [aContainer({ readinessProbe: { exec: { command: ["check"] }, periodSeconds: 1 } })],
+    volumes: [{ name: "v", emptyDir: {} }],
+  });
+  await made.runner.sync(pod, never);
+  const failures = [{ volume: "v", message: "away", cause: new Error("away") }];
+  const volumes = volumesLike(made.volumes, { setUp: async () => ({ volumes: new Map(), failures }) });
+  const restarted = await newTestRunner(t, made.runtime, made.clock, { dir: made.dir, volumes });
+  made.runtime.execSync = async () => ({ stdout: Buffer.alloc(0), stderr: Buffer.alloc(0), exitCode: 1 });
+  assert.equal((await restarted.runner.sync(pod, never)).kind, "failed");
+  await made.clock.advance(1_000);
+  await restarted.runner.sync(pod, never);
+  assert.equal(restarted.statusOf(pod)?.containerStatuses?.[0]?.ready, false);
+});
+
+test("a container that started after a failure and ended later is not said to have failed to start", async (t) => {
+  const { runner, runtime, statusOf, clock } = await bench(t);
+  runtime.failNext("CreateContainer", broken);
+  await runner.sync(aNodePod(), never);
+  await runner.sync(aNodePod(), never);
+  runtime.exit(runtime.find("main")?.id ?? "", 3);
+  await clock.advance(60_000);
+  const { createContainer } = runtime;
+  let before: unknown;
+  runtime.createContainer = (...args) => {
+    before = statusOf(aNodePod())?.containerStatuses?.[0]?.state;
+    return createContainer(...args);
+  };
+  await runner.sync(aNodePod(), never);
+  assert.partialDeepStrictEqual(before, { terminated: { exitCode: 3 } });
+});
+
+test("a deleted pod's second sandbox is removed though the first is gone already", async (t) => {
+  const { runner, runtime } = await bench(t);
+  await runner.sync(aNodePod(), never);
+  await runtime.stopPodSandbox([...runtime.sandboxes.keys()][0] ?? "");
+  await runner.sync(aNodePod(), never);
+  assert.equal(runtime.sandboxes.size, 2);
+  await runner.terminate(aNodePod(), { runtimeOnly: false });
+  runtime.failNext("RemovePodSandbox", new RuntimeError("NotFound", "gone"));
+  await runner.clean(aNodePod(), { deleted: true, runtimeOnly: false });
+  assert.equal(runtime.calls.filter((call) => call === "RemovePodSandbox web").length, 2);
+});
+
+test("why the node ended a pod is told while its containers stop, and after", async (t) => {
+  const { runner, runtime, statusOf } = await bench(t);
+  await runner.sync(aNodePod(), never);
+  const told: unknown[] = [];
+  const { stopContainer } = runtime;
+  runtime.stopContainer = (...args) => {
+    told.push(statusOf(aNodePod()));
+    return stopContainer(...args);
+  };
+  await runner.terminate(aNodePod(), { runtimeOnly: false, verdict: { reason: "Evicted", message: "no memory" } });
+  told.push(statusOf(aNodePod()));
+  const verdict = { phase: "Failed", reason: "Evicted", message: "no memory" };
+  assert.partialDeepStrictEqual(told, [verdict, { ...verdict, containerStatuses: [{ state: { terminated: {} } }] }]);
+});
+
+test("a pod whose end was asked for while its ended sandbox was taken down gets no other", async (t) => {
+  const { runner, runtime } = await bench(t);
+  await runner.sync(aNodePod(), never);
+  for (const sandbox of runtime.sandboxes.values()) sandbox.state = sandboxState.notReady;
+  const stop = new AbortController();
+  const { stopContainer } = runtime;
+  runtime.stopContainer = (...args) => {
+    stop.abort();
+    return stopContainer(...args);
+  };
+  runtime.calls.length = 0;
+  await runner.sync(aNodePod(), stop.signal);
+  assert.deepEqual(runtime.calls, ["StopContainer main"]);
+});

@@ -187,6 +187,22 @@ test("an eviction of a pod that nobody knows, or that has ended, is over at once
   assert.equal(calls.length, before);
 });
 
+test("an eviction that is asked for while the pod is cleaned up is over at once: nothing of it runs any more", async () => {
+  const { workers, calls, hold } = working();
+  const release = hold("clean");
+  workers.update(deleted(aNodePod()));
+  await waitFor(() => calls.includes("clean uid-1 all"));
+  let isOver = false;
+  void workers.evict("uid-1", evicted, 0).then(() => {
+    isOver = true;
+  });
+  await settle();
+  assert.equal(isOver, true);
+  release();
+  await workers.idle();
+  assert.deepEqual(calls, ["terminate uid-1", "clean uid-1 all", "gone uid-1"]);
+});
+
 test("a deletion with less time than the one before ends the kill sooner, one with as much does not", async () => {
   const { workers, calls, hold } = working();
   workers.update(aNodePod());

@@ -22,10 +22,13 @@ function setUp(): {
     cleanFails: number;
   };
   gone: string[];
+  /** Calls for Pods that not only the runtime knows. */
+  toldOf: string[];
 } {
   const clock = newFakeClock();
   const calls: string[] = [];
   const gone: string[] = [];
+  const toldOf: string[] = [];
   const control = {
     outcome: { kind: "synced" } as SyncOutcome,
     hold: undefined as Promise<void> | undefined,
@@ -61,8 +64,9 @@ function setUp(): {
       await control.holdKill;
       if (control.terminateFails-- > 0) throw new Error("still running");
     },
-    async clean(_, { deleted }) {
+    async clean(_, { deleted, runtimeOnly }) {
       calls.push(deleted ? "clean all" : "clean");
+      if (!runtimeOnly) toldOf.push("clean");
       if (control.cleanFails-- > 0) throw new Error("still mounted");
     },
     collect: () => undefined,
@@ -73,12 +77,13 @@ function setUp(): {
     log: discardLogger,
     syncFrequencyMs: 60_000,
     random: () => 0,
-    async onGone(pod, { wantedAgain }) {
+    async onGone(pod, { wantedAgain, runtimeOnly }) {
+      if (!runtimeOnly) toldOf.push("gone");
       gone.push(`${pod.metadata.name}${wantedAgain ? " again" : ""}`);
       await control.holdGone;
     },
   });
-  return { workers, calls, clock, runner: control, gone };
+  return { workers, calls, clock, runner: control, gone, toldOf };
 }
 
 const deleted = (pod: NodePod, seconds = 30): NodePod => ({
@@ -200,6 +205,18 @@ test("what only the runtime knows is ended and removed", async () => {
   workers.removeOrphan(aNodePod());
   await workers.idle();
   assert.deepEqual(calls, ["terminate orphan", "clean all"]);
+});
+
+test("what only the runtime knew, and turns out to be a pod that is being deleted, is told to have ended", async () => {
+  const { workers, runner, calls, toldOf } = setUp();
+  const { hold, release } = held();
+  runner.holdKill = hold;
+  workers.removeOrphan(aNodePod());
+  await waitFor(() => calls.length === 1);
+  workers.update(deleted(aNodePod()));
+  release();
+  await workers.idle();
+  assert.deepEqual(toldOf, ["clean", "gone"]);
 });
 
 /** A promise and its resolve function. */

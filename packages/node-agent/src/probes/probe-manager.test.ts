@@ -23,6 +23,7 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
   const runs: string[] = [];
   const changes: string[] = [];
   const counted: string[] = [];
+  const versions: (string | undefined)[] = [];
   const exitCodes: Record<string, number> = {};
   let hold: Promise<void> | undefined;
   let errors = 0;
@@ -53,7 +54,10 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
     statusOf: () => status as PodStatus,
     onChange: (uid) => void changes.push(uid),
     grpcEnabled: false,
-    onProbe: (kind, result, _, container) => void counted.push(`${kind} ${container} ${result}`),
+    onProbe(kind, result, { metadata }, container) {
+      counted.push(`${kind} ${container} ${result}`);
+      versions.push(metadata.resourceVersion);
+    },
   });
   manager.add(pod);
   /** Blocks the following probes. @returns a function that releases them */
@@ -68,7 +72,7 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
   const failNext = (times: number): void => {
     errors = times;
   };
-  return { clock, manager, pod, status, running, runs, changes, counted, told, exitCodes, holdProbes, failNext };
+  return { clock, manager, pod, status, running, runs, changes, counted, versions, told, exitCodes, holdProbes, failNext };
 }
 
 test("each container has its own probes and its own result", async () => {
@@ -281,4 +285,21 @@ test("a probe that cannot be executed is tried three times at once, then told, a
   assert.deepEqual([runs.length, counted.slice(1)], [6, ["liveness a unknown"]]);
   assert.deepEqual(told, ["a Unhealthy: Liveness probe errored: cannot be executed"]);
   assert.equal(manager.results.liveness("a"), "success", "it is not taken for a failure");
+});
+
+test("probes tell of the pod as it is now, and a new container of it starts to count anew", async () => {
+  const containers = [aContainer({ name: "a", livenessProbe: check({ failureThreshold: 3 }) })];
+  const made = probing(containers);
+  made.exitCodes["a"] = 1;
+  made.exitCodes["a2"] = 1;
+  await made.clock.advance(100);
+  await made.clock.advance(1_000); // two failures of three
+  made.manager.add({ ...made.pod, metadata: { ...made.pod.metadata, resourceVersion: "8" } });
+  made.status.containerStatuses = [made.running("a", "a2")];
+  await made.clock.advance(1_000);
+  await made.clock.advance(1_000);
+  assert.deepEqual([made.runs, made.manager.results.liveness("a2")], [["a", "a", "a2", "a2"], "success"]);
+  assert.deepEqual(made.versions, [undefined, undefined, "8", "8"]);
+  await made.clock.advance(1_000);
+  assert.equal(made.manager.results.liveness("a2"), "failure");
 });

@@ -247,3 +247,31 @@ test("a share is one of the whole, 0% and 100% turn a threshold off, and what wa
     metThresholds(thresholds, { "memory.available": { available, capacity: 1000 } }, new Set()).map(({ signal }) => signal);
   assert.deepEqual([met(99), met(100)], [["memory.available"], []]);
 });
+
+test("the end of the last pressure is told too, at once where there is no transition period", async () => {
+  const { eviction, set, pressures, clock } = looking({ hard: { "memory.available": "100" } }, [], { transitionMs: 0 });
+  for (const available of [50, 50, 500, 500]) {
+    set("memory.available", available);
+    await eviction.check();
+    await clock.advance(10_000);
+  }
+  assert.deepEqual(
+    pressures.map(({ memory }) => memory),
+    [true, false],
+  );
+});
+
+test("what was freed of the disk is not enough while the least reclaim is not free", async () => {
+  const settings = { hard: { "nodefs.available": "100" }, minReclaim: { "nodefs.available": "50" } };
+  const frees = [149, 150];
+  const made = looking(settings, [named("p")], {
+    reclaimDisk: async () => made.set("nodefs.available", frees.shift() ?? 0),
+  });
+  const { eviction, set, evicted } = made;
+  set("nodefs.available", 99);
+  await eviction.check();
+  assert.equal(evicted.length, 1);
+  set("nodefs.available", 99);
+  await eviction.check();
+  assert.equal(evicted.length, 1);
+});

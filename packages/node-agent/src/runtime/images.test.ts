@@ -95,6 +95,9 @@ test("pulls are limited by rate", async () => {
     puller.ensure(pod, aContainer({ image: `registry.test/${name}:1` }), [], {}, silent);
   await pull("a");
   await assert.rejects(pull("b"), { reason: "ErrImagePull", message: "pull QPS exceeded" });
+  await clock.advance(3_600_000);
+  await pull("b");
+  await assert.rejects(pull("c"), { message: "pull QPS exceeded" }, "a quiet hour leaves no more than the burst");
 });
 
 test("images go when the disk is full, the longest unused first, those in use and young ones never", async () => {

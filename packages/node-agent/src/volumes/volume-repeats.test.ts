@@ -26,6 +26,7 @@ import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
 import { writeAtomically } from "./atomic-writer.ts";
 import type { Csi } from "./csi/csi.ts";
+import type { FlexVolumes } from "./flex/flex.ts";
 import { checkHostPath } from "./host-path.ts";
 import type { Mounter } from "./mount.ts";
 import { commonUser, setVolumeOwnership } from "./ownership.ts";
@@ -127,7 +128,8 @@ test("a folder in memory is mounted once, by this agent or by the one before", a
 test("parts of volumes are unmounted before what drivers have mounted, and that before the rest", async (t) => {
   const did: string[] = [];
   const csi = { tearDown: async (uid: string) => void did.push(`driver ${uid}`) } as unknown as Csi;
-  const made = await bench(t, { csi });
+  const flex = { tearDown: async (uid: string) => void did.push(`flex ${uid}`) } as unknown as FlexVolumes;
+  const made = await bench(t, { csi, flex });
   const unmount = made.mounter.unmount;
   made.mounter.unmount = async (target) => {
     did.push(target.slice(made.dir.length + 1));
@@ -140,6 +142,7 @@ test("parts of volumes are unmounted before what drivers have mounted, and that 
     "uid-1/volume-subpaths/a/main/1",
     "uid-1/volume-subpaths/a/main/0",
     "driver uid-1",
+    "flex uid-1",
     "uid-1/volumes/x/a",
   ]);
 });
@@ -158,6 +161,14 @@ test("a mount that is busy keeps no other from going, nothing is removed, and th
   busy.clear();
   await volumes.unmount("uid-1");
   assert.deepEqual([mounted, await readdir(join(dir, "uid-1"))], [[], []]);
+});
+
+test("what was bound for parts of volumes goes with the volumes, what else the pod's folder has stays", async (t) => {
+  const { volumes, dir } = await bench(t);
+  for (const name of ["volumes/x/a", "volume-subpaths/a/main/0", "containers/main"])
+    await mkdir(join(dir, "uid-1", name), { recursive: true });
+  await volumes.unmount("uid-1");
+  assert.deepEqual(await readdir(join(dir, "uid-1")), ["containers"]);
 });
 
 test("a driver that cannot take its volumes away is an error, and nothing of the pod is removed", async (t) => {

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { chown, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { nodes, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { aNodePod } from "../../testing/builders.ts";
 import { aVolume, type CsiBench, csiBench, isRoot, mountIn, up, volumeId } from "../../testing/csi-bench.ts";
 
@@ -78,4 +81,77 @@ test("a volume that its pod gave up before it was attached is not said to be in 
   await b.csi.tearDown("uid-1");
   await b.csi.collect();
   assert.deepEqual(inUse(), []);
+});
+
+test("a volume that was published, and undone, is not undone again when it could not even be staged", rootOnly, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  await up(b);
+  await b.csi.tearDown("uid-1");
+  await b.csi.collect();
+  b.driver.failures.set("NodeStageVolume", [{ code: 3, details: "no" }]);
+  await assert.rejects(up(b), /InvalidArgument/);
+  methods(b);
+  await b.csi.tearDown("uid-1");
+  assert.deepEqual(methods(b), []);
+});
+
+test("a stage of unknown outcome is undone, also by an agent that starts anew", rootOnly, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  b.driver.failures.set("NodeStageVolume", [{ code: 4, details: "slow" }]);
+  await assert.rejects(up(b), /DeadlineExceeded/);
+  const again = await b.restart();
+  methods(b);
+  await again.tearDown("uid-1");
+  await again.collect();
+  assert.ok(methods(b).includes("NodeUnstageVolume"));
+});
+
+test("a volume stays attached while it cannot be unstaged", rootOnly, async (t) => {
+  const b = await csiBench(t, { controllerAttaches: false });
+  await assert.rejects(up(b), /attachment timeout/);
+  const [made] = b.client.objects<VolumeAttachment>(volumeAttachments);
+  b.client.put(volumeAttachments, { ...made, status: { attached: true } } as VolumeAttachment);
+  await up(b);
+  b.driver.failures.set("NodeUnstageVolume", [{ code: 13, details: "busy" }]);
+  await b.csi.tearDown("uid-1");
+  await b.csi.collect();
+  assert.equal(b.client.objects(volumeAttachments).length, 1);
+  await b.clock.advance(501);
+  await b.csi.collect();
+  assert.deepEqual(b.client.objects(volumeAttachments), []);
+});
+
+test(
+  "a volume that its driver does not stage is in use from the first moment of an agent that starts anew",
+  rootOnly,
+  async (t) => {
+    const b = await csiBench(t, { capabilities: [] });
+    b.describe({ attachRequired: false });
+    await up(b);
+    const again = await b.restart();
+    b.describe({});
+    assert.deepEqual(again.inUse(), [volumeId]);
+  },
+);
+
+test("two pods that want one volume at once get it one after the other", rootOnly, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  await Promise.all([up(b), up(b, aNodePod({}, { uid: "uid-2" }))]);
+  assert.deepEqual(methods(b), ["NodeStageVolume", "NodePublishVolume", "NodeStageVolume", "NodePublishVolume"]);
+});
+
+test("a volume that is published again keeps what its containers did to the group of its files", rootOnly, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false, requiresRepublish: true, fsGroupPolicy: "File" });
+  const pod = aNodePod({ securityContext: { fsGroup: 1234 } });
+  const { path } = await up(b, pod);
+  assert.equal((await stat(path)).gid, 1234);
+  await writeFile(join(path, "own"), "");
+  await chown(join(path, "own"), 0, 77);
+  await up(b, pod);
+  assert.deepEqual(methods(b).filter((method) => method === "NodePublishVolume").length, 2);
+  assert.equal((await stat(join(path, "own"))).gid, 77);
 });
