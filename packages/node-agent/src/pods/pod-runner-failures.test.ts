@@ -432,3 +432,14 @@ test("a pod whose end was asked for while its ended sandbox was taken down gets 
   await runner.sync(aNodePod(), stop.signal);
   assert.deepEqual(runtime.calls, ["StopContainer main"]);
 });
+
+test("a sandbox that cannot be stopped keeps no other of its pod from being stopped", async (t) => {
+  const { runner, runtime } = await bench(t);
+  await runner.sync(aNodePod(), never);
+  const [first] = runtime.sandboxes.values();
+  await runtime.runPodSandbox({ ...first?.config, metadata: { ...first?.config.metadata, attempt: 1 } } as never, "");
+  runtime.failNext("StopPodSandbox", broken);
+  await assert.rejects(runner.terminate(aNodePod(), { runtimeOnly: false }), /broken/);
+  const ready = [...runtime.sandboxes.values()].filter(({ state }) => state === sandboxState.ready);
+  assert.equal(ready.length, 1);
+});

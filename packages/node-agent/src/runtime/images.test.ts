@@ -191,6 +191,17 @@ test("ended containers are kept for their logs: one each, and none of pods that 
   assert.equal(runtime.sandboxes.size, 1, "the sandbox of the pod that is gone went with it");
 });
 
+test("before all sources have spoken the only sandbox of a pod that nobody wants yet stays", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const labels = { "io.kubernetes.pod.uid": "gone" };
+  await runtime.stopPodSandbox(await runtime.runPodSandbox({ metadata: { name: "p" }, labels }, ""));
+  for (const isSynced of [false, true]) {
+    await collectContainers(oneOfEach(runtime, clock, isSynced));
+    assert.equal(runtime.sandboxes.size, isSynced ? 0 : 1);
+  }
+});
+
 test("a container that never began is taken away when it is sure that it will not", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);

@@ -175,7 +175,7 @@ class ApiStatusManager implements StatusManager {
       if (isNotFound(err) || isConflict(err)) return true;
       if (isForbidden(err)) {
         log.warn("the status of a pod may not be written", { pod: describePod(entry.pod), reason: (err as Error).message });
-        return !entry.finishing;
+        return false;
       }
       throw err;
     }

@@ -126,6 +126,24 @@ test("a deletion that fails is tried again, and the status is not forgotten befo
   assert.deepEqual([deleted(), client.objects(pods)], [["web", "web"], []]);
 });
 
+test("a pod that is finished with while an older status is being written has its last one written before it is deleted", async () => {
+  const { status, sent, deleted, holdPatch, heard, client } = writing(deleting(pending()));
+  const release = holdPatch();
+  status.set(pending(), { phase: "Running" });
+  await settle();
+  status.set(pending(), { phase: "Failed" });
+  const { delete: remove } = client;
+  client.delete = ((...args: Parameters<typeof remove>) => {
+    sent.push("delete");
+    return remove(...args);
+  }) as typeof remove;
+  void status.finish(pending());
+  release();
+  await settle();
+  assert.ok(heard.has("uid-1"));
+  assert.deepEqual([sent, deleted()], [["web Running", "web Failed", "delete"], ["web"]]);
+});
+
 test("an object is deleted only when it is that pod's, and only when it is to go", async () => {
   const other = writing(deleting(pending()));
   other.heard.set("uid-1", { ...deleting(pending()), metadata: { ...deleting(pending()).metadata, uid: "uid-9" } });
