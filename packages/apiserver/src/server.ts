@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
@@ -95,6 +96,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const turns = new Turns();
   const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
   const memory = newMemoryBudget(metrics);
+  const decisions = new DecisionLog({ component: "kube-apiserver", clock, registry: metrics });
   const exporter = tracing && newSpanExporter({ ...tracing, service: tracedService(), clock, log });
   const untraced = runtime.featureGates.enabled("APIServerTracing") ? passThrough : undefined;
   const tracer = exporter ? newTracer(exporter, tracing.samplingRatePerMillion, clock) : untraced;
@@ -169,6 +171,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       objectCounts,
       drain,
       auditor,
+      decisions,
       clock,
       log,
       metrics,

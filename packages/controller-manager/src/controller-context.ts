@@ -2,6 +2,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -16,6 +17,8 @@ export interface ControllerContext {
   readonly recorder: EventRecorder;
   /** Recorder for a part with its own Event source. */
   readonly recorderOf: (component: string) => EventRecorder;
+  /** Why objects are as they are, for who asks; of all controllers. */
+  readonly decisions: DecisionLog;
   readonly config: ControllerManagerConfig;
   readonly log: Logger;
   readonly clock: Clock;

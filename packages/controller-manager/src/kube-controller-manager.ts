@@ -1,5 +1,6 @@
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
@@ -23,6 +24,7 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
   const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
   const { enabled, resourceName: name, leaseDurationMs } = config.leaderElection;
   const leadership = enabled ? newLeaderStatus({ name, leaseDurationMs, clock, metrics }) : undefined;
+  const decisions = new DecisionLog({ component: kubeControllerManager.name, clock, registry: metrics });
   const health = newControllerHealth({ clock, metrics });
   const { rootCa: _, serviceAccountKey: __, certificateSigning: ___, controllers, ...shown } = config;
   const server = await startComponentServer({
@@ -36,7 +38,8 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
     configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
   });
   try {
-    const running = runManager({ config, clientConfig, log, clock, turns, metrics, featureGates, leadership, health, signal });
+    const parts = { log, clock, turns, metrics, featureGates, leadership, health, decisions, signal };
+    const running = runManager({ config, clientConfig, ...parts });
     const end = await (server === undefined ? running : Promise.race([running, server.failed]));
     // Another instance is the leader now, so the process must exit. Source: app/controllermanager.go OnStoppedLeading
     if (end === "leadership-lost") log.fatal("leaderelection lost");

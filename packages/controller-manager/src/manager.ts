@@ -11,6 +11,8 @@ import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-elec
 import { type LeaderStatus, newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
 import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
+import { answerQuestions } from "@coxswain/apimachinery/decisions/answer-questions";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { causesOf } from "@coxswain/apimachinery/errors/message";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
@@ -42,6 +44,8 @@ export interface ManagerOptions {
   readonly leadership?: LeaderStatus | undefined;
   /** Receives controller failures, for health checks. */
   readonly health?: ControllerHealth | undefined;
+  /** Receives what the controllers decide; default: a log of which nobody asks. */
+  readonly decisions?: DecisionLog | undefined;
   /** Replaces the default catalogue. */
   readonly controllers?: readonly CatalogueEntry[] | undefined;
   readonly signal: AbortSignal;
@@ -167,6 +171,10 @@ async function runControllers(
     return controller === undefined ? [] : [{ name: entry.name, controller }];
   });
   informers.start(signal);
+  if (share === "main" && options.decisions !== undefined) {
+    const { decisions } = options;
+    void answerQuestions({ client: unlimitedClient, recipient: program, decisions, clock, log, signal });
+  }
   const running: Promise<void>[] = [];
   for (const { name, controller } of made) {
     if (signal.aborted) break;
@@ -198,6 +206,7 @@ function contextOf(
   const recorderOf = (component: string) => newEventRecorder({ client: newMember(), component, log, clock });
   return {
     client: newMember(),
+    decisions: options.decisions ?? new DecisionLog({ component: program, clock }),
     informers,
     recorder: recorderOf(entry.component ?? entry.user),
     recorderOf,

@@ -1,6 +1,9 @@
 import { join } from "node:path";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { answerQuestions } from "@coxswain/apimachinery/decisions/answer-questions";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { kubeletRecipient } from "@coxswain/apimachinery/decisions/question";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
@@ -100,6 +103,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
 
   // ---- container runtime and API server
   const metrics = newMetricsRegistry({ processMetrics: true, ...config.metrics });
+  const decisions = new DecisionLog({ component: "kubelet", clock, registry: metrics });
   const probeMetrics = newMetricsRegistry(config.metrics);
   const agentMetrics = newAgentMetrics(metrics);
   agentMetrics.nodeName.labels(nodeName).set(1);
@@ -304,6 +308,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     followApiserver(api.pods, sources, clock);
     api.informers.start(signal);
     background.add(api.pods.waitForSync(signal).then(() => sources.markSynced("api")));
+    const recipient = kubeletRecipient(nodeName);
+    background.add(answerQuestions({ client: api.heartbeat, recipient, decisions, clock, log, signal }));
     background.every(statusResyncMs, "status resync", () => status.resync());
   }
   followStaticPods(config, { sources, nodeName, clock, log }, background);

@@ -12,6 +12,8 @@ import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status
 import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
 import { newSeriesRecorder } from "@coxswain/apimachinery/controller/series-recorder";
 import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
+import { answerQuestions } from "@coxswain/apimachinery/decisions/answer-questions";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { causesOf } from "@coxswain/apimachinery/errors/message";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
@@ -40,6 +42,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
   // Separate rate limits: events must not delay bindings, and neither may delay lease renewal.
   const eventClient = family.member({ qps, burst });
   const informers = newInformerFactory(client, { log, clock, onFailure: informerFailures(metrics) });
+  const decisions = new DecisionLog({ component: "kube-scheduler", clock, registry: metrics });
   const scheduler = schedulerOf({
     client,
     informers,
@@ -54,6 +57,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
     podMaxBackoffMs: config.podMaxBackoffSeconds * 1000,
     recorderOf: (controller) => newSeriesRecorder({ client: eventClient, controller, log, clock, signal }),
     metrics: newSchedulerMetrics(metrics, clock),
+    decisions,
   });
   if (flags["write-config-to"] !== "") return writeFileSync(flags["write-config-to"], asYaml(config));
   const { leaderElection } = config;
@@ -75,6 +79,8 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
 
   const lead = async (leading: AbortSignal): Promise<void> => {
     informers.start(leading);
+    const answerer = family.member({ qps: -1 });
+    void answerQuestions({ client: answerer, recipient: decisions.component, decisions, clock, log, signal: leading });
     await scheduler.run(leading);
   };
 

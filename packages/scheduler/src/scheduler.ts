@@ -2,6 +2,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { guarded } from "@coxswain/apimachinery/controller/guarded";
+import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
@@ -45,6 +46,8 @@ export interface SchedulerOptions {
   readonly turns?: Turns;
   readonly log: Logger;
   readonly metrics: SchedulerMetrics;
+  /** Receives why pods wait; undefined: nobody will ask. */
+  readonly decisions?: DecisionLog;
   readonly percentageOfNodesToScore?: number;
   readonly podInitialBackoffMs?: number;
   readonly podMaxBackoffMs?: number;

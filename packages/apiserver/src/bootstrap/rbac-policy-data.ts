@@ -447,6 +447,14 @@ export const clusterRoles: readonly ClusterRoleRow[] = [
     ],
   },
   { name: "system:kube-dns", rules: [rule("list,watch", "", "endpoints,services")] },
+  // Coxswain's own; the server holds each user to the questions to itself.
+  {
+    name: "system:coxswain-diagnostics",
+    rules: [
+      rule("watch", "diagnostics.coxswain.dev", "questions"),
+      rule("create", "diagnostics.coxswain.dev", "questions/answers"),
+    ],
+  },
   {
     name: "system:kube-scheduler",
     rules: [
@@ -562,6 +570,11 @@ export const clusterRoleBindings: readonly BindingRow[] = [
     subjects: [user("system:kube-controller-manager")],
   },
   { name: "system:kube-dns", role: "system:kube-dns", subjects: [serviceAccount("kube-system", "kube-dns")] },
+  {
+    name: "system:coxswain-diagnostics",
+    role: "system:coxswain-diagnostics",
+    subjects: [user("system:kube-controller-manager"), user("system:kube-scheduler"), group("system:nodes")],
+  },
   { name: "system:kube-scheduler", role: "system:kube-scheduler", subjects: [user("system:kube-scheduler")] },
   { name: "system:monitoring", role: "system:monitoring", subjects: [group("system:monitoring")] },
   { name: "system:node", role: "system:node", subjects: [] },

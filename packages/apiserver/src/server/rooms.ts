@@ -5,6 +5,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { type DecisionReader, noDecisions } from "@coxswain/apimachinery/decisions/decision";
+import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
@@ -52,9 +54,11 @@ import { newLoopbackClient } from "../loopback/client.ts";
 import { newNodeProxy } from "../node-proxy/upstream.ts";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
 import { newServiceRepair, type ServiceRepair } from "../registry/core/services/repair.ts";
+import { handleQuestions } from "../registry/diagnostics/handler.ts";
 import type { RegistryServices, RegistryStore } from "../registry/generic/resource.ts";
 import { newRegistryStore } from "../registry/generic/store.ts";
 import type { StorageSet } from "../storage/open.ts";
+import { openDiagnostics } from "./diagnostics.ts";
 import type { Edge } from "./edge.ts";
 import { type LoadLimit, newLoadLimit } from "./flow-control.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
@@ -81,6 +85,8 @@ export interface RoomOptions {
   readonly objectCounts: ObjectCounts;
   readonly drain: Drain;
   readonly auditor: Auditor | undefined;
+  /** What this server decided. undefined: daemons are not asked for their decisions either. */
+  readonly decisions?: DecisionLog | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
@@ -103,6 +109,8 @@ export interface Rooms {
   readonly customResources: CustomResources | undefined;
   /** undefined without the feature gates. */
   readonly storageVersions: StorageVersions | undefined;
+  /** What the daemons of the cluster decided. */
+  readonly decisions: DecisionReader;
   /** Whether authorization and admission informers have synced. */
   synced(): boolean;
 }
@@ -292,8 +300,12 @@ export function connectRooms(options: RoomOptions): Rooms {
   router = handle;
 
   const loadLimit = newLoadLimit({ ...options, client, informers, log: log.named("flow-control"), requestMetrics });
+  const { decisions } = options;
+  const diagnostics = decisions && openDiagnostics({ ...options, decisions, client });
   const serve = newFilterChain({
     handle: (request) => {
+      const asked = diagnostics && handleQuestions(diagnostics.questions, request);
+      if (asked !== undefined) return asked;
       if (!request.info.isResourceRequest && edge.handles(request.info.path)) return edge.handle(request.exchange);
       if (!request.info.isResourceRequest && loadLimit.page(request)) return;
       return handle(request);
@@ -328,6 +340,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     loadLimit,
     customResources,
     storageVersions,
+    decisions: diagnostics?.reader ?? noDecisions,
     synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true),
   };
 }

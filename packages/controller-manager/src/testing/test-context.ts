@@ -1,5 +1,6 @@
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
@@ -117,6 +118,7 @@ export function newTestContext(
   };
   const ctx: ControllerContext = {
     client,
+    decisions: new DecisionLog({ component: "kube-controller-manager", clock }),
     informers,
     recorder,
     recorderOf: () => recorder,

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { forbidden } from "../errors/status-error.ts";
+import { discardLogger } from "../logging/logger.ts";
+import { newFakeClient } from "../testing/fake-client.ts";
+import { settle, waitFor } from "../testing/wait-for.ts";
+import { answerQuestions, withinLimit } from "./answer-questions.ts";
+import type { Decision, ObjectRef } from "./decision.ts";
+import { DecisionLog } from "./decision-log.ts";
+import { questionsRef } from "./question.ts";
+
+const ref: ObjectRef = { group: "", resource: "pods", kind: "Pod", namespace: "web", name: "a", uid: "" };
+
+function aDaemon(t: { after(fn: () => Promise<void>): void }) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const decisions = new DecisionLog({ component: "kube-scheduler", clock });
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const options = { client, recipient: "kube-scheduler", decisions, clock, log: discardLogger, signal };
+  const run = (): void => {
+    const running = answerQuestions(options);
+    t.after(async () => {
+      stopping.abort();
+      await running;
+    });
+  };
+  return { clock, client, decisions, run };
+}
+
+test("watches the questions to itself, and answers each from the log", async (t) => {
+  const { client, decisions, run } = aDaemon(t);
+  decisions.record(ref, "scheduler", { verdict: "waiting", reason: "R", tell: "told" });
+  const answered: unknown[] = [];
+  client.react("create", "questions", ({ name, subresource, sent }) => {
+    answered.push([name, subresource, sent]);
+    return {};
+  });
+  run();
+  await settle();
+  client.put(questionsRef, { metadata: { name: "kube-scheduler" }, refs: [ref, { ...ref, name: "b" }] } as object as never);
+  await waitFor(() => answered.length === 1);
+  assert.deepEqual(answered, [
+    [
+      "kube-scheduler",
+      "answers",
+      {
+        ...{ apiVersion: "diagnostics.coxswain.dev/v1", kind: "Answer", metadata: { name: "kube-scheduler" } },
+        decisions: decisions.of(ref),
+      },
+    ],
+  ]);
+});
+
+test("tries seldom at a server that has no such questions, and more and more slowly at one that is away", async (t) => {
+  for (const { error, firstMs, withinAnHour } of [
+    { error: forbidden(questionsRef, "", "no"), firstMs: 100_000, withinAnHour: [8, 25] },
+    { error: new Error("connect ECONNREFUSED"), firstMs: 400, withinAnHour: [40, 130] },
+  ] as const) {
+    const { clock, client, run } = aDaemon(t);
+    let watches = 0;
+    client.react("watch", "questions", () => {
+      watches++;
+      throw error;
+    });
+    run();
+    await settle();
+    await clock.advance(firstMs);
+    await settle();
+    assert.equal(watches, 1);
+    for (let s = 0; s < 3600; s += 10) {
+      await clock.advance(10_000);
+      await settle(2);
+    }
+    assert.ok(watches >= withinAnHour[0] && watches <= withinAnHour[1], `${watches}`);
+  }
+});
+
+test("an answer stays within its limit: details go first, then what does not fit", () => {
+  const decision: Decision = {
+    ...{ component: "c", source: "s", object: ref, verdict: "done", reason: "R", summary: "s", count: 1 },
+    ...{ since: "2026-01-02T03:04:05Z", lastAt: "2026-01-02T03:04:05Z" },
+  };
+  const long = { ...decision, details: { long: "x".repeat(2000) } };
+  assert.deepEqual(withinLimit([long, decision]), { kept: [long, decision], cut: false });
+  assert.deepEqual(withinLimit([long, decision], 1000), { kept: [decision, decision], cut: true });
+  assert.deepEqual(withinLimit([{ ...decision, summary: "x".repeat(2000) }, decision], 1000), { kept: [decision], cut: true });
+});

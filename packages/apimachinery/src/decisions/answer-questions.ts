@@ -1,0 +1,86 @@
+import type { Client } from "../client/client.ts";
+import type { Clock } from "../clock/clock.ts";
+import { isForbidden, isNotFound } from "../errors/predicates.ts";
+import type { Logger } from "../logging/logger.ts";
+import { formatGroupVersion } from "../meta/group-version.ts";
+import type { Decision, ObjectRef } from "./decision.ts";
+import type { DecisionLog } from "./decision-log.ts";
+import { type Answer, answerLimitBytes, answersSubresource, type Question, questionsRef } from "./question.ts";
+
+export interface AnswererOptions {
+  /** Should not share a rate limit with the daemon's work. */
+  readonly client: Client;
+  /** `kube-scheduler`, or `kubeletRecipient(…)`. */
+  readonly recipient: string;
+  readonly decisions: DecisionLog;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+const firstPauseMs = 1_000;
+const longestPauseMs = 60_000;
+/** For a server without these questions, such as upstream's, or without the right to see them. */
+const unservedPauseMs = 5 * 60_000;
+
+/**
+ * Answers the API server's questions from the log until `signal` is aborted; never rejects. While nobody asks it costs one open
+ * watch. Only one instance of a daemon may do so at a time: the leader.
+ */
+export async function answerQuestions(options: AnswererOptions): Promise<void> {
+  const { client, recipient, clock, log, signal } = options;
+  let pauseMs = firstPauseMs;
+  while (!signal.aborted) {
+    let waitMs = pauseMs;
+    try {
+      const selection = { signal, fieldSelector: `metadata.name=${recipient}` };
+      for await (const { type, object } of client.watch<Question>(questionsRef, {}, selection)) {
+        pauseMs = firstPauseMs;
+        if (type === "ADDED") await answer(options, object);
+      }
+      waitMs = pauseMs = firstPauseMs; // the server ends watches now and then
+    } catch (err) {
+      if (signal.aborted) return;
+      log.v(2)?.info("cannot follow the questions for diagnostics", { error: String(err) });
+      if (isNotFound(err) || isForbidden(err)) waitMs = unservedPauseMs;
+      pauseMs = Math.min(longestPauseMs, pauseMs * 2);
+    }
+    // Not all nodes at the same time after the server's restart.
+    await clock.sleep(waitMs * (0.5 + Math.random()), signal).catch(() => {});
+  }
+}
+
+async function answer({ client, recipient, decisions, log, signal }: AnswererOptions, question: Question): Promise<void> {
+  const { kept, cut } = withinLimit(question.refs.flatMap((ref: ObjectRef) => decisions.of(ref)));
+  const body: Answer = {
+    apiVersion: formatGroupVersion(questionsRef),
+    kind: "Answer",
+    metadata: { name: question.metadata.name ?? "" },
+    decisions: kept,
+    ...(cut && { cut }),
+  };
+  try {
+    await client.create(questionsRef, body, { name: recipient, subresource: answersSubresource, signal });
+  } catch (err) {
+    // Whoever asked waits no longer than a second.
+    if (!signal.aborted) log.v(2)?.info("an answer for diagnostics was not taken", { error: String(err) });
+  }
+}
+
+/** Leaves out details first, then the rest of what does not fit. */
+export function withinLimit(decisions: readonly Decision[], limitBytes = answerLimitBytes): { kept: Decision[]; cut: boolean } {
+  const kept: Decision[] = [];
+  let cut = false;
+  let leftBytes = limitBytes;
+  for (const decision of decisions) {
+    const { details: _, ...short } = decision;
+    const fitting = [decision, short].find((form) => sizeOf(form) <= leftBytes);
+    if (fitting !== decision) cut = true;
+    if (fitting === undefined) continue;
+    leftBytes -= sizeOf(fitting);
+    kept.push(fitting);
+  }
+  return { kept, cut };
+}
+
+const sizeOf = (decision: Decision): number => Buffer.byteLength(JSON.stringify(decision)) + 1;

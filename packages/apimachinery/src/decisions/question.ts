@@ -1,0 +1,44 @@
+import type { ResourceRef } from "../meta/group-version.ts";
+import type { KubeObject } from "../meta/types.ts";
+import type { Decision, ObjectRef } from "./decision.ts";
+
+/**
+ * The resource by which API servers ask daemons for their decisions. It is not in discovery: a daemon watches the questions to
+ * itself, by its recipient's name in place of the object's, and creates the subresource `answers` of that name.
+ */
+export const questionsRef: ResourceRef = {
+  group: "diagnostics.coxswain.dev",
+  version: "v1",
+  resource: "questions",
+  kind: "Question",
+  namespaced: false,
+};
+
+export const answersSubresource = "answers";
+
+/** As a daemon gets it. `metadata.name` is the question's id. */
+export interface Question extends KubeObject {
+  refs: readonly ObjectRef[];
+}
+
+/** `metadata.name` is the question's id. */
+export interface Answer extends KubeObject {
+  decisions: readonly Decision[];
+  /** Some decisions or their details did not fit. */
+  cut?: boolean;
+}
+
+/** Of one question; a list of decisions beyond it is cut. */
+export const answerLimitBytes = 128 * 1024;
+
+const kubeletPrefix = "kubelet.";
+
+/** Who is asked: a component's name, or that of the kubelet of one node. */
+export function kubeletRecipient(nodeName: string): string {
+  return kubeletPrefix + nodeName;
+}
+
+/** @returns undefined when it is not a kubelet */
+export function nodeOfRecipient(recipient: string): string | undefined {
+  return recipient.startsWith(kubeletPrefix) ? recipient.slice(kubeletPrefix.length) : undefined;
+}

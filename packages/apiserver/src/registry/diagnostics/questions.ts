@@ -1,0 +1,194 @@
+/**
+ * Questions to the daemons of the cluster, through etcd: any API server may ask, each tells the questions to the daemons that
+ * watch at it and stores their answers. Idle, it costs one reader of the storage's watch.
+ */
+import { randomUUID } from "node:crypto";
+import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import { withinLimit } from "@coxswain/apimachinery/decisions/answer-questions";
+import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Storage } from "../../storage/storage.ts";
+import { type StoredAnswer, type StoredQuestion, storedTtlSeconds } from "./stored.ts";
+
+export interface QuestionsOptions {
+  /** Storages of `storedQuestions` and `storedAnswers`. */
+  readonly questions: Storage;
+  readonly answers: Storage;
+  /** This server's own decisions, for the other servers. */
+  readonly decisions: DecisionLog;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Who watches the questions to one recipient. */
+export type Listener = (id: string, refs: readonly ObjectRef[]) => void;
+
+export interface Asked {
+  readonly refs: readonly ObjectRef[];
+  /** Whether it is alive as far as is known; others are waited for only shortly. */
+  readonly expected: boolean;
+  /** How many answers there may be: more than one of the other API servers. */
+  readonly answers?: number;
+}
+
+export interface Answers {
+  readonly decisions: readonly Decision[];
+  /** The expected recipients that did not answer. */
+  readonly silent: readonly string[];
+}
+
+/** The other API servers. */
+export const apiserverRecipient = "kube-apiserver";
+
+const patienceMs = 1_000;
+const shortPatienceMs = 250;
+const mostAtOnce = 32;
+const retryMs = 1_000;
+
+export class Questions {
+  readonly #options: QuestionsOptions;
+  readonly #serverId = randomUUID();
+  /** Questions that are not over, by id. */
+  readonly #live = new Map<string, StoredQuestion>();
+  readonly #listeners = new Map<string, Set<Listener>>();
+  #asking = 0;
+
+  constructor(options: QuestionsOptions) {
+    this.#options = options;
+  }
+
+  /** Follows the questions of all servers until `signal` is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { questions, clock, log } = this.#options;
+    while (!signal.aborted) {
+      try {
+        this.#live.clear();
+        const stream = await questions.watch({ prefix: "", revision: 0, signal });
+        for await (const event of stream) {
+          if (event.type === "ERROR") throw event.error;
+          if (event.type === "BOOKMARK") continue;
+          const id = event.entry.key;
+          if (event.type === "DELETED") this.#live.delete(id);
+          else this.#heard(id, event.entry.object() as StoredQuestion);
+        }
+      } catch (err) {
+        if (!signal.aborted) log.v(2)?.info("cannot follow the questions for diagnostics", { error: String(err) });
+      }
+      await clock.sleep(retryMs, signal).catch(() => {});
+    }
+  }
+
+  after(delayMs: number, fire: () => void): Timer {
+    return this.#options.clock.after(delayMs, fire);
+  }
+
+  /** Calls `listener` for each question to the recipient, those first that are not over. @returns ends it */
+  listen(recipient: string, listener: Listener): () => void {
+    const listeners = this.#listeners.getOrInsertComputed(recipient, () => new Set());
+    listeners.add(listener);
+    for (const [id, question] of this.#live) {
+      const asked = question.asked.find((one) => one.recipient === recipient);
+      if (asked !== undefined) listener(id, asked.refs);
+    }
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#listeners.delete(recipient);
+    };
+  }
+
+  /** @returns what the recipient was asked; undefined when the question is over, or was not for it */
+  refsAsked(id: string, recipient: string): readonly ObjectRef[] | undefined {
+    return this.#live.get(id)?.asked.find((one) => one.recipient === recipient)?.refs;
+  }
+
+  /** A second answer of the same recipient changes nothing. */
+  async answer(id: string, recipient: string, decisions: readonly Decision[]): Promise<void> {
+    const answer: StoredAnswer = { metadata: { namespace: id, name: recipient }, decisions };
+    try {
+      await this.#options.answers.create(`${id}/${recipient}`, answer, { ttlSeconds: storedTtlSeconds });
+    } catch (err) {
+      if (!isAlreadyExists(err)) throw err;
+    }
+  }
+
+  /**
+   * Asks and waits for the answers: for those expected at most a second, for others a quarter of one.
+   * @throws the signal's reason, errors of the storage
+   */
+  async ask(asked: ReadonlyMap<string, Asked>, signal: AbortSignal): Promise<Answers> {
+    const expected = [...asked].filter(([, { expected }]) => expected).map(([recipient]) => recipient);
+    if (asked.size === 0 || this.#asking >= mostAtOnce) return { decisions: [], silent: expected };
+    const { questions, answers, clock } = this.#options;
+    const id = randomUUID();
+    const missing = new Map(Array.from(asked, ([recipient, { answers = 1 }]) => [recipient, answers]));
+    const decisions: Decision[] = [];
+    const enough = new AbortController();
+    const onAbort = (): void => enough.abort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    let patient = true;
+    const endWhenDone = (): void => {
+      if (missing.size === 0 || (!patient && expected.every((recipient) => !missing.has(recipient)))) enough.abort();
+    };
+    const timers = [
+      clock.after(patienceMs, () => enough.abort()),
+      clock.after(shortPatienceMs, () => {
+        patient = false;
+        endWhenDone();
+      }),
+    ];
+    this.#asking++;
+    try {
+      const stream = await answers.watch({ prefix: `${id}/`, revision: 0, signal: enough.signal });
+      const question: StoredQuestion = {
+        metadata: { name: id },
+        by: this.#serverId,
+        asked: Array.from(asked, ([recipient, { refs }]) => ({ recipient, refs })),
+      };
+      await questions.create(id, question, { ttlSeconds: storedTtlSeconds, signal });
+      for await (const event of stream) {
+        if (event.type === "ERROR") throw event.error;
+        if (event.type !== "ADDED") continue;
+        const answer = event.entry.object() as StoredAnswer;
+        decisions.push(...answer.decisions);
+        const recipient = recipientOf(answer);
+        const left = (missing.get(recipient) ?? 1) - 1;
+        if (left > 0) missing.set(recipient, left);
+        else missing.delete(recipient);
+        endWhenDone();
+      }
+    } catch (err) {
+      if (!enough.signal.aborted) throw err;
+    } finally {
+      this.#asking--;
+      for (const timer of timers) timer.cancel();
+      signal.removeEventListener("abort", onAbort);
+      enough.abort();
+    }
+    signal.throwIfAborted();
+    return { decisions, silent: expected.filter((recipient) => missing.has(recipient)) };
+  }
+
+  #heard(id: string, question: StoredQuestion): void {
+    this.#live.set(id, question);
+    for (const { recipient, refs } of question.asked) {
+      if (recipient === apiserverRecipient && question.by !== this.#serverId) this.#answerMyself(id, refs);
+      for (const listener of this.#listeners.get(recipient) ?? []) listener(id, refs);
+    }
+  }
+
+  #answerMyself(id: string, refs: readonly ObjectRef[]): void {
+    const { decisions, log } = this.#options;
+    const { kept } = withinLimit(refs.flatMap((ref) => decisions.of(ref)));
+    this.answer(id, `${apiserverRecipient}|${this.#serverId}`, kept).catch((err: unknown) => {
+      log.v(2)?.info("cannot answer a question for diagnostics", { error: String(err) });
+    });
+  }
+}
+
+/** API servers answer under a name for each. */
+function recipientOf({ metadata }: StoredAnswer): string {
+  return (metadata.name ?? "").split("|", 1)[0] as string;
+}

@@ -1,0 +1,102 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { DecisionAnswers, DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { kubeletRecipient, nodeOfRecipient } from "@coxswain/apimachinery/decisions/question";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { leases, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type Asked, apiserverRecipient, type Questions } from "./questions.ts";
+
+export interface ClusterDecisionsOptions {
+  readonly questions: Questions;
+  /** This server's own. */
+  readonly decisions: DecisionLog;
+  /** With the rights of the server itself. */
+  readonly client: Client;
+  /** How many API servers there are, this one included. */
+  readonly servers: () => Promise<number>;
+  readonly clock: Clock;
+}
+
+/** Of one question. What is asked about the others comes from their statuses alone. */
+const mostRefs = 500;
+
+/** Reads the decisions of this server, and asks the other servers and the daemons that are concerned. */
+export class ClusterDecisions implements DecisionReader {
+  readonly #options: ClusterDecisionsOptions;
+
+  constructor(options: ClusterDecisionsOptions) {
+    this.#options = options;
+  }
+
+  async of(given: readonly ObjectRef[], signal: AbortSignal): Promise<DecisionAnswers> {
+    const { questions, decisions } = this.#options;
+    const refs = given.slice(0, mostRefs);
+    const own = refs.flatMap((ref) => decisions.of(ref));
+    if (refs.length === 0) return { decisions: [], silent: [] };
+    const { asked, dead } = await this.#recipients(refs);
+    const answers = await questions.ask(asked, signal);
+    return { decisions: [...own, ...answers.decisions], silent: [...dead, ...answers.silent].map(shown) };
+  }
+
+  /** @returns whom to ask about what; `dead`: kubelets that do not renew their leases */
+  async #recipients(refs: readonly ObjectRef[]): Promise<{ asked: Map<string, Asked>; dead: string[] }> {
+    const asked = new Map<string, Asked>();
+    const dead: string[] = [];
+    const ofPods = refs.filter(isPod);
+    const central = async (name: string, about: readonly ObjectRef[]): Promise<void> => {
+      if (about.length > 0) asked.set(name, { refs: about, expected: (await this.#holder("kube-system", name)) === true });
+    };
+    const byNode = new Map<string, ObjectRef[]>();
+    const add = (node: string | undefined, ref: ObjectRef): void => {
+      if (node) byNode.getOrInsertComputed(node, () => []).push(ref);
+    };
+    for (const ref of refs) if (ref.group === "" && ref.resource === "nodes") add(ref.name, ref);
+    await Promise.all(ofPods.map(async (ref) => add((await this.#get<Pod>(pods, ref))?.spec?.nodeName, ref)));
+    await Promise.all([
+      central("kube-controller-manager", refs),
+      central("kube-scheduler", ofPods),
+      this.#options.servers().then((servers) => {
+        if (servers > 1) asked.set(apiserverRecipient, { refs, expected: true, answers: servers - 1 });
+      }),
+      ...Array.from(byNode, async ([node, about]) => {
+        const recipient = kubeletRecipient(node);
+        const alive = await this.#holder("kube-node-lease", node);
+        if (alive === false) dead.push(recipient);
+        else asked.set(recipient, { refs: about, expected: alive === true });
+      }),
+    ]);
+    return { asked, dead };
+  }
+
+  /** @returns whether the lease is held; undefined when there is none */
+  async #holder(namespace: string, name: string): Promise<boolean | undefined> {
+    const spec = (await this.#get<Lease>(leases, { namespace, name }))?.spec;
+    if (spec?.holderIdentity === undefined || spec.renewTime === undefined) return undefined;
+    if (spec.holderIdentity === "") return false;
+    const renewed = parseTime(spec.renewTime ?? "") ?? 0;
+    return this.#options.clock.now() < renewed + (spec.leaseDurationSeconds ?? 0) * 1000;
+  }
+
+  /** From memory. */
+  async #get<T extends object>(ref: ResourceRef, target: { namespace: string; name: string }): Promise<T | undefined> {
+    try {
+      return await this.#options.client.get<T>(ref, target, { resourceVersion: "0" });
+    } catch (err) {
+      if (isNotFound(err)) return undefined;
+      throw err;
+    }
+  }
+}
+
+const isPod = ({ group, resource }: ObjectRef): boolean => group === "" && resource === "pods";
+
+/** `kubelet/n1` */
+function shown(recipient: string): string {
+  const node = nodeOfRecipient(recipient);
+  return node === undefined ? recipient : `kubelet/${node}`;
+}

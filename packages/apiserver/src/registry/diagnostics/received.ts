@@ -1,0 +1,59 @@
+import type { Decision, ObjectRef, Verdict } from "@coxswain/apimachinery/decisions/decision";
+
+const verdicts: readonly string[] = ["waiting", "refused", "failed", "done"] satisfies Verdict[];
+const longestText = 4_000;
+const mostRelated = 100;
+
+type Json = Readonly<Record<string, unknown>>;
+
+/**
+ * The decisions of a daemon's answer, without what is not of a decision's form, and without those about objects that it was not
+ * asked about. @param component by the daemon's identity
+ */
+export function receivedDecisions(component: string, answer: unknown, asked: readonly ObjectRef[]): Decision[] {
+  const given = isJson(answer) ? answer["decisions"] : undefined;
+  if (!Array.isArray(given)) return [];
+  const names = new Set(asked.map(nameOf));
+  return given.flatMap((one: unknown): Decision[] => {
+    if (!isJson(one)) return [];
+    const object = refOf(one["object"]);
+    const verdict = text(one["verdict"]);
+    if (object === undefined || !names.has(nameOf(object)) || !verdicts.includes(verdict)) return [];
+    const { count, nextTryAt, related, details, remedy } = one;
+    return [
+      {
+        component,
+        source: text(one["source"]),
+        object,
+        verdict: verdict as Verdict,
+        reason: text(one["reason"]),
+        summary: text(one["summary"]),
+        since: text(one["since"]),
+        lastAt: text(one["lastAt"]),
+        count: typeof count === "number" ? count : 1,
+        ...(nextTryAt !== undefined && { nextTryAt: text(nextTryAt) }),
+        ...(Array.isArray(related) && { related: related.slice(0, mostRelated).flatMap((ref) => refOf(ref) ?? []) }),
+        ...(isJson(details) && { details }),
+        ...(remedy !== undefined && { remedy: text(remedy) }),
+      },
+    ];
+  });
+}
+
+const isJson = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
+
+const text = (value: unknown): string => (typeof value === "string" ? value.slice(0, longestText) : "");
+
+function refOf(value: unknown): ObjectRef | undefined {
+  if (!isJson(value) || text(value["resource"]) === "") return undefined;
+  return {
+    group: text(value["group"]),
+    resource: text(value["resource"]),
+    kind: text(value["kind"]),
+    namespace: text(value["namespace"]),
+    name: text(value["name"]),
+    uid: text(value["uid"]),
+  };
+}
+
+const nameOf = ({ group, resource, namespace, name }: ObjectRef): string => [group, resource, namespace, name].join(" ");

@@ -1,0 +1,38 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { DecisionReader } from "@coxswain/apimachinery/decisions/decision";
+import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { serverLeasesResource } from "../bootstrap/server-leases.ts";
+import { Questions } from "../registry/diagnostics/questions.ts";
+import { ClusterDecisions } from "../registry/diagnostics/reader.ts";
+import { storedAnswers, storedQuestions } from "../registry/diagnostics/stored.ts";
+import type { StorageSet } from "../storage/open.ts";
+
+export interface DiagnosticsOptions {
+  readonly storage: Pick<StorageSet, "for">;
+  /** This server's own. */
+  readonly decisions: DecisionLog;
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+export interface Diagnostics {
+  readonly questions: Questions;
+  readonly reader: DecisionReader;
+}
+
+/** Opens the storages of questions and follows them until the server stops. */
+export function openDiagnostics(options: DiagnosticsOptions): Diagnostics {
+  const { storage, decisions, client, clock, log, signal } = options;
+  const questions = new Questions({
+    questions: storage.for(storedQuestions),
+    answers: storage.for(storedAnswers),
+    ...{ decisions, clock, log },
+  });
+  void questions.run(signal);
+  const servers = storage.for(serverLeasesResource);
+  return { questions, reader: new ClusterDecisions({ questions, decisions, client, servers: () => servers.count(), clock }) };
+}
