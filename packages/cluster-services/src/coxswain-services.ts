@@ -1,4 +1,6 @@
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { newClient, newClientFamily } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
 import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
@@ -12,13 +14,16 @@ import { causesOf } from "@coxswain/apimachinery/errors/message";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
 import { applyRights } from "./apply-rights.ts";
 import { chooseParts } from "./choose-parts.ts";
 import { coxswainServices, type ServicesFlags } from "./flags.ts";
+import type { PartDefinition } from "./part.ts";
 import { newPartHealth } from "./part-health.ts";
 import { parts } from "./parts.ts";
+import { configFile } from "./pod-network/names.ts";
 import { rightsOf } from "./rights.ts";
 import { program, runParts } from "./run-parts.ts";
 
@@ -51,16 +56,7 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
     }
     return;
   }
-  if (flags.cleanup) {
-    const [{ settingsOf }, { cleanUp }, { restoreLoopbackRouting }, { runProgram }] = await Promise.all([
-      import("./services/part.ts"),
-      import("./services/iptables.ts"),
-      import("./services/kernel-settings.ts"),
-      import("./host/run-program.ts"),
-    ]);
-    await cleanUp(settingsOf(flags).prefix, runProgram);
-    return restoreLoopbackRouting(runProgram);
-  }
+  if (flags.cleanup) return (await import("./clean-up.ts")).cleanUpMachine(flags);
   const clock = realClock;
   const turns = new Turns();
   const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
@@ -83,6 +79,7 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
     configz: () => ({ "services.coxswain": { parts: chosen.map((part) => part.name), leaderElection } }),
   });
   log.info("starting", { parts: chosen.map((part) => part.name).join() });
+  await removeLeftPodNetwork(flags, chosen, log);
   const nodeName = flags["node-name"] || hostname().toLowerCase();
   try {
     const running = runParts({
@@ -100,6 +97,19 @@ function loadConfig(flags: ServicesFlags): Promise<ClientConfig> {
   return configFromFlags(flags.kubeconfig, flags.master).catch((err: unknown) => {
     throw new ConfigError(`unable to load the client configuration: ${causesOf(err)}`, { cause: err });
   });
+}
+
+/** The part that is off now may have run before on this machine: its network would be taken for one that works. */
+async function removeLeftPodNetwork(flags: ServicesFlags, chosen: readonly PartDefinition[], log: Logger): Promise<void> {
+  if (chosen.some(({ name }) => name === "pod-network") || !existsSync(join(flags["cni-conf-dir"], configFile))) return;
+  const { withdrawLeftOver } = await import("./pod-network/withdraw.ts");
+  const { podNetworkSettings } = await import("./pod-network/settings.ts");
+  const { runProgram } = await import("./host/run-program.ts");
+  try {
+    if (await withdrawLeftOver(podNetworkSettings(flags), runProgram)) log.info("removed the pod network of an earlier process");
+  } catch (err) {
+    log.error("cannot remove the pod network of an earlier process", err);
+  }
 }
 
 /** @throws ConfigError for an unknown lock type and for inconsistent durations */

@@ -37,9 +37,11 @@ export const flagTable = flags(
     profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
   }),
   section("Services", {
-    cleanup: bool({ help: "Removes the rules of Services, also those of a process that was killed, and exits." }),
+    cleanup: bool({
+      help: "Removes the rules of Services, the pod network and load balancers' addresses, also those of a process that was killed, and exits.",
+    }),
     "cluster-cidr": stringSlice({
-      help: "Networks of the pods of all nodes, one of each IP family. Connections from elsewhere to cluster IPs are masqueraded. Empty: those are not.",
+      help: "Networks of the pods of all nodes, one of each IP family. Connections from elsewhere to cluster IPs are masqueraded. Empty: those are not, and pods of other nodes are known by the Nodes' pod ranges.",
     }),
     "iptables-chain-prefix": string({
       default: "COX-",
@@ -62,6 +64,31 @@ export const flagTable = flags(
     "nodeport-addresses": stringSlice({
       help: "Networks of the node's addresses that node ports answer on. Empty: all addresses.",
     }),
+  }),
+  section("Pod network", {
+    "cni-bin-dir": stringSlice({
+      default: ["/usr/lib/cni", "/opt/cni/bin"],
+      help: "Folders in which the CNI plugins bridge, host-local and portmap are looked for.",
+    }),
+    "cni-conf-dir": string({
+      default: "/etc/cni/net.d",
+      help: "Folder of the container runtime's CNI configurations. The pod network is left to another one that is there.",
+    }),
+    "cni-data-dir": string({
+      default: "/var/lib/cni/networks",
+      help: "Folder in which the CNI plugin host-local keeps the addresses that are taken.",
+    }),
+    "pod-network-bridge": string({ default: "cox0", help: "Name of the bridge of the node's pods, at most 12 characters." }),
+    "pod-network-mode": string({
+      default: "auto",
+      help: "How packets reach the pods of other nodes. host-gateway: by a route to the node, which must be in a network of one of this node's interfaces. vxlan: in VXLAN. auto: the first where it is possible, else the second.",
+    }),
+    "pod-network-mtu": int32({
+      help: "MTU of the pods' interfaces. 0: that of the node's interface, less 50 or 70 bytes for VXLAN unless the mode is host-gateway.",
+    }),
+    "pod-network-name": string({ default: "coxswain", help: "Name of the network in the CNI configuration." }),
+    "pod-network-vxlan-id": int32({ default: 99, help: "VXLAN network identifier, the same on all nodes." }),
+    "pod-network-vxlan-port": int32({ default: 8472, help: "UDP port of VXLAN, the same on all nodes." }),
   }),
   section("DNS", {
     "cluster-dns": string({

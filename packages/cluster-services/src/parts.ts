@@ -2,9 +2,17 @@ import { dnsRights } from "./dns/rights.ts";
 import { localVolumesRights } from "./local-volumes/rights.ts";
 import { metricsApiRights } from "./metrics-api/rights.ts";
 import type { PartDefinition } from "./part.ts";
+import { podNetworkRights } from "./pod-network/rights.ts";
 
 /** All parts, in start order. A part's code is in the folder of its name. */
 export const parts: readonly PartDefinition[] = [
+  {
+    name: "pod-network",
+    runs: "node",
+    onByDefault: true,
+    rights: podNetworkRights,
+    load: async () => (await import("./pod-network/part.ts")).startPodNetwork,
+  },
   {
     name: "services",
     runs: "node",

@@ -51,3 +51,10 @@ test("a program that fails says what it said, and one that is missing that it is
   assert.equal(await runProgram("cat", [], "x".repeat(200_000)), "x".repeat(200_000));
   await assert.rejects(runProgram("false", [], "x".repeat(200_000)), { exitCode: 1 });
 });
+
+test("chains of other parts with the same prefix are none of Services", async () => {
+  const withOthers: RunProgram = async (_, args) =>
+    args.includes("nat") ? saved.replace(":OTHER", ":COX-NET-MASQ - [0:0]\n:COX-LB-INPUT - [0:0]\n:OTHER") : "";
+  const chains = await newIptables("IPv4", withOthers).chains("COX-");
+  assert.deepEqual(chains.get("nat"), ["COX-SERVICES", "COX-I-1"]);
+});

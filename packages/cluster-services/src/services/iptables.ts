@@ -6,11 +6,14 @@ import type { Family } from "./service-port.ts";
 export interface Iptables {
   /** Each table of the text is replaced atomically; chains that it does not name stay. */
   restore(text: string): Promise<void>;
-  /** Names of the chains that begin with the prefix. */
+  /** Names of the chains of Services: they begin with the prefix, and not as those of other parts. */
   chains(prefix: string): Promise<Map<Table, string[]>>;
   /** Those of the jumps that the kernel lacks. */
   missing(jumps: readonly Jump[]): Promise<Jump[]>;
 }
+
+/** The parts `pod-network` and `load-balancers` have chains with the same prefix. */
+const chainMarksOfOthers = ["NET-", "LB-"];
 
 /** Waits for another program that holds the lock of iptables. */
 const wait = ["-w", "5"];
@@ -21,7 +24,13 @@ export function newIptables(family: Family, run: RunProgram): Iptables {
     restore: async (text) => void (await run(`${name}-restore`, [...wait, "--noflush"], text)),
     async chains(prefix) {
       const found = new Map<Table, string[]>();
-      for (const table of tables) found.set(table, chainsIn(await run(`${name}-save`, ["-t", table]), prefix));
+      for (const table of tables) {
+        const all = chainsIn(await run(`${name}-save`, ["-t", table]), prefix);
+        found.set(
+          table,
+          all.filter((chain) => !chainMarksOfOthers.some((mark) => chain.startsWith(`${prefix}${mark}`))),
+        );
+      }
       return found;
     },
     async missing(jumps) {

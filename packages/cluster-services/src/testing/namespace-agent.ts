@@ -25,13 +25,17 @@ export interface AskRequest {
 const patienceMs = 700;
 
 function listen(name: string, port: number): Promise<string[]> {
-  const server = createServer((socket) => {
-    socket.on("error", () => {});
-    socket.end(`${name} ${socket.remoteAddress}`);
-  });
+  const newServer = () =>
+    createServer((socket) => {
+      socket.on("error", () => {});
+      socket.end(`${name} ${socket.remoteAddress}`);
+    });
+  const [server, server6] = [newServer(), newServer()];
   const datagrams = createSocket("udp4");
   datagrams.on("message", (_, from) => datagrams.send(`${name} ${from.address}`, from.port, from.address));
   return new Promise((resolve) => {
+    server6.on("error", () => {}); // a kernel without IPv6
+    server6.listen({ port, host: "::", ipv6Only: true });
     server.listen(port, "0.0.0.0", () => datagrams.bind(port, () => resolve([])));
   });
 }

@@ -1,0 +1,15 @@
+import type { ServicesFlags } from "./flags.ts";
+import { runProgram } from "./host/run-program.ts";
+import { podNetworkSettings } from "./pod-network/settings.ts";
+import { withdraw } from "./pod-network/withdraw.ts";
+import { cleanUp } from "./services/iptables.ts";
+import { restoreLoopbackRouting } from "./services/kernel-settings.ts";
+import { settingsOf } from "./services/part.ts";
+
+/** Removes what the parts have left in the kernel and in the folder of CNI configurations. */
+export async function cleanUpMachine(flags: ServicesFlags): Promise<void> {
+  const { prefix } = settingsOf(flags);
+  await withdraw(podNetworkSettings(flags), runProgram);
+  await cleanUp(prefix, runProgram); // all parts' chains begin with it
+  await restoreLoopbackRouting(runProgram);
+}

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { aNode, settingsIn } from "../testing/machines.ts";
+import type { IpFamily } from "./networks.ts";
+import { isProblem, type Link, macOf, type Plan, planNetwork } from "./plan.ts";
+import type { PodNetworkSettings } from "./settings.ts";
+
+const eth0: Link = {
+  ...{ name: "eth0", mtu: 9000, address: "02:00:00:00:00:01", isUp: true },
+  addresses: [
+    { ip: "192.168.77.1", bits: 24 },
+    { ip: "fd77::1", bits: 64 },
+    { ip: "fe80::1", bits: 64 },
+  ],
+};
+const me = aNode("m1", ["10.77.1.0/24"], ["192.168.77.1"]);
+const near = aNode("m2", ["10.77.2.0/24"], ["192.168.77.2"]);
+const far = aNode("m3", ["10.77.3.0/24"], ["192.168.78.3"]);
+
+const plan = (
+  nodes: Node[],
+  settings: Partial<PodNetworkSettings> = {},
+  { links = [eth0], families = [4, 6] as IpFamily[] } = {},
+): Plan => {
+  const result = planNetwork({ nodeName: "m1", nodes, links, families, settings: { ...settingsIn("/net.d"), ...settings } });
+  assert.ok(!isProblem(result), isProblem(result) ? result.message : "");
+  return result;
+};
+const problemOf = (nodes: Node[], links = [eth0]): string => {
+  const result = planNetwork({ nodeName: "m1", nodes, links, families: [4, 6], settings: settingsIn("/net.d") });
+  return isProblem(result) ? `${result.reason}: ${result.message}` : "none";
+};
+const routesOf = ({ routes }: Plan): string[] =>
+  routes.map(({ destination, gateway, link }) => `${destination} ${gateway} ${link}`);
+
+test("a node on the same segment is the gateway to its pods, another is reached in VXLAN", () => {
+  const result = plan([far, near, me]);
+  assert.deepEqual(routesOf(result), ["10.77.2.0/24 192.168.77.2 eth0", "10.77.3.0/24 10.77.3.0 cox0-vx"]);
+  assert.deepEqual(result.vxlan?.peers, [{ mac: macOf("m3"), gateways: ["10.77.3.0"], underlay: "192.168.78.3" }]);
+  assert.deepEqual(result.vxlan?.addresses, ["10.77.1.0"]);
+  assert.deepEqual(result.problems, []);
+});
+
+test("without a node behind another segment there is no VXLAN interface", () => {
+  assert.equal(plan([me, near]).vxlan, undefined);
+});
+
+for (const { name, nodes = [me, near, far], settings, want, problems = [] } of [
+  { name: "vxlan", settings: { mode: "vxlan" }, want: ["10.77.2.0/24 10.77.2.0 cox0-vx", "10.77.3.0/24 10.77.3.0 cox0-vx"] },
+  {
+    name: "host-gateway, which cannot reach every node",
+    settings: { mode: "host-gateway" },
+    want: ["10.77.2.0/24 192.168.77.2 eth0"],
+    problems: ["NodeNotOnSegment"],
+  },
+  {
+    name: "auto, with pod ranges of both families over addresses of one",
+    nodes: [
+      aNode("m1", ["10.77.1.0/24", "fd00:1::/64"], ["192.168.77.1"]),
+      aNode("m2", ["10.77.2.0/24", "fd00:2::/64"], ["192.168.77.2"]),
+    ],
+    settings: {},
+    want: ["10.77.2.0/24 192.168.77.2 eth0", "fd00:2::/64 fd00:2:: cox0-vx"],
+  },
+  {
+    name: "auto, with a node that has no address of this one's family",
+    nodes: [me, aNode("m2", ["10.77.2.0/24"], ["fd99::2"])],
+    settings: {},
+    want: [],
+    problems: ["NoCommonFamily"],
+  },
+] as { name: string; nodes?: Node[]; settings: Partial<PodNetworkSettings>; want: string[]; problems?: string[] }[]) {
+  test(`routes by mode ${name}`, () => {
+    const result = plan(nodes, settings);
+    assert.deepEqual(routesOf(result), want);
+    assert.deepEqual(
+      result.problems.map(({ reason }) => reason),
+      problems,
+    );
+  });
+}
+
+test("the MTU leaves room for VXLAN, before there is any, unless it never will be used or one is given", () => {
+  assert.equal(plan([me]).mtu, 8950);
+  assert.equal(plan([me], { mode: "host-gateway" }).mtu, 9000);
+  assert.equal(plan([me], { mtu: 1400 }).mtu, 1400);
+  assert.equal(plan([aNode("m1", ["fd00:1::/64"], ["fd77::1"])]).mtu, 8930);
+});
+
+test("of two nodes with the same pod range the older one gets the route, and both nodes' names are told", () => {
+  const old = aNode("z", ["10.77.2.0/23"], ["192.168.77.9"], "2023-01-01T00:00:00Z");
+  const result = plan([me, near, old]);
+  assert.deepEqual(routesOf(result), ["10.77.2.0/23 192.168.77.9 eth0"]);
+  assert.deepEqual(result.problems, [
+    { reason: "PodCIDRConflict", message: "the pod range 10.77.2.0/24 of node m2 overlaps 10.77.2.0/23 of node z" },
+  ]);
+});
+
+test("no route leads to this node's own pod range, nor to a range with the node's own address in it", () => {
+  const thief = aNode("m2", ["10.77.0.0/16"], ["192.168.77.2"], "2023-01-01T00:00:00Z");
+  const strange = aNode("m3", ["192.168.77.0/25"], ["192.168.77.3"]);
+  const result = plan([me, thief, strange]);
+  assert.deepEqual(routesOf(result), []);
+  assert.deepEqual(
+    result.problems.map(({ message }) => message),
+    [
+      "the pod range 10.77.0.0/16 of node m2 overlaps 10.77.1.0/24 of node m1",
+      "the pod range 192.168.77.0/25 of node m3 contains the node's own address",
+    ],
+  );
+});
+
+test("a node without an address yet, and one without a pod range, have no route and are no problem", () => {
+  const result = plan([me, aNode("m2", ["10.77.2.0/24"], []), aNode("m3", [], ["192.168.77.3"])]);
+  assert.deepEqual(routesOf(result), []);
+  assert.deepEqual(result.problems, []);
+});
+
+for (const { name, nodes, links, want } of [
+  { name: "has no Node", nodes: [near], want: /^NodeNotFound: there is no Node m1 yet/ },
+  { name: "has no pod range", nodes: [aNode("m1", [], ["192.168.77.1"])], want: /^NoPodCIDR: .*--allocate-node-cidrs/ },
+  { name: "has one of a family that the kernel lacks", nodes: [aNode("m1", ["bad"], [])], want: /^NoPodCIDR: / },
+  {
+    name: "has one that another interface uses",
+    nodes: [aNode("m1", ["192.168.0.0/16"], ["192.168.77.1"])],
+    want: /^PodCIDRConflict: .*overlaps a network of its interface eth0/,
+  },
+  {
+    name: "has one that an earlier network's bridge has",
+    nodes: [me],
+    links: [eth0, { ...eth0, name: "cni0", addresses: [{ ip: "10.77.1.1", bits: 24 }] }],
+    want: /interface cni0/,
+  },
+]) {
+  test(`nothing is planned for a node that ${name}`, () => assert.match(problemOf(nodes, links), want));
+}
+
+test("this network's own bridge is no conflict", () => {
+  const bridge: Link = { ...eth0, name: "cox0", addresses: [{ ip: "10.77.1.1", bits: 24 }] };
+  assert.deepEqual(routesOf(plan([me, near], {}, { links: [eth0, bridge] })), ["10.77.2.0/24 192.168.77.2 eth0"]);
+});
+
+test("IPv6 ranges are left out where the kernel has none", () => {
+  const dual = aNode("m1", ["10.77.1.0/24", "fd00:1::/64"], ["192.168.77.1"]);
+  assert.deepEqual(
+    plan([dual], {}, { families: [4] }).own.map(({ text }) => text),
+    ["10.77.1.0/24"],
+  );
+});
+
+test("a MAC address follows from the node's name, and is a unicast one that nobody sells", () => {
+  assert.equal(macOf("m1"), macOf("m1"));
+  assert.notEqual(macOf("m1"), macOf("m2"));
+  assert.match(macOf("m1"), /^02(:[0-9a-f]{2}){5}$/);
+});

@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { ProgramError, type RunProgram } from "../host/run-program.ts";
+import { aNode, settingsIn } from "../testing/machines.ts";
+import { writeConfig } from "./cni-config.ts";
+import { newPodNetworkMetrics } from "./metrics.ts";
+import { PodNetwork } from "./pod-network.ts";
+import { withdrawLeftOver } from "./withdraw.ts";
+
+const me = aNode("m1", ["10.77.1.0/24"], ["192.168.77.1"]);
+const eth0 = { ifname: "eth0", mtu: 1500, flags: ["UP"], addr_info: [{ local: "192.168.77.1", prefixlen: 24 }] };
+
+/** A network over a kernel that has no links but eth0, and forgets what it is told. */
+function setUp(t: TestContext, { nodes = [me] as Node[] } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "cox-pod-network-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const plugins = join(folder, "bin");
+  mkdirSync(plugins);
+  for (const name of ["bridge", "host-local", "portmap"]) {
+    writeFileSync(join(plugins, name), "");
+    chmodSync(join(plugins, name), 0o755);
+  }
+  const settings = { ...settingsIn(join(folder, "net.d")), pluginFolders: [plugins], checkPeriodMs: 30_000 };
+  const commands: string[] = [];
+  const kernel = { failure: "" };
+  const run: RunProgram = async (command, args, input) => {
+    const text = [command, ...args].join(" ");
+    if (kernel.failure !== "" && text.startsWith(kernel.failure)) throw new ProgramError(`${text}: no`, 2);
+    if (input !== undefined) commands.push(`${text}\n${input}`);
+    return text === "ip -j -d address show" ? JSON.stringify([eth0]) : "";
+  };
+  const clock = newFakeClock();
+  const events: string[] = [];
+  const metrics = newMetricsRegistry();
+  const network = new PodNetwork({
+    ...{ nodeName: "m1", settings, clock, log: discardLogger },
+    host: { run, hasIpv6: async () => true, forward() {} },
+    nodes: () => nodes,
+    tell: (...words) => void events.push(words.join(" ")),
+    metrics: newPodNetworkMetrics(metrics),
+  });
+  const config = (): string => readFileSync(settings.configPath, "utf8");
+  return { folder, plugins, settings, commands, kernel, run, clock, events, metrics, network, nodes, config };
+}
+
+test("the configuration names the node's range, the MTU and Debian's plugins", async (t) => {
+  const { network, config } = setUp(t);
+  await network.sync();
+  network.check();
+  const { plugins, name, cniVersion } = JSON.parse(config());
+  assert.deepEqual([name, cniVersion], ["test", "0.4.0"]);
+  assert.partialDeepStrictEqual(plugins[0], {
+    ...{ type: "bridge", bridge: "cox0", isGateway: true, hairpinMode: true, mtu: 1450 },
+    ipam: { type: "host-local", ranges: [[{ subnet: "10.77.1.0/24" }]], routes: [{ dst: "0.0.0.0/0" }] },
+  });
+  assert.equal(plugins[0].ipMasq, undefined);
+  assert.equal(plugins[1].type, "portmap");
+});
+
+test("a draft of a process that was killed is no configuration, and is gone after the next write", async (t) => {
+  const { network, settings, config } = setUp(t);
+  mkdirSync(settings.configFolder);
+  writeFileSync(join(settings.configFolder, ".10-coxswain.conflist.new"), '{"cniVersion"');
+  await network.sync();
+  assert.deepEqual(readdirSync(settings.configFolder), ["10-coxswain.conflist"]);
+  assert.equal(JSON.parse(config()).name, "test");
+  assert.equal(await writeConfig(settings.configPath, config()), false, "the same text is not written again");
+});
+
+test("without a plugin the node does not get ready, and its routes are made", async (t) => {
+  const other = aNode("m2", ["10.77.2.0/24"], ["192.168.77.2"]);
+  const { network, plugins, settings, events, commands } = setUp(t, { nodes: [me, other] });
+  rmSync(join(plugins, "portmap"));
+  await network.sync();
+  const message = `the CNI plugins portmap are not in ${plugins}; install them (Debian: containernetworking-plugins) or name their folder in --cni-bin-dir`;
+  assert.throws(() => network.check(), new Error(message));
+  assert.deepEqual(events, [`Warning PluginMissing ${message}`]);
+  assert.ok(!existsSync(settings.configPath));
+  assert.match(commands.join(), /route replace 10\.77\.2\.0\/24 via 192\.168\.77\.2 dev eth0 proto 77/);
+  await network.sync();
+  assert.equal(events.length, 1, "it is told once");
+  writeFileSync(join(plugins, "portmap"), "", { mode: 0o755 });
+  await network.sync();
+  network.check();
+  assert.ok(existsSync(settings.configPath));
+});
+
+test("a node without a range is told, and what is there stays", async (t) => {
+  const { network, nodes, events, config, commands } = setUp(t);
+  await network.sync();
+  const before = config();
+  nodes.splice(0, 1, aNode("m1", [], ["192.168.77.1"]));
+  const told = commands.length;
+  await network.sync();
+  assert.throws(
+    () => network.check(),
+    /the Node m1 has no spec\.podCIDR; run kube-controller-manager with --allocate-node-cidrs/,
+  );
+  nodes.splice(0, 1);
+  await network.sync();
+  assert.throws(() => network.check(), /there is no Node m1 yet/);
+  assert.deepEqual([events.length, commands.length, config()], [1, told, before]);
+});
+
+test("another configuration is left alone, also one that took the place of this program's", async (t) => {
+  const { network, settings, events, metrics } = setUp(t);
+  mkdirSync(settings.configFolder);
+  writeFileSync(settings.configPath, '{"name":"theirs"}');
+  await network.sync();
+  await network.sync();
+  network.check();
+  assert.equal(readFileSync(settings.configPath, "utf8"), '{"name":"theirs"}');
+  assert.deepEqual(events, [`Normal OtherPodNetwork the pod network is left to ${settings.configPath}`]);
+  assert.match(await metrics.render(), /^coxswain_pod_network_active 0$/m);
+});
+
+test("files that no container runtime reads are no other network", async (t) => {
+  const { network, settings } = setUp(t);
+  mkdirSync(settings.configFolder);
+  writeFileSync(join(settings.configFolder, "README"), "");
+  writeFileSync(join(settings.configFolder, "05-flannel.conflist.bak"), "");
+  await network.sync();
+  assert.ok(existsSync(settings.configPath));
+});
+
+test("a failure of the kernel is told and tried again, with everything", async (t) => {
+  const { network, kernel, clock, events, metrics, commands, settings } = setUp(t);
+  const ending = new AbortController();
+  kernel.failure = "iptables-restore";
+  const running = network.run(ending.signal);
+  await waitFor(() => events.length === 1);
+  assert.match(events[0] as string, /^Warning SyncFailed iptables-restore .*: no/);
+  assert.throws(() => network.check(), /iptables-restore/);
+  assert.ok(!existsSync(settings.configPath), "the node is not ready before its rules are there");
+  kernel.failure = "";
+  await clock.advance(1_000);
+  await waitFor(() => existsSync(settings.configPath));
+  await waitFor(async () => /^coxswain_pod_network_problems 0$/m.test(await metrics.render()));
+  assert.match(await metrics.render(), /^coxswain_pod_network_sync_failures_total 1$/m);
+  assert.equal(commands.filter((text) => text.includes("COX-NET-MASQ -s 10.77.1.0/24 -j MASQUERADE")).length, 1);
+  ending.abort();
+  await running;
+});
+
+test("a change is taken up at once, and the kernel is looked at now and then", async (t) => {
+  const other = aNode("m2", ["10.77.2.0/24"], ["192.168.77.2"]);
+  const { network, clock, nodes, commands, settings } = setUp(t);
+  const ending = new AbortController();
+  const running = network.run(ending.signal);
+  const routes = (): number => commands.filter((text) => text.includes("route replace 10.77.2.0/24")).length;
+  await waitFor(() => existsSync(settings.configPath));
+  nodes.push(other);
+  network.changed();
+  await clock.advance(100);
+  await waitFor(() => routes() === 1);
+  await clock.advance(100);
+  await clock.advance(30_000);
+  await waitFor(() => routes() === 2); // this kernel has forgotten it
+  ending.abort();
+  await running;
+});
+
+test("a process without this part removes what one with it has left, and nothing else", async (t) => {
+  const { network, settings, run } = setUp(t);
+  assert.equal(await withdrawLeftOver(settings, run), false);
+  await network.sync();
+  assert.equal(await withdrawLeftOver(settings, run), true);
+  assert.ok(!existsSync(settings.configPath));
+  writeFileSync(settings.configPath, '{"name":"theirs"}');
+  assert.equal(await withdrawLeftOver(settings, run), false);
+  assert.ok(existsSync(settings.configPath));
+});

@@ -1,0 +1,5 @@
+import type { PartRights } from "../part.ts";
+
+export const podNetworkRights: PartRights = {
+  cluster: [{ apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"] }],
+};
