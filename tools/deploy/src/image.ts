@@ -23,6 +23,7 @@ const programs: Readonly<Record<string, string>> = {
   "ip6tables-save": "iptables",
   "ip6tables-restore": "iptables",
   conntrack: "conntrack",
+  bridge: "iproute2",
   ip: "iproute2",
   rm: "coreutils", // busybox's has no --one-file-system
   busybox: "busybox-static",
