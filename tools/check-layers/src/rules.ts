@@ -104,7 +104,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     dns: "DNS server for the names of Services and Pods, forwards all others",
     "metrics-api": "`metrics.k8s.io` from the kubelets' metrics",
     "local-volumes": "PersistentVolumes that are folders of a node",
-    "load-balancers": "addresses for Services of type LoadBalancer, announced by the nodes",
+    "load-balancers": "",
     ingress: "",
     "parts.ts": "the table of parts",
     "choose-parts.ts": "`--enable` and `--disable`",
