@@ -46,7 +46,7 @@ export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
   let pending = 0;
   let writing = false;
   const idle: (() => void)[] = [];
-  const uniqueSuffix = newUniqueSuffix(clock);
+  const uniqueSuffix = newUniqueSuffix(clock, random);
 
   const write = async (): Promise<void> => {
     if (writing) return;
@@ -110,11 +110,15 @@ export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
   };
 }
 
-/** Suffixes of event names: nanoseconds in hex, incremented where the clock yields the same value again. */
-export function newUniqueSuffix(clock: Clock): () => string {
+/**
+ * Suffixes of event names: nanoseconds in hex, incremented where the clock yields the same value again. The clock counts
+ * milliseconds; the rest is random, since other recorders write about the same object in the same millisecond.
+ */
+export function newUniqueSuffix(clock: Clock, random: () => number = Math.random): () => string {
+  const nanoseconds = BigInt(Math.floor(random() * 1_000_000));
   let last = 0n;
   return () => {
-    const now = BigInt(Math.floor(clock.now())) * 1_000_000n;
+    const now = BigInt(Math.floor(clock.now())) * 1_000_000n + nanoseconds;
     last = now > last ? now : last + 1n;
     return last.toString(16);
   };

@@ -54,7 +54,7 @@ class BufferedSeriesRecorder implements EventRecorder {
     const { controller, clock, signal, random = Math.random } = options;
     this.#random = random;
     this.#reportingInstance = `${controller}-${hostname()}`;
-    this.#uniqueSuffix = newUniqueSuffix(clock);
+    this.#uniqueSuffix = newUniqueSuffix(clock, random);
     this.#timers = [clock.every(refreshMs, () => void this.#refresh()), clock.every(finishMs, () => void this.#finish())];
     signal.addEventListener("abort", () => this.#cancel(), { once: true });
   }

@@ -5,6 +5,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { type DecisionReader, noDecisions } from "@coxswain/apimachinery/decisions/decision";
 import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
@@ -330,7 +331,16 @@ export function connectRooms(options: RoomOptions): Rooms {
     metrics: requestMetrics,
   });
   const { serviceClusterIpRange, nodePortRange } = config;
-  const repair = newServiceRepair({ config: { services: () => services, serviceClusterIpRange, nodePortRange }, clock, log });
+  const recorders = {
+    "ipallocator-repair-controller": newEventRecorder({ client, component: "ipallocator-repair-controller", log, clock }),
+    "portallocator-repair-controller": newEventRecorder({ client, component: "portallocator-repair-controller", log, clock }),
+  };
+  const repair = newServiceRepair({
+    config: { services: () => services, serviceClusterIpRange, nodePortRange },
+    clock,
+    log,
+    onFault: ({ service, source, reason, message }) => recorders[source].event(service, "Warning", reason, message),
+  });
   return {
     serve,
     client,

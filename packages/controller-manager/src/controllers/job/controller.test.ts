@@ -436,3 +436,32 @@ test("a deadline of as many seconds as there can be is none", async (t) => {
   assert.equal(podsNow().length, 1);
   assert.equal(condition("Failed"), undefined);
 });
+
+test("warns while pods run that cannot be deleted after the completion count is reached, and completes without them", async (t) => {
+  const { client, ctx, run, events, clock } = newTestContext(t);
+  const job = aJob({ spec: { parallelism: 2, completions: 1 } });
+  client.put(jobs, job);
+  client.put(pods, aJobPod(job, "done", { phase: "Succeeded" }));
+  client.put(pods, aJobPod(job, "surplus", { phase: "Running" }));
+  let refuse = true;
+  client.react("delete", "pods", () => {
+    if (refuse) throw forbidden(pods, "", "not now");
+    return undefined;
+  });
+  const isComplete = (): boolean => client.object<Job>(jobs, "default/work")?.status?.completionTime !== undefined;
+  await run(newJobController(ctx));
+  const warning = "Warning TooManyActivePods Too many active pods running after completion count reached";
+  assert.ok(events.includes(warning), events.join("\n"));
+  assert.ok(!isComplete());
+  refuse = false;
+  await clock.advance(600_000);
+  await settle(30);
+  const before = events.filter((event) => event === warning).length;
+  assert.ok(isComplete());
+  client.put(jobs, {
+    ...(client.object<Job>(jobs, "default/work") as Job),
+    metadata: { ...job.metadata, labels: { touched: "yes" } },
+  });
+  await settle(30);
+  assert.equal(events.filter((event) => event === warning).length, before);
+});

@@ -144,7 +144,11 @@ async function syncJob(sync: JobSync, measured: { action: SyncAction }): Promise
   const deleted = failure === undefined ? 0 : tracked ? -change : active.length;
   const running = active.length + (failure === undefined ? change : -deleted);
 
-  const { status, finalCondition, suspendedCondition } = planStatus(state, jobPlan, running);
+  const { status, finalCondition, suspendedCondition, tooManyActive } = planStatus(state, jobPlan, running);
+  if (tooManyActive) {
+    const message = "Too many active pods running after completion count reached";
+    ctx.recorder.event(job, "Warning", "TooManyActivePods", message);
+  }
   const ready = ctx.featureGates.enabled("JobReadyPods") ? active.filter(isReady).length : undefined;
   const counters: Counters = {
     ...jobPlan,

@@ -86,6 +86,8 @@ export function planJob({ job, pods, active, expectedRemovals, satisfied, now }:
 export interface StatusPlan {
   readonly finalCondition: ConditionWithEvent | undefined;
   readonly suspendedCondition: ConditionWithEvent | undefined;
+  /** Whether Pods are active although enough have succeeded: the cache shows creations late, or deletions failed. */
+  readonly tooManyActive?: boolean;
   /** The stored status with the start time and conditions of this reconciliation. */
   readonly status: JobStatus;
 }
@@ -106,7 +108,8 @@ export function planStatus(state: JobState, jobPlan: JobPlan, running: number): 
   const { completions, suspend } = job.spec;
   const enough = completions == null ? succeeded > 0 : succeeded >= completions;
   if (enough && running === 0) return { finalCondition: complete, suspendedCondition: undefined, status };
-  const unchanged: StatusPlan = { finalCondition: undefined, suspendedCondition: undefined, status };
+  const tooManyActive = enough && completions != null;
+  const unchanged: StatusPlan = { finalCondition: undefined, suspendedCondition: undefined, tooManyActive, status };
   if (plan === undefined) return unchanged;
   const suspendedCondition = suspend === true ? suspended : resumed;
   const changed = withCondition(status, suspendedCondition, now);
@@ -114,6 +117,7 @@ export function planStatus(state: JobState, jobPlan: JobPlan, running: number): 
   return {
     finalCondition: undefined,
     suspendedCondition,
+    tooManyActive,
     status: suspendedCondition === resumed ? { ...changed, startTime: formatTime(now) } : changed,
   };
 }

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { RegistryServices } from "../../generic/resource.ts";
 import { decodeBitmap } from "./bitmap.ts";
 import { newServiceRepair } from "./repair.ts";
@@ -34,16 +35,77 @@ test("takes what services hold at once, and gives back what nobody holds after t
   ranges.set("serviceips", { metadata: {}, range: "10.0.0.0/24", data: leaked.encode() } as KubeObject);
   const service = { metadata: { name: "s" }, spec: { clusterIPs: ["10.0.0.9"], ports: [{ port: 80, nodePort: 30003 }] } };
   const services = fakeServices([service, { metadata: {}, spec: { clusterIPs: ["None"] } }], ranges);
+  const faults: string[][] = [];
   const repair = newServiceRepair({
     config: { services: () => services, serviceClusterIpRange: ["10.0.0.0/24"], nodePortRange: { from: 30000, to: 30100 } },
     clock: realClock,
     log: discardLogger,
+    onFault: (fault) => faults.push([fault.reason, fault.message]),
   });
   await repair.runOnce();
   assert.deepEqual(offsetsIn(ranges.get("serviceips")), [8, 41]);
   assert.deepEqual(offsetsIn(ranges.get("servicenodeports")), [3]);
+  const repaired = [
+    ["ClusterIPNotAllocated", "Cluster IP [IPv4]:10.0.0.9 is not allocated; repairing"],
+    ["PortNotAllocated", "Port 30003 is not allocated; repairing"],
+  ];
+  assert.deepEqual(faults, repaired);
   await repair.runOnce();
   assert.deepEqual(offsetsIn(ranges.get("serviceips")), [8, 41]);
   await repair.runOnce();
   assert.deepEqual(offsetsIn(ranges.get("serviceips")), [8]);
+  assert.deepEqual(faults, repaired, "each is reported in the run that repairs it");
+});
+
+test("reports what services hold twice, out of range, of another family, or in no form of an address", async () => {
+  const service = (name: string, clusterIPs: string[], ...nodePorts: number[]): Service =>
+    ({
+      metadata: { name, namespace: "default" },
+      spec: { clusterIPs, ports: nodePorts.map((nodePort) => ({ port: 80, nodePort })) },
+    }) as Service;
+  const services = [
+    service("first", ["10.0.0.9"], 30001, 30001),
+    service("second", ["10.0.0.9", "fd00::9"], 30001, 29999),
+    service("third", ["10.0.1.9"], 30101),
+    service("fourth", ["10.0.0.256"]),
+  ];
+  const faults: string[][] = [];
+  const repair = newServiceRepair({
+    config: {
+      services: () => fakeServices(services, new Map()),
+      serviceClusterIpRange: ["10.0.0.0/24"],
+      nodePortRange: { from: 30000, to: 30100 },
+    },
+    clock: realClock,
+    log: discardLogger,
+    onFault: ({ service, source, reason, message }) =>
+      faults.push([service.metadata.name ?? "", source.slice(0, 2), reason, message]),
+  });
+  await repair.runOnce();
+  assert.deepEqual(faults, [
+    [
+      "second",
+      "ip",
+      "ClusterIPAlreadyAllocated",
+      "Cluster IP [IPv4]:10.0.0.9 was assigned to multiple services; please recreate service",
+    ],
+    [
+      "second",
+      "ip",
+      "ClusterIPNotValid",
+      "Cluster IP fd00::9(IPv6) is of ip family that is no longer configured on cluster; please recreate service",
+    ],
+    [
+      "third",
+      "ip",
+      "ClusterIPOutOfRange",
+      "Cluster IP [IPv4]:10.0.1.9 is not within the service CIDR 10.0.0.0/24; please recreate service",
+    ],
+    ["fourth", "ip", "ClusterIPNotValid", "Cluster IP 10.0.0.256 is not a valid IP; please recreate service"],
+    ["first", "ip", "ClusterIPNotAllocated", "Cluster IP [IPv4]:10.0.0.9 is not allocated; repairing"],
+    ["second", "po", "PortAlreadyAllocated", "Port 30001 was assigned to multiple services; please recreate service"],
+    ["second", "po", "PortOutOfRange", "Port 29999 is not within the port range 30000-30100; please recreate service"],
+    ["third", "po", "PortOutOfRange", "Port 30101 is not within the port range 30000-30100; please recreate service"],
+    ["first", "po", "PortNotAllocated", "Port 30001 is not allocated; repairing"],
+  ]);
 });

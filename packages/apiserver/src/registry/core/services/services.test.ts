@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "../../../testing/start-test-server.ts";
 import { decodeBitmap } from "./bitmap.ts";
 
@@ -198,4 +200,42 @@ describe("services", () => {
       [500, "Internal error occurred: failed to allocate a nodePort: range is full"],
     );
   });
+});
+
+test("a server that starts with other ranges writes an event for each service outside of them", async (t) => {
+  const prefix = `--etcd-prefix=/test-${randomUUID()}`;
+  const first = await startTestServer(t, [prefix]);
+  const service = {
+    metadata: { name: "web" },
+    spec: { type: "NodePort", clusterIP: "10.0.0.9", ports: [{ port: 80, nodePort: 30005 }] },
+  };
+  assert.equal((await first.request("POST", "/api/v1/namespaces/default/services", service)).code, 201);
+  await first.stop();
+  const second = await startTestServer(t, [
+    prefix,
+    "--service-cluster-ip-range=10.0.1.0/24",
+    "--service-node-port-range=31000-31100",
+  ]);
+  const events = await waitFor(async () => {
+    const { body } = await second.request("GET", "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=web");
+    const { items } = body as { items: { reason: string; source: object; involvedObject: { kind: string }; message: string }[] };
+    return items.length === 2 ? items : undefined;
+  });
+  assert.deepEqual(
+    events.map(({ reason, source, involvedObject, message }) => [reason, source, involvedObject.kind, message]).sort(),
+    [
+      [
+        "ClusterIPOutOfRange",
+        { component: "ipallocator-repair-controller" },
+        "Service",
+        "Cluster IP [IPv4]:10.0.0.9 is not within the service CIDR 10.0.1.0/24; please recreate service",
+      ],
+      [
+        "PortOutOfRange",
+        { component: "portallocator-repair-controller" },
+        "Service",
+        "Port 30005 is not within the port range 31000-31100; please recreate service",
+      ],
+    ],
+  );
 });
