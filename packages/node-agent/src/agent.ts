@@ -12,7 +12,10 @@ import type { AgentConfig } from "./agent-config.ts";
 import { newBackground } from "./background.ts";
 import { asConfigError } from "./config-error.ts";
 import type { DynamicConfig } from "./dynamic-config/dynamic-config.ts";
+import { checkResolvConf } from "./environment/check-resolv-conf.ts";
 import { newAgentEvents } from "./events.ts";
+import { readAppArmor } from "./host/app-armor.ts";
+import { watchSystemOoms } from "./host/kernel-log.ts";
 import { newApiConnection } from "./node/api-connection.ts";
 import { readIdentity } from "./node/identity.ts";
 import { newOwnNode } from "./node/own-node.ts";
@@ -126,6 +129,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
 
   // ---- node
+  const appArmor = await readAppArmor(featureGates.enabled("AppArmor"));
   let opened: OpenedManagers | undefined;
   const node = newOwnNode({
     ...basics,
@@ -138,6 +142,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     devices: () => opened?.devices.amounts(),
     volumesInUse: () => volumesInUse(openedVolumes),
     tell,
+    appArmor: appArmor.enabled,
     metrics,
   });
   const objects = api === undefined ? noObjects : newApiObjects(api.client, clock);
@@ -222,6 +227,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     onStart: (...start) => agentMetrics.started(...start),
     runtimeName: () => runtimeHealth.version()?.name,
     networkProblem: runtimeHealth.networkProblem,
+    appArmor,
   });
   const workers = newPodWorkers({
     ...basics,
@@ -302,6 +308,19 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
 
   node.join(background);
+  const resolvProblem = config.resolvConf === "" ? undefined : await checkResolvConf(config.resolvConf, config.clusterDomain);
+  if (resolvProblem !== undefined) tell.node("Warning", "CheckLimitsForResolvConf", resolvProblem);
+  background.add(
+    watchSystemOoms(
+      {
+        clock,
+        log,
+        onOom: ({ process, pid }) =>
+          tell.node("Warning", "SystemOOM", `System OOM encountered, victim process: ${process}, pid: ${pid}`),
+      },
+      background.signal,
+    ),
+  );
   startVolumes(openedVolumes, background);
   options.dynamic?.follow({ api: config.runOnce ? undefined : api, nodeName, tell, metrics, background });
   if (api !== undefined) {

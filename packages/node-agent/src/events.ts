@@ -17,7 +17,7 @@ export function newAgentEvents(options: { recorder: EventRecorder | undefined; n
   const node = { apiVersion: "v1", kind: "Node", name: nodeName, uid: nodeName };
   return {
     node: (type, reason, message) => recorder?.event(node, type, reason, message),
-    pod(pod, container, type, reason, message) {
+    pod(pod, container, type, reason, message, annotations) {
       const { namespace, name, uid, resourceVersion } = pod.metadata;
       log.v(3)?.info("Event occurred", { object: `${namespace}/${name}`, type, reason, message });
       const fieldPath = container && containerFieldPath(container.kind, container.name);
@@ -34,6 +34,7 @@ export function newAgentEvents(options: { recorder: EventRecorder | undefined; n
         type,
         reason,
         message,
+        { annotations },
       );
     },
   };

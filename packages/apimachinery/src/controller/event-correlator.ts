@@ -108,13 +108,18 @@ export function makeEvent(options: {
   uniqueSuffix: string;
   action?: string | undefined;
   related?: ObjectReference | undefined;
+  annotations?: Readonly<Record<string, string>> | undefined;
 }): EventObject {
-  const { ref, type, reason, message, component, host, now, uniqueSuffix, action, related } = options;
+  const { ref, type, reason, message, component, host, now, uniqueSuffix, action, related, annotations } = options;
   const timestamp = formatTime(now);
   return {
     kind: "Event",
     apiVersion: "v1",
-    metadata: { name: `${ref.name}.${uniqueSuffix}`, namespace: ref.namespace || "default" },
+    metadata: {
+      name: `${ref.name}.${uniqueSuffix}`,
+      namespace: ref.namespace || "default",
+      ...(annotations && { annotations: { ...annotations } }),
+    },
     involvedObject: ref,
     reason,
     message,

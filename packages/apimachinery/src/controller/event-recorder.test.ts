@@ -140,3 +140,20 @@ test("a server that is away is tried again; a server that says no is not", async
   await recorder.flush();
   assert.equal(client.writes.length, 1);
 });
+
+test("recorders of one process that write about the same object in the same millisecond write two events", async () => {
+  const { client, clock, recorder, stored } = setUp();
+  const other = newEventRecorder({ client, component: "other", log: discardLogger, clock, random: () => 0.25 });
+  recorder.event(pod, "Normal", "One", "one");
+  other.event(pod, "Normal", "Two", "two", { annotations: { why: "b" } });
+  await Promise.all([recorder.flush(), other.flush()]);
+  assert.deepEqual(
+    stored()
+      .map(({ reason, metadata }) => [reason, metadata.annotations])
+      .sort(),
+    [
+      ["One", undefined],
+      ["Two", { why: "b" }],
+    ],
+  );
+});

@@ -26,6 +26,8 @@ export interface EventRecorder {
 export interface EventOptions {
   readonly action?: string;
   readonly related?: KubeObject | ObjectReference;
+  /** Annotations of the event. */
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface EventRecorderOptions {
@@ -95,6 +97,7 @@ export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
         uniqueSuffix: uniqueSuffix(),
         action: extra.action,
         related,
+        annotations: extra.annotations,
       });
       log.v(2)?.info("Event occurred", { object: `${ref.namespace ?? ""}/${ref.name}`, kind: ref.kind, type, reason, message });
       if (!queue.push(event)) {

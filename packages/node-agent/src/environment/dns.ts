@@ -20,8 +20,8 @@ export interface DnsSettings {
 export type DnsProblem = (reason: string, message: string) => void;
 
 const maxServers = 3;
-const maxSearches = 6;
-const maxSearchLength = 256;
+export const maxSearches = 6;
+export const maxSearchLength = 256;
 const clusterOptions = ["ndots:5"];
 
 /** Pure: the resolver configuration of a Pod from dnsPolicy and dnsConfig. Source: pkg/kubelet/network/dns/dns.go GetPodDNS */

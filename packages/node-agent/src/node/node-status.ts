@@ -34,6 +34,8 @@ export interface NodeStatusInput {
 export interface NodeConditionInput {
   /** Reasons why the node is not ready, in order. */
   problems: readonly string[];
+  /** Whether AppArmor profiles can be enforced: part of the message. */
+  appArmor: boolean;
   memoryPressure: boolean;
   diskPressure: boolean;
   pidPressure: boolean;
@@ -117,7 +119,7 @@ function conditions({ conditions: input, current, now }: NodeStatusInput): NodeC
   };
   const ready: Verdict =
     input.problems.length === 0
-      ? { type: "Ready", status: "True", reason: "KubeletReady", message: "kubelet is posting ready status" }
+      ? { type: "Ready", status: "True", reason: "KubeletReady", message: readyText(input.appArmor) }
       : { type: "Ready", status: "False", reason: "KubeletNotReady", message: joinProblems(input.problems) };
   const verdicts: Verdict[] = [
     pressure(
@@ -148,6 +150,10 @@ function conditions({ conditions: input, current, now }: NodeStatusInput): NodeC
     return { ...verdict, lastHeartbeatTime: heartbeat, lastTransitionTime: transition };
   });
   return [...(current?.conditions ?? []).filter((condition) => !own.has(condition.type)), ...made];
+}
+
+function readyText(appArmor: boolean): string {
+  return `kubelet is posting ready status${appArmor ? ". AppArmor enabled" : ""}`;
 }
 
 /** One problem as is, several in brackets: Go's format of an error list. */
@@ -222,6 +228,8 @@ export interface InitialNodeInput {
   taints: readonly { key: string; value?: string; effect: string }[];
   schedulable: boolean;
   providerId: string;
+  /** `--cloud-provider=external`: keeps Pods away until the cloud's controller manager has initialized the node. */
+  externalCloud: boolean;
   architecture: string;
   /** `--enable-controller-attach-detach` and `--keep-terminated-pod-volumes`, published as annotations for the controller. */
   controllerAttachDetach: boolean;
@@ -232,6 +240,8 @@ export interface InitialNodeInput {
 export function initialNode(input: InitialNodeInput): Node {
   const taints = [...input.taints];
   if (!input.schedulable) taints.push({ key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" });
+  if (input.externalCloud)
+    taints.push({ key: "node.cloudprovider.kubernetes.io/uninitialized", value: "true", effect: "NoSchedule" });
   return {
     apiVersion: "v1",
     kind: "Node",

@@ -44,7 +44,7 @@ const input: NodeStatusInput = {
   kubeletPort: 10250,
   images: [],
   maxImages: 50,
-  conditions: { problems: [], memoryPressure: false, diskPressure: false, pidPressure: false },
+  conditions: { problems: [], appArmor: false, memoryPressure: false, diskPressure: false, pidPressure: false },
   current: undefined,
   now: Date.parse("2026-01-01T00:00:00Z"),
 };
@@ -157,7 +157,17 @@ test("the largest images are shown first, as many as wanted", () => {
   assert.deepEqual(shown?.names, ["d1", "d2", "t1", "t2", "t3"], "five of its names");
 });
 
-test("a new node has its labels, and a taint when it takes no pods", () => {
+test("a node that is ready says whether it enforces AppArmor profiles", () => {
+  const message = (appArmor: boolean): unknown =>
+    nodeStatus({ ...input, conditions: { ...input.conditions, appArmor } }).conditions?.find(({ type }) => type === "Ready")
+      ?.message;
+  assert.deepEqual(
+    [message(false), message(true)],
+    ["kubelet is posting ready status", "kubelet is posting ready status. AppArmor enabled"],
+  );
+});
+
+test("a new node has its labels, and taints when it takes no pods and when a cloud has to initialize it", () => {
   const node = initialNode({
     name: "n1",
     hostname: "n1",
@@ -165,6 +175,7 @@ test("a new node has its labels, and a taint when it takes no pods", () => {
     taints: [],
     schedulable: false,
     providerId: "p://1",
+    externalCloud: true,
     architecture: "arm64",
     controllerAttachDetach: true,
     keepTerminatedPodVolumes: false,
@@ -176,7 +187,10 @@ test("a new node has its labels, and a taint when it takes no pods", () => {
     "beta.kubernetes.io/os": "linux",
   });
   assert.deepEqual(node.spec, {
-    taints: [{ key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" }],
+    taints: [
+      { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" },
+      { key: "node.cloudprovider.kubernetes.io/uninitialized", value: "true", effect: "NoSchedule" },
+    ],
     unschedulable: true,
     providerID: "p://1",
   });

@@ -43,6 +43,7 @@ async function ownNode(parts: Partial<OwnNodeOptions>) {
     devices: () => undefined,
     volumesInUse: () => undefined,
     metrics: newMetricsRegistry(),
+    appArmor: false,
     tell: newAgentEvents({ recorder: undefined, nodeName: identity.nodeName, log: discardLogger }),
     clock,
     log: discardLogger,

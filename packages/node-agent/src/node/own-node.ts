@@ -32,6 +32,8 @@ export interface OwnNodeOptions {
   devices: () => NodeStatusInput["devices"] | undefined;
   volumesInUse: () => readonly string[] | undefined;
   tell: AgentEvents;
+  /** Whether AppArmor profiles can be enforced. */
+  appArmor: boolean;
   clock: Clock;
   log: Logger;
   metrics: MetricsRegistry;
@@ -107,6 +109,7 @@ class WatchedOwnNode implements OwnNode {
       maxImages: config.nodeStatusMaxImages,
       conditions: {
         problems: this.#problems(),
+        appArmor: this.#options.appArmor,
         memoryPressure: this.#pressure.memory,
         diskPressure: this.#pressure.disk,
         pidPressure: this.#pressure.pid,
@@ -176,6 +179,7 @@ class WatchedOwnNode implements OwnNode {
       controllerAttachDetach: config.controllerAttachDetach,
       keepTerminatedPodVolumes: config.keepTerminatedPodVolumes,
       architecture: this.#options.identity.machine.architecture,
+      externalCloud: config.cloudProvider === "external",
     });
   }
 

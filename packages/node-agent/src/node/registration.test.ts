@@ -83,6 +83,7 @@ test("a node that is there already gets what is ours, and loses what is not any 
       taints: [],
       schedulable: true,
       providerId: "",
+      externalCloud: false,
       architecture: "amd64",
       controllerAttachDetach,
       keepTerminatedPodVolumes: true,

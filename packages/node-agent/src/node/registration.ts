@@ -150,12 +150,20 @@ function addressPatch(old: readonly NodeAddress[] = [], next: readonly NodeAddre
   return old.length === 0 ? [...next] : [...next, { $patch: "replace" }];
 }
 
+/** Labels of an existing node that a restart sets anew. Source: pkg/kubelet/kubelet_node_status.go updateDefaultLabels */
 const defaultLabels = [
   "beta.kubernetes.io/arch",
+  "beta.kubernetes.io/instance-type",
   "beta.kubernetes.io/os",
+  "failure-domain.beta.kubernetes.io/region",
+  "failure-domain.beta.kubernetes.io/zone",
   "kubernetes.io/arch",
   "kubernetes.io/hostname",
   "kubernetes.io/os",
+  "node.kubernetes.io/instance-type",
+  "node.kubernetes.io/windows-build",
+  "topology.kubernetes.io/region",
+  "topology.kubernetes.io/zone",
 ];
 
 /** The registered node with updated labels and annotations; undefined when nothing changes. */

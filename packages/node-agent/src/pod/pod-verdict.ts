@@ -2,6 +2,8 @@
 export interface PodVerdict {
   reason: string;
   message: string;
+  /** Annotations of the event that reports it. */
+  annotations?: Readonly<Record<string, string>>;
 }
 
 /** How a Pod is terminated. */

@@ -11,7 +11,10 @@ function ending(ends: Promise<void>) {
   const told: string[] = [];
   const endPod = newEndPod({
     workers: { evict: () => ends },
-    tell: { pod: (_, __, type, reason, message) => void told.push(`${type} ${reason} ${message}`) },
+    tell: {
+      pod: (_, __, type, reason, message, annotations) =>
+        void told.push([type, reason, message, ...Object.values(annotations ?? {})].join(" ")),
+    },
     clock,
   });
   return { clock, told, endPod };
@@ -20,7 +23,8 @@ function ending(ends: Promise<void>) {
 test("a pod is told why it ends, and is waited for", async () => {
   const { endPod, told } = ending(Promise.resolve());
   await endPod(aNodePod(), verdict, 0);
-  assert.deepEqual(told, ["Warning Evicted no memory"]);
+  await endPod(aNodePod(), { ...verdict, annotations: { starved_resource: "memory" } }, 0);
+  assert.deepEqual(told, ["Warning Evicted no memory", "Warning Evicted no memory memory"]);
 });
 
 for (const { own, given, waitsMs } of [

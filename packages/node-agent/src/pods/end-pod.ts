@@ -17,7 +17,7 @@ const leastWaitSeconds = 10;
 export function newEndPod(options: { workers: Pick<PodWorkers, "evict">; tell: Pick<AgentEvents, "pod">; clock: Clock }): EndPod {
   const { workers, tell, clock } = options;
   return async (pod, verdict, graceSeconds) => {
-    tell.pod(pod, undefined, "Warning", verdict.reason, verdict.message);
+    tell.pod(pod, undefined, "Warning", verdict.reason, verdict.message, verdict.annotations);
     const own = graceSeconds ?? pod.spec.terminationGracePeriodSeconds ?? 0;
     const waitSeconds = Math.max(own + Math.floor(own / 2), leastWaitSeconds);
     const waiting = new AbortController();

@@ -53,6 +53,7 @@ export async function openPodRunner(options: OpenRunnerOptions): Promise<PodRunn
     dns: () => ({ clusterDns, clusterDomain, host, hostIps: ips }),
     services: () => (api === undefined ? [] : api.services.synced ? api.services.lister.list() : undefined),
     runtimeHandler: (pod) => runtimeHandler(api?.client, pod),
+    appArmor: options.appArmor,
     prepare: async (pod) => mirrors?.ensure(pod),
   });
 }

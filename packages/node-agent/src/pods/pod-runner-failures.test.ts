@@ -116,7 +116,7 @@ test("a pod whose end was asked for while its sandbox was made gets no container
 });
 
 test("a container that cannot be stopped keeps no other from being stopped, and the end is asked for again", async (t) => {
-  const { runner, runtime } = await bench(t);
+  const { runner, runtime, events } = await bench(t);
   await runner.sync(two(), never);
   runtime.failNext("StopContainer", broken);
   await assert.rejects(runner.terminate(two(), { runtimeOnly: false }), /broken/);
@@ -125,7 +125,61 @@ test("a container that cannot be stopped keeps no other from being stopped, and 
     "StopContainer b",
     "StopPodSandbox web",
   ]);
+  const failures = () => events.filter(({ reason }) => reason === "FailedKillPod").map(({ type, message }) => [type, message]);
+  assert.deepEqual(failures(), [["Warning", `error killing pod: ${broken.message}`]]);
   await runner.terminate(two(), { runtimeOnly: false });
+  assert.equal(failures().length, 1);
+});
+
+test("a sandbox that was made and cannot be looked at is reported, and used with the next sync", async (t) => {
+  const { runner, runtime, events, statusOf } = await bench(t);
+  const { podSandboxStatus, runPodSandbox } = runtime;
+  runtime.runPodSandbox = (...args) => {
+    runtime.podSandboxStatus = () => {
+      runtime.podSandboxStatus = podSandboxStatus;
+      return Promise.reject(broken);
+    };
+    return runPodSandbox(...args);
+  };
+  const outcome = await runner.sync(two(), never);
+  assert.deepEqual(outcome, { kind: "failed", error: new Error(`error syncing pod: ${broken.message}`) });
+  const { reason, message } = events.at(-1) ?? {};
+  assert.deepEqual([reason, message], ["FailedPodSandBoxStatus", `Unable to get pod sandbox status: ${broken.message}`]);
+  assert.equal((await runner.sync(two(), never)).kind, "synced");
+  assert.equal(runtime.calls.filter((call) => call.startsWith("RunPodSandbox")).length, 1);
+  assert.equal(statusOf(two())?.phase, "Running");
+});
+
+test("a pod whose AppArmor profile cannot be enforced waits, blocked, until it can; a running one is left alone", async (t) => {
+  let refusal: string | undefined = 'profile "p" is not loaded';
+  const { runner, runtime, statusOf } = await bench(t, { appArmor: { refusal: async () => refusal } });
+  const outcome = await runner.sync(two(), never);
+  const message = 'Cannot enforce AppArmor: profile "p" is not loaded';
+  assert.deepEqual(outcome, { kind: "failed", error: new Error(`pod cannot be run: ${message}`) });
+  assert.partialDeepStrictEqual(statusOf(two()), { phase: "Pending", reason: "AppArmor", message });
+  assert.deepEqual(
+    statusOf(two())?.containerStatuses?.map(({ state }) => state?.waiting?.reason),
+    ["Blocked", "Blocked"],
+  );
+  assert.deepEqual(runtime.calls, []);
+  refusal = undefined;
+  assert.equal((await runner.sync(two(), never)).kind, "synced");
+  assert.deepEqual([statusOf(two())?.phase, statusOf(two())?.reason], ["Running", undefined]);
+  refusal = "AppArmor is not enabled on the host";
+  assert.equal((await runner.sync(two(), never)).kind, "synced");
+  assert.equal(statusOf(two())?.phase, "Running");
+});
+
+test("a pod with a profile that can no longer be enforced before its containers run is stopped", async (t) => {
+  let refusal: string | undefined;
+  const { runner, runtime, statusOf } = await bench(t, { appArmor: { refusal: async () => refusal } });
+  const pod = aNodePod({ initContainers: [aContainer({ name: "init" })], containers: [aContainer({ name: "a" })] });
+  await runner.sync(pod, never);
+  refusal = "not loaded";
+  assert.match(String(Object.values(await runner.sync(pod, never))[1]), /pod cannot be run/);
+  assert.ok(runtime.calls.includes("StopContainer init"));
+  assert.equal([...runtime.sandboxes.values()][0]?.state, sandboxState.notReady);
+  assert.equal(statusOf(pod)?.reason, "AppArmor");
 });
 
 test("a pod has not ended while the runtime shows a container of it running, whatever it answered", async (t) => {

@@ -2,6 +2,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { DnsSettings } from "../environment/dns.ts";
+import type { AppArmor } from "../host/app-armor.ts";
 import type { ContainerKind, NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
 import type { ProbeManager } from "../probes/probe-manager.ts";
@@ -41,6 +42,8 @@ export interface PodRunnerOptions {
   runtimeHandler: (pod: NodePod) => Promise<string>;
   /** Called for each start of a sandbox or container, and again with the reason when it failed. */
   onStart?: (what: "pod" | ContainerKind, failure?: string) => void;
+  /** Absent in tests of machines without it. */
+  appArmor?: Pick<AppArmor, "refusal">;
   /** Called before anything is created for a Pod; creates the mirror Pods of static Pods. */
   prepare?: (pod: NodePod) => Promise<void>;
 }

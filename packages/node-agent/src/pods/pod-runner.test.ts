@@ -166,7 +166,7 @@ test("a pod whose cgroup cannot be made is told so, and nothing of it starts", a
   assert.equal(runtime.calls.length, 0);
   assert.partialDeepStrictEqual(events[0], {
     type: "Warning",
-    reason: "FailedToCreatePodContainer",
+    reason: "FailedCreatePodContainer",
     message: "unable to ensure pod container exists: systemd cannot be reached",
   });
 });

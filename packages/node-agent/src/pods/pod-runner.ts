@@ -13,7 +13,7 @@ import { type PodRecord, podIps, readPodRecord } from "../runtime/pod-record.ts"
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { isRuntimeNotFound } from "../runtime/runtime.ts";
 import { sandboxConfig } from "../runtime/sandbox.ts";
-import { podStatus, terminatedStatus } from "../status/pod-status.ts";
+import { blockedStatus, podStatus, terminatedStatus } from "../status/pod-status.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
 import type { ContainerStarter } from "./container-starter.ts";
 import { newContainerStarter, type StartContext } from "./container-starter.ts";
@@ -32,8 +32,8 @@ export type SyncOutcome =
   | { kind: "ended" }
   /** `againMs` is the time until the Pod's deadline, for which there is no event. */
   | { kind: "synced"; againMs?: number }
-  /** `retryMs` overrides the default retry delay. */
-  | { kind: "failed"; error: Error; retryMs?: number };
+  /** `retryMs` overrides the default retry delay; with `jitter` up to half of it is added. */
+  | { kind: "failed"; error: Error; retryMs?: number; jitter?: boolean };
 
 /**
  * Applies the desired state of a Pod to the runtime. Called by the Pod workers, never concurrently for one Pod except that
@@ -91,13 +91,15 @@ class RuntimePodRunner implements PodRunner {
       status.set(pod, { ...made, phase: "Failed", ...verdict });
       return { kind: "ended" };
     }
+    const refusal = made.phase === "Pending" ? await this.#options.appArmor?.refusal(pod) : undefined;
+    if (refusal !== undefined) return this.#block(pod, record, made, "AppArmor", `Cannot enforce AppArmor: ${refusal}`);
     status.set(pod, made);
     if (isTerminal(made)) return { kind: "ended" };
 
     const problem = this.#options.networkProblem();
     if (problem !== undefined && !pod.spec.hostNetwork) {
       containers.event(pod, undefined, "Warning", "NetworkNotReady", `network is not ready: ${problem}`);
-      return { kind: "failed", error: new Error(`network is not ready: ${problem}`), retryMs: networkRetryMs };
+      return { kind: "failed", error: new Error(`network is not ready: ${problem}`), retryMs: networkRetryMs, jitter: true };
     }
     await this.#options.prepare?.(pod);
     try {
@@ -108,7 +110,7 @@ class RuntimePodRunner implements PodRunner {
         pod,
         undefined,
         "Warning",
-        "FailedToCreatePodContainer",
+        "FailedCreatePodContainer",
         `unable to ensure pod container exists: ${message}`,
       );
       const failure = `failed to ensure that the pod: ${pod.metadata.uid} cgroups exist and are correctly applied: ${message}`;
@@ -138,8 +140,31 @@ class RuntimePodRunner implements PodRunner {
     return dueMs === undefined ? { kind: "synced" } : { kind: "synced", againMs: dueMs };
   }
 
+  /** Keeps a Pod from running for as long as this machine cannot run it. */
+  async #block(pod: NodePod, record: PodRecord, made: PodStatus, reason: string, message: string): Promise<SyncOutcome> {
+    this.#options.status.set(pod, blockedStatus(made, reason, message));
+    if (record.sandboxes.some((sandbox) => sandbox.ready) || record.containers.some(isAlive)) {
+      try {
+        await this.#kill(pod, record, { runtimeOnly: false });
+      } catch (err) {
+        return { kind: "failed", error: new Error(`error killing pod: ${(err as Error).message}`) };
+      }
+    }
+    return { kind: "failed", error: new Error(`pod cannot be run: ${message}`) };
+  }
+
+  async #kill(pod: NodePod, record: PodRecord, terminateOptions: TerminateOptions): Promise<void> {
+    const { containers } = this.#options;
+    try {
+      await killPod(containers, pod, record, terminateOptions);
+    } catch (err) {
+      containers.event(pod, undefined, "Warning", "FailedKillPod", `error killing pod: ${(err as Error).message}`);
+      throw err;
+    }
+  }
+
   async terminate(pod: NodePod, terminateOptions: TerminateOptions): Promise<void> {
-    const { status, probes, containers } = this.#options;
+    const { status, probes } = this.#options;
     const { uid } = pod.metadata;
     const tell = (record: PodRecord): void => {
       if (terminateOptions.runtimeOnly) return;
@@ -150,7 +175,7 @@ class RuntimePodRunner implements PodRunner {
     const record = await this.#read(pod);
     tell(record);
     probes.stopLivenessAndStartup(uid);
-    await killPod(containers, pod, record, terminateOptions);
+    await this.#kill(pod, record, terminateOptions);
     probes.remove(uid);
     const after = await this.#read(pod);
     const running = after.containers.filter((container) => container.state === "running");
@@ -287,17 +312,15 @@ class RuntimePodRunner implements PodRunner {
   ): Promise<Pick<StartContext, "sandboxId" | "config" | "ips"> | undefined> {
     const { containers } = this.#options;
     const ips = pod.spec.hostNetwork ? this.#options.node.ips() : podIps(record);
+    let sandboxId: string;
+    let config: CriInput<"PodSandboxConfig">;
     try {
-      const config = this.#sandboxOf(pod, plan.attempt);
+      config = this.#sandboxOf(pod, plan.attempt);
       if (!plan.createSandbox) return { sandboxId: plan.sandboxId ?? "", config, ips };
       outcome.changed = true;
       await makeFolder(config.logDirectory as string, 0o755);
       this.#options.onStart?.("pod");
-      const sandboxId = await this.#runtime.runPodSandbox(config, await this.#options.runtimeHandler(pod));
-      if (pod.spec.hostNetwork) return { sandboxId, config, ips };
-      const network = (await this.#runtime.podSandboxStatus(sandboxId)).network;
-      const given = [network?.ip ?? "", ...(network?.additionalIps ?? []).map((entry) => entry.ip)];
-      return { sandboxId, config, ips: given.filter((text) => text !== "") };
+      sandboxId = await this.#runtime.runPodSandbox(config, await this.#options.runtimeHandler(pod));
     } catch (err) {
       const message = (err as Error).message;
       if (plan.createSandbox) this.#options.onStart?.("pod", message);
@@ -305,6 +328,17 @@ class RuntimePodRunner implements PodRunner {
       outcome.errors.push(
         `failed to "CreatePodSandbox" for ${JSON.stringify(describePod(pod))} with CreatePodSandboxError: ${JSON.stringify(message)}`,
       );
+      return undefined;
+    }
+    if (pod.spec.hostNetwork) return { sandboxId, config, ips };
+    try {
+      const { network } = await this.#runtime.podSandboxStatus(sandboxId);
+      const given = [network?.ip ?? "", ...(network?.additionalIps ?? []).map((entry) => entry.ip)];
+      return { sandboxId, config, ips: given.filter((text) => text !== "") };
+    } catch (err) {
+      const { message } = err as Error;
+      containers.event(pod, undefined, "Warning", "FailedPodSandBoxStatus", `Unable to get pod sandbox status: ${message}`);
+      outcome.errors.push(message);
       return undefined;
     }
   }

@@ -248,7 +248,8 @@ class QueuedPodWorkers implements PodWorkers {
     }
     if (outcome.kind === "failed") {
       log.v(2)?.info("pod is not synced", { pod: describePod(worker.pod), reason: outcome.error.message });
-      return outcome.retryMs ?? this.#jitter(failureRetryMs);
+      if (outcome.retryMs === undefined) return this.#jitter(failureRetryMs);
+      return outcome.jitter ? this.#jitter(outcome.retryMs) : outcome.retryMs;
     }
     return Math.max(1, Math.min(this.#jitter(syncFrequencyMs), outcome.againMs ?? Number.POSITIVE_INFINITY));
   }

@@ -303,3 +303,44 @@ test("probes tell of the pod as it is now, and a new container of it starts to c
   await made.clock.advance(1_000);
   assert.equal(made.manager.results.liveness("a2"), "failure");
 });
+
+test("after a restart the probes of containers that ran before begin spread over their period, those of new ones at once", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const runs: string[] = [];
+  runtime.execSync = async (id) => {
+    runs.push(id);
+    return { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0), exitCode: 0 };
+  };
+  const status = (name: string, startedAt: number) => ({
+    name,
+    containerID: `containerd://${name}`,
+    started: true,
+    state: { running: { startedAt: formatTime(startedAt) } },
+  });
+  const portions = [0.25, 0.75];
+  const manager = newProbeManager({
+    runtime,
+    clock,
+    log: discardLogger,
+    event: () => {},
+    statusOf: () =>
+      ({
+        phase: "Running",
+        containerStatuses: [status("a", clock.now() - 60_000), status("b", clock.now() - 60_000), status("new", clock.now())],
+      }) as PodStatus,
+    onChange: () => {},
+    grpcEnabled: false,
+    random: () => portions.shift() ?? 0,
+  });
+  const spec = check({ periodSeconds: 100 });
+  manager.add(aNodePod({ containers: ["a", "b", "new"].map((name) => aContainer({ name, livenessProbe: spec })) }));
+  const after = async (ms: number): Promise<string[]> => {
+    await clock.advance(ms);
+    await settle();
+    return runs;
+  };
+  assert.deepEqual(await after(20_000), ["new"]);
+  assert.deepEqual(await after(10_000), ["new", "a"]);
+  assert.deepEqual(await after(50_000), ["new", "a", "b"]);
+});

@@ -24,6 +24,7 @@ export interface ProbeManagerOptions {
   /** Called when a result has changed, so that the Pod is synced. */
   onChange: (uid: string) => void;
   grpcEnabled: boolean;
+  random?: () => number;
   onProbe?: (kind: ProbeKind, result: string, pod: NodePod, container: string) => void;
 }
 
@@ -63,6 +64,8 @@ export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
 class PodProbeManager implements ProbeManager {
   readonly results: ProbeResults;
   readonly #options: ProbeManagerOptions;
+  readonly #random: () => number;
+  readonly #startedAt: number;
   readonly #workers = new Map<string, Worker>();
   readonly #results: Record<ProbeKind, Map<string, ProbeResult>> = {
     liveness: new Map(),
@@ -72,6 +75,8 @@ class PodProbeManager implements ProbeManager {
 
   constructor(options: ProbeManagerOptions) {
     this.#options = options;
+    this.#random = options.random ?? Math.random;
+    this.#startedAt = Math.floor(options.clock.now() / 1000) * 1000; // the start of a container is in seconds
     this.results = {
       liveness: (id) => this.#results.liveness.get(id),
       readiness: (id) => this.#results.readiness.get(id),
@@ -105,9 +110,20 @@ class PodProbeManager implements ProbeManager {
           cancel: () => {},
         };
         this.#workers.set(key, worker);
-        this.#schedule(worker, firstDelayMs);
+        this.#schedule(worker, this.#firstDelayMs(worker));
       }
     }
+  }
+
+  /**
+   * The probes of containers that this process found running wait for a random part of their period: after a restart on a
+   * node with many Pods they would all be executed at once.
+   */
+  #firstDelayMs({ pod, container, spec }: Worker): number {
+    const statuses = this.#options.statusOf(pod.metadata.uid)?.containerStatuses ?? [];
+    const startedAt = statuses.find(({ name }) => name === container.name)?.state?.running?.startedAt;
+    const isFound = startedAt != null && (parseTime(startedAt) ?? 0) < this.#startedAt;
+    return isFound ? this.#random() * periodMs(spec) : firstDelayMs;
   }
 
   stopLivenessAndStartup(uid: string): void {

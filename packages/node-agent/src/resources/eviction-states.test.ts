@@ -4,7 +4,7 @@ import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
-import { type EvictionOptions, evictionMessage, exceededStorage, newEviction, type PodUsage } from "./eviction.ts";
+import { type EvictionOptions, evictionVerdict, exceededStorage, newEviction, type PodUsage } from "./eviction.ts";
 import { metThresholds, type Observations, type Pressure, parseThresholds } from "./eviction-thresholds.ts";
 
 const mi = 1024 ** 2;
@@ -177,12 +177,14 @@ test("each container that used more than it asked for is named, none that used a
     containers: ["a", "b", "c"].map((name, i) => ({ name, memoryBytes: (i + 1) * mi, diskBytes: (i + 2) * mi })),
   });
   const pod = aNodePod({ containers });
+  assert.deepEqual(evictionVerdict(pod, "memory.available", usage), {
+    reason: "Evicted",
+    message:
+      "The node was low on resource: memory. Container b was using 2Mi, which exceeds its request of 1Mi. Container c was using 3Mi, which exceeds its request of 1Mi. ",
+    annotations: { offending_containers: "b,c", offending_containers_usage: "2Mi,3Mi", starved_resource: "memory" },
+  });
   assert.equal(
-    evictionMessage(pod, "memory.available", usage),
-    "The node was low on resource: memory. Container b was using 2Mi, which exceeds its request of 1Mi. Container c was using 3Mi, which exceeds its request of 1Mi. ",
-  );
-  assert.equal(
-    evictionMessage(pod, "nodefs.available", usage),
+    evictionVerdict(pod, "nodefs.available", usage).message,
     "The node was low on resource: ephemeral-storage. Container c was using 4Mi, which exceeds its request of 3Mi. ",
   );
 });

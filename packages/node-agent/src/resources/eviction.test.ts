@@ -6,7 +6,7 @@ import type { PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v
 import type { NodePod } from "../pod/pod.ts";
 import { underPressure } from "../pods/admit.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
-import { type Eviction, evictionMessage, exceededStorage, newEviction, type PodUsage, rankPods } from "./eviction.ts";
+import { type Eviction, evictionVerdict, exceededStorage, newEviction, type PodUsage, rankPods } from "./eviction.ts";
 import { type Observations, parseThresholds, type Signal, type Threshold, withAllocatable } from "./eviction-thresholds.ts";
 
 const mi = 1024 ** 2;
@@ -61,10 +61,13 @@ test("a pod of whose use nothing is known uses nothing", () => {
 test("tells which containers used more than they asked for", () => {
   const pod = aPod("p", "100Mi");
   assert.equal(
-    evictionMessage(pod, "memory.available", used(150)),
+    evictionVerdict(pod, "memory.available", used(150)).message,
     "The node was low on resource: memory. Container main was using 150Mi, which exceeds its request of 100Mi. ",
   );
-  assert.equal(evictionMessage(pod, "nodefs.inodesFree", used(1)), "The node was low on resource: inodes. ");
+  assert.partialDeepStrictEqual(evictionVerdict(pod, "nodefs.inodesFree", used(1)), {
+    message: "The node was low on resource: inodes. ",
+    annotations: { offending_containers: "", starved_resource: "inodes" },
+  });
 });
 
 for (const { name, spec, usage, want } of [

@@ -53,18 +53,29 @@ export function rankPods(pods: readonly NodePod[], usage: ReadonlyMap<string, Po
     .map(({ pod }) => pod);
 }
 
-/** Pure: the message in the evicted Pod's status. Source: pkg/kubelet/eviction/helpers.go evictionMessage */
-export function evictionMessage(pod: NodePod, signal: Signal, used: PodUsage | undefined): string {
+/**
+ * Pure: reason and message of the evicted Pod's status, and the annotations of the event.
+ * Source: pkg/kubelet/eviction/helpers.go evictionMessage
+ */
+export function evictionVerdict(pod: NodePod, signal: Signal, used: PodUsage | undefined): PodVerdict {
   const resource = resourceOf(signal);
   let message = `The node was low on resource: ${resource}. `;
-  if (resource !== "memory" && resource !== "ephemeral-storage") return message;
-  for (const { name, memoryBytes, diskBytes } of used?.containers ?? []) {
+  const offending: { name: string; usage: string }[] = [];
+  const isMeasured = resource === "memory" || resource === "ephemeral-storage";
+  for (const { name, memoryBytes, diskBytes } of isMeasured ? (used?.containers ?? []) : []) {
     const container = pod.spec.containers.find((candidate) => candidate.name === name);
     const bytes = Quantity.fromValue(resource === "memory" ? memoryBytes : diskBytes, "BinarySI");
     const request = quantityOf(container?.resources?.requests, resource);
-    if (bytes.cmp(request) > 0) message += `Container ${name} was using ${bytes}, which exceeds its request of ${request}. `;
+    if (bytes.cmp(request) <= 0) continue;
+    message += `Container ${name} was using ${bytes}, which exceeds its request of ${request}. `;
+    offending.push({ name, usage: bytes.toString() });
   }
-  return message;
+  const annotations = {
+    offending_containers: offending.map(({ name }) => name).join(","),
+    offending_containers_usage: offending.map(({ usage }) => usage).join(","),
+    starved_resource: resource,
+  };
+  return { reason: "Evicted", message, annotations };
 }
 
 /** The local storage limit that a Pod exceeded, as a label value of the metric `kubelet_evictions`. */
@@ -197,8 +208,7 @@ export function newEviction(options: EvictionOptions): Eviction {
       }
       const own = victim.spec.terminationGracePeriodSeconds ?? 30;
       const grace = worst.graceMs === 0 ? 0 : options.maxGraceSeconds < 0 ? own : Math.min(own, options.maxGraceSeconds);
-      const message = evictionMessage(victim, worst.signal, usage.get(victim.metadata.uid));
-      await options.evict(victim, { reason: "Evicted", message }, grace, worst.signal);
+      await options.evict(victim, evictionVerdict(victim, worst.signal, usage.get(victim.metadata.uid)), grace, worst.signal);
     },
   };
 }

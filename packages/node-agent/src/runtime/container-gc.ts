@@ -52,8 +52,13 @@ export async function collectContainers(options: ContainerGcOptions): Promise<vo
       surplus.push(...group.splice(options.maxPerContainer));
     }
   }
-  if (options.maxTotal >= 0) {
-    const left = [...groups.values()].flat().sort((a, b) => a.createdAt - b.createdAt);
+  const kept = (): typeof dead => [...groups.values()].flat();
+  if (options.maxTotal >= 0 && kept().length > options.maxTotal) {
+    // The same number for each container, and at least one, before the oldest of all.
+    const used = [...groups.values()].filter((group) => group.length > 0);
+    const each = Math.max(1, Math.floor(options.maxTotal / used.length));
+    for (const group of used) surplus.push(...group.splice(each));
+    const left = kept().sort((a, b) => a.createdAt - b.createdAt);
     surplus.push(...left.slice(0, Math.max(0, left.length - options.maxTotal)));
   }
   const removed = new Set<string>();

@@ -22,6 +22,8 @@ export type ContainerEvent = (
   type: "Normal" | "Warning",
   reason: string,
   message: string,
+  /** Annotations of the event. */
+  annotations?: Readonly<Record<string, string>>,
 ) => void;
 
 /** Dependencies for starting and stopping containers. */

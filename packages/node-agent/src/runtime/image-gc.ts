@@ -24,7 +24,7 @@ export interface ImageGc {
    * @throws Error when not enough could be freed; also recorded as an event
    */
   collect(): Promise<void>;
-  /** Removes every unused image regardless of its age, under disk pressure. */
+  /** Removes every unused image that is not younger than the minimum age, under disk pressure. */
   removeUnused(): Promise<void>;
 }
 
@@ -85,14 +85,14 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
       fail("FreeDiskSpaceFailed", `failed to garbage collect required amount of images. ${what}`);
     },
     async removeUnused() {
-      await free(Number.POSITIVE_INFINITY, await look(), 0);
+      await free(Number.POSITIVE_INFINITY, await look());
     },
   };
 
-  async function free(wanted: number, inUse: ReadonlySet<string>, minAgeMs = options.minAgeMs): Promise<number> {
+  async function free(wanted: number, inUse: ReadonlySet<string>): Promise<number> {
     const now = clock.monotonic();
     const candidates = [...uses]
-      .filter(([id, use]) => !inUse.has(id) && now - use.firstSeen >= minAgeMs)
+      .filter(([id, use]) => !inUse.has(id) && now - use.firstSeen >= options.minAgeMs)
       .sort(([, a], [, b]) => a.lastUsed - b.lastUsed || a.firstSeen - b.firstSeen);
     let freed = 0;
     for (const [id, use] of candidates) {

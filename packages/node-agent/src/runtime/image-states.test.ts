@@ -216,7 +216,7 @@ test("before all sources have spoken what nobody wants is kept as if it were wan
 });
 
 test("images of all containers are kept, of ended ones too, and the sandbox's; the rest goes when the disk is short", async () => {
-  const { runtime, gc, removed } = collecting(50_000);
+  const { clock, runtime, gc, removed } = collecting(50_000);
   for (const name of ["first", "second", "ended", "pause", "unused", "old"]) runtime.addImage(name);
   const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" } }, "");
   for (const name of ["first", "second", "ended"]) {
@@ -224,6 +224,10 @@ test("images of all containers are kept, of ended ones too, and the sandbox's; t
     await runtime.startContainer(id);
     if (name === "ended") runtime.exit(id, 0);
   }
+  await gc.removeUnused();
+  assert.deepEqual(removed(), [], "all are younger than the minimum age");
+  await clock.advance(60_000);
+  runtime.addImage("young");
   await gc.removeUnused();
   assert.deepEqual(removed().toSorted(), ["old", "unused"]);
 });
@@ -269,6 +273,17 @@ test("a threshold of a hundred per cent turns the collection off; a disk without
   sizeless.disk.capacityBytes = 0;
   await assert.rejects(sizeless.gc.collect(), { message: "invalid capacity 0 on image filesystem" });
   assert.deepEqual(sizeless.told, ["InvalidDiskCapacity"]);
+});
+
+test("beyond the total each container keeps the same number of ended ones, and at least one before the oldest go", async () => {
+  const of = (runtime: { containers: Map<string, { config: { labels?: Record<string, string> } }> }): string[] =>
+    [...runtime.containers.values()].map(({ config }) => config.labels?.[labelNames.podUid] ?? "");
+  const { runtime, collect } = await ended(["p", "a"], ["q", "a"], ["q", "a"], ["q", "a"], ["q", "a"]);
+  await collect(["p", "q"], { maxPerContainer: -1, maxTotal: 4 });
+  assert.deepEqual(of(runtime), ["p", "q", "q"]);
+  const many = await ended(["p", "a"], ["q", "a"], ["q", "a"], ["r", "a"]);
+  await many.collect(["p", "q", "r"], { maxPerContainer: -1, maxTotal: 2 });
+  assert.deepEqual(of(many.runtime), ["q", "r"]);
 });
 
 test("containers of pods that are gone do not count towards the total of those that are kept", async () => {

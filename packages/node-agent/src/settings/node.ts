@@ -1,5 +1,5 @@
 import { bool, duration, int32, mapStringString, string, structure, text } from "@coxswain/apimachinery/flags/types";
-import { inFile } from "./notices.ts";
+import { inFile, leaving } from "./notices.ts";
 import { type ShutdownGroup, shutdownGroupShape, taintShape } from "./structures.ts";
 
 /** The Node object: name, addresses, registration, status. */
@@ -7,6 +7,11 @@ export const nodeSettings = {
   hostnameOverride: string({
     flag: "hostname-override",
     help: "If given, it is the node's name instead of the host's. With a cloud provider, the provider decides.",
+  }),
+  cloudProvider: string({
+    flag: "cloud-provider",
+    deprecated: leaving,
+    help: "The provider of cloud services: external, or empty for none. With external the node is registered with a taint until the cloud's controller manager has initialized it.",
   }),
   nodeIp: string({
     flag: "node-ip",

@@ -28,12 +28,6 @@ export const settingsWithoutEffect = {
     wired: false,
     help: "The path to the configuration file of the cloud provider. Empty for none.",
   }),
-  cloudProvider: string({
-    flag: "cloud-provider",
-    deprecated: leaving,
-    wired: false,
-    help: "The provider of cloud services. Empty for none.",
-  }),
   containerHints: string({
     flag: "container-hints",
     default: "/etc/cadvisor/container_hints.json",

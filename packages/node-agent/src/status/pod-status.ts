@@ -64,6 +64,19 @@ export function podStatus(input: StatusInput): PodStatus {
   return status;
 }
 
+/** Pure: the status of a Pod that has to wait for this machine to be able to run it. Source: pkg/kubelet/kubelet.go syncPod */
+export function blockedStatus(status: PodStatus, reason: string, message: string): PodStatus {
+  const block = (statuses: readonly ContainerStatus[] | undefined): ContainerStatus[] | undefined =>
+    statuses?.map((one) =>
+      one.state?.waiting === undefined ? one : { ...one, state: { waiting: { ...one.state.waiting, reason: "Blocked" } } },
+    );
+  const next: PodStatus = { ...status, phase: "Pending", reason, message };
+  const [init, regular] = [block(status.initContainerStatuses), block(status.containerStatuses)];
+  if (init !== undefined) next.initContainerStatuses = init;
+  if (regular !== undefined) next.containerStatuses = regular;
+  return next;
+}
+
 function isEnd(phase: string | undefined): phase is "Failed" | "Succeeded" {
   return phase === "Failed" || phase === "Succeeded";
 }

@@ -1,0 +1,28 @@
+import { readFile } from "node:fs/promises";
+import { maxSearches, maxSearchLength, parseResolvConf } from "./dns.ts";
+
+const maxDomainLength = 253;
+/** Search domains that are put before the node's: `<namespace>.svc.<domain>`, `svc.<domain>` and `<domain>`. */
+const clusterSearches = 3;
+
+/**
+ * Checks that the node's resolver configuration leaves room for the cluster's search domains.
+ * @returns the problem, for an event on the node; undefined when there is none
+ * Source: pkg/kubelet/network/dns/dns.go CheckLimitsForResolvConf
+ */
+export async function checkResolvConf(path: string, clusterDomain: string): Promise<string | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (err) {
+    return (err as NodeJS.ErrnoException).code === "ENOENT" ? `open ${path}: no such file or directory` : (err as Error).message;
+  }
+  const { searches } = parseResolvConf(text);
+  const room = maxSearches - (clusterDomain === "" ? 0 : clusterSearches);
+  if (searches.length > room) return `Resolv.conf file '${path}' contains search line consisting of more than ${room} domains!`;
+  if (searches.some((search) => search.length > maxDomainLength))
+    return `Resolv.conf file "${path}" contains a search path which length is more than allowed ${maxDomainLength}!`;
+  if (searches.join(" ").length > maxSearchLength)
+    return `Resolv.conf file '${path}' contains search line which length is more than allowed ${maxSearchLength} chars!`;
+  return undefined;
+}

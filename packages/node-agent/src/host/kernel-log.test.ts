@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newOomParser, type SystemOom, watchSystemOoms } from "./kernel-log.ts";
+
+const first = "4,100,5000,-;stress invoked oom-killer: gfp_mask=0x6200ca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=0";
+const killed = (name: string, pid: number): string =>
+  `3,105,5002,-;Out of memory: Killed process ${pid} (${name}) total-vm:2000kB, anon-rss:1000kB`;
+const ofMachine =
+  "6,104,5001,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/a,task=stress,pid=7,uid=0";
+const ofCgroup =
+  "6,104,5001,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,oom_memcg=/kubepods/x,task_memcg=/kubepods/x,task=stress,pid=7,uid=0";
+
+for (const { name, records, want } of [
+  { name: "of the machine", records: [first, ofMachine, killed("stress", 7)], want: [{ process: "stress", pid: 7 }] },
+  { name: "whose process has a bracket in its name", records: [first, killed("a (b", 8)], want: [{ process: "a (b", pid: 8 }] },
+  { name: "of a cgroup", records: [first, ofCgroup, killed("stress", 7)], want: [] },
+  {
+    name: "of a cgroup, on an older kernel",
+    records: [first, "6,1,1,-;Task in /a/b killed as a result of limit of /a", killed("x", 9)],
+    want: [],
+  },
+  {
+    name: "of a cgroup and then of the machine",
+    records: [first, ofCgroup, killed("a", 1), first, killed("b", 2)],
+    want: [{ process: "b", pid: 2 }],
+  },
+  { name: "whose beginning was overwritten", records: [killed("stress", 7)], want: [] },
+  {
+    name: "twice",
+    records: [first, killed("a", 1), killed("not a report", 3), first, killed("b", 2)],
+    want: [
+      { process: "a", pid: 1 },
+      { process: "b", pid: 2 },
+    ],
+  },
+] as { name: string; records: string[]; want: SystemOom[] }[]) {
+  test(`the victim of a report ${name}`, () => {
+    const seen: SystemOom[] = [];
+    const parse = newOomParser((oom) => seen.push(oom));
+    for (const record of records) parse(`${record}\n SUBSYSTEM=x\n`);
+    assert.deepEqual(seen, want);
+  });
+}
+
+test("what the kernel logs later is read with the next look", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "cox-kmsg-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const path = join(dir, "kmsg");
+  execFileSync("touch", [path]);
+  appendFileSync(path, `${first}\n${killed("before", 1)}\n`);
+  const clock = newFakeClock();
+  const seen: string[] = [];
+  const stop = new AbortController();
+  const running = watchSystemOoms({ path, clock, log: discardLogger, onOom: ({ process }) => seen.push(process) }, stop.signal);
+  await waitFor(() => seen.length === 1);
+  appendFileSync(path, `${first}\n${killed("after", 2)}\n`);
+  await settle();
+  await clock.advance(5_000);
+  await waitFor(() => seen.length === 2);
+  stop.abort();
+  await running;
+  assert.deepEqual(seen, ["before", "after"]);
+});
+
+test("a kernel log that cannot be opened is no error", async () => {
+  const log = { ...discardLogger };
+  await watchSystemOoms(
+    { path: "/no/such/log", clock: newFakeClock(), log, onOom: () => assert.fail() },
+    new AbortController().signal,
+  );
+});
