@@ -237,6 +237,17 @@ export const apiserverModules: readonly Module[] = [
     ],
     holds: "serving the resources that definitions define",
   },
+  {
+    path: "explain",
+    imports: [
+      "request",
+      "registry/generic",
+      "authorization/authorizer.ts",
+      "filters/authorization.ts",
+      "handlers/served-resources.ts",
+    ],
+    holds: "why an object is not well: rules by kind, and the pages that answer it",
+  },
   { path: "egress", imports: [], holds: "outgoing connections: direct or through a proxy" },
   {
     path: "node-proxy",

@@ -426,6 +426,7 @@ export const clusterRoles: readonly ClusterRoleRow[] = [
     name: "system:discovery",
     rules: [urls("get", "/api,/api/*,/apis,/apis/*,/healthz,/livez,/openapi,/openapi/*,/readyz,/version,/version/")],
   },
+  { name: "system:explain", rules: [urls("get", "/debug/explain/*")] },
   { name: "system:heapster", rules: [rule(read, "", "events,namespaces,nodes,pods"), rule(read, "extensions", "deployments")] },
   { name: "system:kube-aggregator", rules: [rule(read, "", "endpoints,services")] },
   {
@@ -564,6 +565,8 @@ export const clusterRoleBindings: readonly BindingRow[] = [
     subjects: [serviceAccount("kube-system", "namespace-controller")],
   },
   { name: "system:discovery", role: "system:discovery", subjects: [group("system:authenticated")] },
+  // What an explanation shows is decided by the rights of each object in it.
+  { name: "system:explain", role: "system:explain", subjects: [group("system:authenticated")] },
   {
     name: "system:kube-controller-manager",
     role: "system:kube-controller-manager",

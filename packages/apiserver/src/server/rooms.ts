@@ -40,6 +40,7 @@ import { type CustomResources, newCustomResources } from "../custom-resources/cu
 import { withRulesAhead } from "../custom-resources/rules-ahead.ts";
 import { converterOf } from "../custom-resources/webhook-conversion.ts";
 import type { Tunnels } from "../egress/tunnels.ts";
+import { ExplainPages } from "../explain/pages.ts";
 import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import type { Drain } from "../filters/drain.ts";
@@ -303,12 +304,16 @@ export function connectRooms(options: RoomOptions): Rooms {
   const loadLimit = newLoadLimit({ ...options, client, informers, log: log.named("flow-control"), requestMetrics });
   const { decisions } = options;
   const diagnostics = decisions && openDiagnostics({ ...options, decisions, client });
+  const reader = diagnostics?.reader ?? noDecisions;
+  const explain = new ExplainPages({ resources, authorize, decisions: reader, turns, clock });
   const serve = newFilterChain({
     handle: (request) => {
       const asked = diagnostics && handleQuestions(diagnostics.questions, request);
       if (asked !== undefined) return asked;
       if (!request.info.isResourceRequest && edge.handles(request.info.path)) return edge.handle(request.exchange);
       if (!request.info.isResourceRequest && loadLimit.page(request)) return;
+      const explained = request.info.isResourceRequest ? undefined : explain.handle(request);
+      if (explained !== undefined) return explained;
       return handle(request);
     },
     authenticate,
@@ -350,7 +355,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     loadLimit,
     customResources,
     storageVersions,
-    decisions: diagnostics?.reader ?? noDecisions,
+    decisions: reader,
     synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true),
   };
 }

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import { nameOf } from "./explanation.ts";
+import { earlier, explained, stored } from "./testing.ts";
+import { explanationText } from "./text.ts";
+
+const pendingPod = (message: string, spec: object = {}): Unstructured =>
+  stored("v1", "Pod", "p", {
+    spec: { containers: [{ name: "main", image: "img" }], ...spec },
+    status: {
+      phase: "Pending",
+      conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message, lastTransitionTime: earlier }],
+    },
+  });
+
+const decided = {
+  component: "kube-scheduler",
+  source: "scheduler",
+  verdict: "refused" as const,
+  reason: "InsufficientResources",
+  summary: "needs 300m more CPU on n1",
+  since: earlier,
+  lastAt: earlier,
+  count: 1,
+  object: { group: "", resource: "pods", kind: "Pod", namespace: "default", name: "p", uid: "uid-p" },
+};
+const tooLarge = pendingPod("0/1 nodes are available: 1 Insufficient cpu.");
+
+test("a daemon's own words take the place of what objects show", async () => {
+  const { cause } = await explained({ objects: [tooLarge], decisions: [decided] });
+  assert.deepEqual([cause?.summary, cause?.reason], ["needs 300m more CPU on n1", "InsufficientResources"]);
+});
+
+test("a decision about what may not be read is told without its text", async () => {
+  const related = [{ ...decided.object, resource: "nodes", kind: "Node", namespace: "", name: "n1" }];
+  const { cause } = await explained({ objects: [tooLarge], decisions: [{ ...decided, related }], hidden: ["nodes"] });
+  assert.match(cause?.summary ?? "", /^insufficient resources \(details are of objects that you may not read\)$/);
+});
+
+test("daemons that did not answer are named, and not asked again", async () => {
+  const explanation = await explained({ objects: [tooLarge], silent: ["kube-scheduler"] });
+  assert.deepEqual(explanation.silent, ["kube-scheduler"]);
+  assert.match(explanationText(explanation, 0), /\nNot asked, because they did not answer: kube-scheduler\n$/);
+});
+
+test("two objects that point at each other are each looked at once", async () => {
+  const late = stored("storage.k8s.io/v1", "StorageClass", "late", {
+    provisioner: "x",
+    volumeBindingMode: "WaitForFirstConsumer",
+  });
+  const claim = stored("v1", "PersistentVolumeClaim", "data", {
+    spec: { storageClassName: "late" },
+    status: { phase: "Pending" },
+  });
+  const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+  const waits = pendingPod("0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.", { volumes });
+  const { chain } = await explained({ objects: [waits, claim, late] });
+  assert.deepEqual(
+    chain.map(({ object }) => nameOf(object)),
+    ["pod/p", "persistentvolumeclaim/data"],
+  );
+});

@@ -1,0 +1,164 @@
+/**
+ * Explains one object: evaluates the rules of its kind and follows what they point to, owners and dependents alike, down to
+ * one cause. Objects that the asker may not read are not followed.
+ */
+
+import type { Decision, DecisionAnswers, DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Explanation, Finding } from "./explanation.ts";
+import { type AnyFacts, anyDeletionRules, anyRules, gatherAny } from "./kinds/any-object.ts";
+import { rulesByKind } from "./kinds/table.ts";
+import { type Facts, isSeen, oneLine, type Problem, type Reader, type Rule } from "./rule.ts";
+
+/** Objects that one answer looks at, and the longest chain. */
+const mostObjects = 80;
+const longestChain = 12;
+/** Questions to the daemons, and objects of one. */
+const mostQuestions = 8;
+const mostAsked = 20;
+
+interface Asked {
+  readonly object: KubeObject;
+  readonly ref: ObjectRef;
+}
+
+export interface EventReader extends Reader {
+  /** The latest first. */
+  events(ref: ObjectRef): Promise<readonly Event[]>;
+  /** Whether the asker may read all of them. */
+  mayReadAll(refs: readonly ObjectRef[]): Promise<boolean>;
+}
+
+export class Explainer {
+  readonly #reader: EventReader;
+  readonly #decisions: DecisionReader;
+  readonly #signal: AbortSignal;
+  readonly #visited = new Set<string>();
+  readonly #silent = new Set<string>();
+  readonly #decided = new Map<string, readonly Decision[]>();
+  #asked = 0;
+
+  constructor(reader: EventReader, decisions: DecisionReader, signal: AbortSignal) {
+    this.#reader = reader;
+    this.#decisions = decisions;
+    this.#signal = signal;
+  }
+
+  async explain(asked: Asked): Promise<Explanation> {
+    const chain = await this.#findingsOf(asked);
+    const cause = chain.at(-1);
+    return {
+      kind: "Explanation",
+      apiVersion: "diagnostics.coxswain.dev/v1",
+      object: asked.ref,
+      healthy: cause === undefined,
+      ...(cause && { cause }),
+      chain,
+      ...(this.#silent.size > 0 && { silent: [...this.#silent] }),
+    };
+  }
+
+  async #findingsOf({ object, ref }: Asked): Promise<Finding[]> {
+    this.#visited.add(keyOf(ref));
+    const facts = await this.#gather(object, ref);
+    for (const rule of facts.rules) {
+      const problem = rule(facts);
+      if (problem === undefined) continue;
+      const { follow = [], onlyIfFollowed = false, ...rest } = problem;
+      const deeper = await this.#follow(follow);
+      if (deeper.length === 0 && onlyIfFollowed) continue;
+      const said = deeper.length === 0 ? exacter(rest, facts.decisions) : rest;
+      return [{ object: ref, ...said }, ...deeper];
+    }
+    return [];
+  }
+
+  /** The first of them that is not well. */
+  async #follow(refs: readonly ObjectRef[]): Promise<Finding[]> {
+    if (refs.length > 0) await this.#ask(refs);
+    for (const { resource, group, namespace, name } of refs) {
+      if (this.#visited.size >= mostObjects) return [];
+      const key = keyOf({ resource, group, namespace, name });
+      if (this.#visited.has(key)) continue;
+      this.#visited.add(key);
+      const object = await this.#reader.get<KubeObject>(resource, group, namespace, name);
+      if (!isSeen(object)) continue;
+      const found = await this.#findingsOf({ object, ref: this.#reader.refOf(object, resource, group) });
+      if (found.length > 0) return found.slice(0, longestChain);
+    }
+    return [];
+  }
+
+  async #gather(object: KubeObject, ref: ObjectRef) {
+    const kind = rulesByKind[`${ref.resource}.${ref.group}`];
+    const any = await gatherAny(object, this.#reader);
+    const related = { ...((await kind?.gather(object, this.#reader)) ?? {}), ...any };
+    await this.#ask([ref]);
+    const facts: Facts<KubeObject, AnyFacts> = {
+      object,
+      now: this.#reader.now,
+      events: await this.#reader.events(ref),
+      decisions: this.#decided.get(keyOf(ref)) ?? [],
+      related,
+    };
+    const rules: readonly Rule<KubeObject, AnyFacts>[] = object.metadata.deletionTimestamp
+      ? [...(kind?.deletion ?? []), ...anyDeletionRules]
+      : [...(kind?.rules ?? []), ...anyRules];
+    return { ...facts, rules };
+  }
+
+  /** Daemons may take a second to answer, so that few questions are asked, and none after one that was not answered. */
+  async #ask(refs: readonly ObjectRef[]): Promise<void> {
+    const unknown = refs.slice(0, mostAsked).filter((ref) => !this.#decided.has(keyOf(ref)));
+    if (unknown.length === 0 || this.#asked >= mostQuestions || this.#silent.size > 0) return;
+    this.#asked++;
+    const { decisions, silent } = await this.#answers(unknown);
+    for (const component of silent) this.#silent.add(component);
+    for (const ref of unknown) {
+      const own = decisions.filter(({ object }) => keyOf(object) === keyOf(ref));
+      this.#decided.set(keyOf(ref), await this.#readable(own));
+    }
+  }
+
+  /** Without answers, as when etcd takes no writes, objects and events still tell much. */
+  async #answers(refs: readonly ObjectRef[]): Promise<DecisionAnswers> {
+    try {
+      return await this.#decisions.of(refs, this.#signal);
+    } catch {
+      this.#signal.throwIfAborted();
+      return { decisions: [], silent: ["the daemons"] };
+    }
+  }
+
+  /** Texts that may name what the asker may not read are replaced by their reason. */
+  async #readable(decisions: readonly Decision[]): Promise<Decision[]> {
+    const shown: Decision[] = [];
+    for (const decision of decisions) {
+      if (decision.verdict === "done") continue;
+      if (await this.#reader.mayReadAll(decision.related ?? [])) {
+        shown.push(decision);
+        continue;
+      }
+      const { related: _, details: __, remedy: ___, ...rest } = decision;
+      shown.push({ ...rest, summary: `${wordsOf(decision.reason)} (details are of objects that you may not read)` });
+    }
+    return shown;
+  }
+}
+
+/** A daemon's own words about the same thing say more than what objects show. */
+function exacter(problem: Omit<Problem, "follow" | "onlyIfFollowed">, decisions: readonly Decision[]) {
+  const own = decisions.find(
+    ({ reason, component }) => component === problem.by && (reason === problem.reason || component === "kube-scheduler"),
+  );
+  if (own === undefined) return problem;
+  const { summary, since, remedy = problem.remedy } = own;
+  return { ...problem, summary: oneLine(summary), since, ...(remedy !== undefined && { remedy }) };
+}
+
+const keyOf = ({ resource, group, namespace, name }: Omit<ObjectRef, "kind" | "uid">): string =>
+  `${resource}.${group}/${namespace}/${name}`;
+
+/** `InsufficientResources` to `insufficient resources`. */
+const wordsOf = (reason: string): string => reason.replaceAll(/(?<=[a-z])([A-Z])/g, " $1").toLowerCase();

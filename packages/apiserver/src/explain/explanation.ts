@@ -1,0 +1,31 @@
+/** What `/debug/explain/…` answers: one cause first, then the chain of findings that leads to it. */
+import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+
+export interface Finding {
+  readonly object: ObjectRef;
+  /** Who says so: a daemon, a controller, or "explain" when it follows from the objects alone. */
+  readonly by: string;
+  /** CamelCase and stable, for programs. */
+  readonly reason: string;
+  /** One line of plain English, with the numbers. */
+  readonly summary: string;
+  /** RFC 3339 */
+  readonly since?: string;
+  readonly remedy?: string;
+}
+
+export interface Explanation {
+  readonly kind: "Explanation";
+  readonly apiVersion: "diagnostics.coxswain.dev/v1";
+  readonly object: ObjectRef;
+  readonly healthy: boolean;
+  /** The last of the chain; absent for an object that is well. */
+  readonly cause?: Finding;
+  /** From the asked object down to the cause. */
+  readonly chain: readonly Finding[];
+  /** Daemons that were asked for their decisions and did not answer in time. */
+  readonly silent?: readonly string[];
+}
+
+/** `persistentvolumeclaim/data`, as kubectl prints names. */
+export const nameOf = ({ kind, name }: Pick<ObjectRef, "kind" | "name">): string => `${kind.toLowerCase()}/${name}`;

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { keptAway } from "./not-there.ts";
+import { stored } from "./testing.ts";
+
+const pod = (spec: object = {}, name = "p"): Pod =>
+  stored("v1", "Pod", name, { spec: { containers: [{ name: "main" }], ...spec } }) as unknown as Pod;
+const node = (spec: object = {}, ready = "True"): Node =>
+  stored("v1", "Node", "n1", {
+    spec,
+    status: { allocatable: { cpu: "2", pods: "3" }, conditions: [{ type: "Ready", status: ready, message: "away" }] },
+  }) as unknown as Node;
+const cpu = (amount: string, more: object = {}): object => ({
+  containers: [{ name: "main", resources: { requests: { cpu: amount } } }],
+  ...more,
+});
+
+for (const { name, of, on, others = [], says } of [
+  { name: "it is there", of: pod({ nodeName: "n1" }), on: node({ unschedulable: true }), says: [] },
+  { name: "nothing in the way", of: pod(cpu("1")), on: node(), says: [] },
+  { name: "elsewhere", of: pod({ nodeName: "n2" }), on: node(), says: [/n2; a pod does not move/] },
+  { name: "cordoned", of: pod(), on: node({ unschedulable: true }), says: [/cordoned/] },
+  { name: "not ready", of: pod(), on: node({}, "False"), says: [/not ready: away/] },
+  {
+    name: "taint",
+    of: pod(),
+    on: node({ taints: [{ key: "gpu", value: "yes", effect: "NoSchedule" }] }),
+    says: [/gpu=yes:NoSchedule/],
+  },
+  { name: "selector", of: pod({ nodeSelector: { disk: "ssd" } }), on: node(), says: [/node selector disk=ssd/] },
+  { name: "more than the node has", of: pod(cpu("3")), on: node(), says: [/requests 3 cpu, the node has 2 in all/] },
+  {
+    name: "more than is free",
+    of: pod(cpu("1500m")),
+    on: node(),
+    others: [pod(cpu("1"), "q")],
+    says: [/1500m cpu, the node has 1 free of 2/],
+  },
+  {
+    name: "what the node does not have",
+    of: pod({ containers: [{ name: "main", resources: { requests: { "example.com/gpu": "1" } } }] }),
+    on: node(),
+    says: [/no example.com\/gpu/],
+  },
+  { name: "pods", of: pod(), on: node(), others: ["a", "b", "c"].map((one) => pod({}, one)), says: [/holds 3 pods/] },
+  {
+    name: "two reasons, the first cause first",
+    of: pod({ nodeSelector: { disk: "ssd" }, containers: [{ name: "main", ports: [{ hostPort: 80 }] }] }),
+    on: node(),
+    others: [pod({ containers: [{ name: "main", ports: [{ hostPort: 80 }] }] }, "q")],
+    says: [/disk=ssd/, /host port 80\/TCP is taken/],
+  },
+]) {
+  test(`why a pod is not on a node: ${name}`, () => {
+    const found = keptAway({ pod: of, node: on, onNode: others, volumes: [] });
+    assert.equal(found.length, says.length, JSON.stringify(found));
+    for (const [i, pattern] of says.entries()) assert.match(found[i]?.summary ?? "", pattern);
+  });
+}

@@ -1,0 +1,151 @@
+/** Why a pod is not on a given node: the first thing that keeps it away, and the others. */
+
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
+import { quantityIn, type ResourceList } from "@coxswain/apimachinery/quota/resource-list";
+import { matchesNode, matchesTerm } from "@coxswain/apimachinery/scheduling/node-selector";
+import { untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { conditionOf, isSeen, labelsText, oneLine, type Problem, type Reader } from "./rule.ts";
+
+export interface NodeFacts {
+  readonly pod: Pod;
+  readonly node: Node;
+  /** Pods on the node; undefined when the asker may not list the pods of all namespaces. */
+  readonly onNode: readonly Pod[] | undefined;
+  /** Of the pod's bound claims. */
+  readonly volumes: readonly PersistentVolume[];
+}
+
+type NodeRule = (facts: NodeFacts) => Omit<Problem, "by"> | undefined;
+
+export async function gatherNodeFacts(pod: Pod, node: Node, reader: Reader): Promise<NodeFacts> {
+  const pods = await reader.list<Pod>("pods", "", "");
+  const volumes: PersistentVolume[] = [];
+  for (const { persistentVolumeClaim } of pod.spec.volumes ?? []) {
+    if (persistentVolumeClaim === undefined) continue;
+    const namespace = pod.metadata.namespace ?? "";
+    const claim = await reader.get<PersistentVolumeClaim>(
+      "persistentvolumeclaims",
+      "",
+      namespace,
+      persistentVolumeClaim.claimName,
+    );
+    if (!isSeen(claim) || !claim.spec.volumeName) continue;
+    const volume = await reader.get<PersistentVolume>("persistentvolumes", "", "", claim.spec.volumeName);
+    if (isSeen(volume)) volumes.push(volume);
+  }
+  const onNode = pods?.filter(
+    ({ spec, status }) => spec.nodeName === node.metadata.name && status?.phase !== "Succeeded" && status?.phase !== "Failed",
+  );
+  return { pod, node, onNode, volumes };
+}
+
+const rules: readonly NodeRule[] = [
+  ({ pod, node }) => {
+    const there = pod.spec.nodeName;
+    if (!there || there === node.metadata.name) return undefined;
+    const why = conditionOf(pod.status?.conditions, "PodScheduled")?.status === "True" ? "was scheduled to" : "is bound to";
+    return {
+      reason: "OnOtherNode",
+      summary: `it ${why} ${there}; a pod does not move`,
+      remedy: "Delete the pod, so that its controller creates another that is scheduled anew.",
+    };
+  },
+  ({ node }) =>
+    node.spec.unschedulable
+      ? { reason: "NodeCordoned", summary: "the node is cordoned", remedy: `kubectl uncordon ${node.metadata.name}` }
+      : undefined,
+  ({ node }) => {
+    const ready = conditionOf(node.status?.conditions, "Ready");
+    if (ready?.status === "True") return undefined;
+    return {
+      reason: "NodeNotReady",
+      summary: `the node is not ready: ${oneLine(ready?.message) || "its kubelet has not reported"}`,
+      remedy: `kubectl why node/${node.metadata.name}`,
+    };
+  },
+  ({ pod, node }) => {
+    const taint = untolerated(node.spec.taints ?? [], pod.spec.tolerations ?? [], ["NoSchedule", "NoExecute"]);
+    if (taint === undefined) return undefined;
+    const text = `${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}`;
+    return {
+      reason: "TaintNotTolerated",
+      summary: `the pod does not tolerate the node's taint ${text}`,
+      remedy: `Add a toleration to the pod, or remove the taint: kubectl taint node ${node.metadata.name} ${taint.key}-`,
+    };
+  },
+  ({ pod, node }) => {
+    if (matchesNode(pod, node)) return undefined;
+    const selector = labelsText(pod.spec.nodeSelector);
+    return {
+      reason: "NodeSelectorMismatch",
+      summary: `the pod's ${selector === "" ? "required node affinity" : `node selector ${selector}`} does not match the node's labels`,
+      remedy: "Label the node accordingly, or correct nodeSelector or node affinity of the pod.",
+    };
+  },
+  ({ pod, node, onNode }) => {
+    const requests: ResourceList = { ...podResources(pod, "requests") };
+    for (const [name, text] of Object.entries(requests)) {
+      const wanted = typeof text === "string" ? Quantity.parse(text) : quantityIn(requests, name);
+      const has = quantityIn(node.status?.allocatable ?? {}, name);
+      if (wanted === undefined || wanted.isZero) continue;
+      if (has === undefined) return lacking(`the node has no ${name}, of which the pod requests ${wanted}`);
+      if (wanted.cmp(has) > 0) return lacking(`the pod requests ${wanted} ${name}, the node has ${has} in all`);
+      const others = (onNode ?? []).filter(({ metadata }) => metadata.uid !== pod.metadata.uid);
+      const used = others.reduce((sum, one) => sum + (quantityIn(podResources(one, "requests"), name)?.nanos ?? 0n), 0n);
+      const free = new Quantity(has.nanos - used, has.format);
+      if (wanted.cmp(free) > 0) return lacking(`the pod requests ${wanted} ${name}, the node has ${free} free of ${has}`);
+    }
+    const limit = quantityIn(node.status?.allocatable ?? {}, "pods");
+    if (limit !== undefined && onNode !== undefined && BigInt(onNode.length) * 10n ** 9n >= limit.nanos)
+      return lacking(`the node holds ${onNode.length} pods, as many as it may`);
+    return undefined;
+  },
+  ({ pod, onNode }) => {
+    const ports = hostPortsOf(pod);
+    const taken = (onNode ?? []).flatMap((one) => (one.metadata.uid === pod.metadata.uid ? [] : hostPortsOf(one)));
+    const clash = ports.find((port) => taken.includes(port));
+    if (clash === undefined) return undefined;
+    return {
+      reason: "HostPortTaken",
+      summary: `host port ${clash} is taken on the node`,
+      remedy: "Use a Service instead of a host port, or another port.",
+    };
+  },
+  ({ node, volumes }) => {
+    const elsewhere = volumes.find(({ spec }) => {
+      const terms = spec.nodeAffinity?.required?.nodeSelectorTerms;
+      return terms !== undefined && !terms.some((term) => matchesTerm(term, node));
+    });
+    if (elsewhere === undefined) return undefined;
+    return {
+      reason: "VolumeOnOtherNode",
+      summary: `volume ${elsewhere.metadata.name} of its claim ${elsewhere.spec.claimRef?.name} can only be used on other nodes`,
+      remedy: "Move the data to a volume that the node reaches.",
+    };
+  },
+];
+
+const lacking = (summary: string): Omit<Problem, "by"> => ({
+  reason: "InsufficientResources",
+  summary,
+  remedy: "Request less in the pod, free room on the node, or let it run elsewhere.",
+});
+
+const hostPortsOf = ({ spec }: Pod): string[] =>
+  [...(spec.containers ?? [])].flatMap(({ ports = [] }) =>
+    ports.filter(({ hostPort }) => hostPort).map(({ hostPort, protocol = "TCP" }) => `${hostPort}/${protocol}`),
+  );
+
+/** @returns what keeps the pod from the node, the first cause first; empty when it is there or could be */
+export function keptAway(facts: NodeFacts): Omit<Problem, "by">[] {
+  if (facts.pod.spec.nodeName === facts.node.metadata.name) return [];
+  return rules.map((rule) => rule(facts)).filter((problem) => problem !== undefined);
+}
+
+/** When nothing keeps it away: the scheduler may have liked another node more, or not looked yet. */
+export const couldBeThere: Omit<Problem, "by"> = {
+  reason: "NothingInTheWay",
+  summary: "nothing keeps the pod from the node: the scheduler has not decided yet",
+};

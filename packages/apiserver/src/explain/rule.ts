@@ -1,0 +1,110 @@
+/** What a rule is given and what it returns. Rules are pure; `gather` of their kind reads what they need. */
+
+import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { Finding } from "./explanation.ts";
+
+/** An object; "missing": there is none; "hidden": the asker may not read it, or the question has used up its reads. */
+export type Look<T> = T | "missing" | "hidden";
+
+export const isSeen = <T>(look: Look<T>): look is T => look !== "missing" && look !== "hidden";
+
+/** What one question may read, with the rights of the asker. */
+export interface Reader {
+  /** In ms since the epoch. */
+  readonly now: number;
+  /** @param group `""` for the core group */
+  get<T extends KubeObject>(resource: string, group: string, namespace: string, name: string): Promise<Look<T>>;
+  /**
+   * Objects of a namespace (`""`: of all), at most a few hundred.
+   * @returns undefined when the asker may not list them
+   */
+  list<T extends KubeObject>(
+    resource: string,
+    group: string,
+    namespace: string,
+    selector?: LabelSelector,
+  ): Promise<readonly T[] | undefined>;
+  /** The resource that stores objects of this kind; undefined when none is served. */
+  resourceOf(apiVersion: string, kind: string): { readonly resource: string; readonly group: string } | undefined;
+  /** Stored resources that have a namespace. */
+  namespacedResources(): readonly { readonly resource: string; readonly group: string }[];
+  refOf(object: KubeObject, resource: string, group: string): ObjectRef;
+}
+
+export interface Facts<T, R> {
+  readonly object: T;
+  readonly now: number;
+  /** Events about the object, the latest first. */
+  readonly events: readonly Event[];
+  readonly decisions: readonly Decision[];
+  readonly related: R;
+}
+
+/** A finding whose cause may lie in other objects. */
+export interface Problem extends Omit<Finding, "object"> {
+  /** Where to look for the cause, the most likely object first. */
+  readonly follow?: readonly ObjectRef[];
+  /** Nothing is wrong unless one of `follow` is. */
+  readonly onlyIfFollowed?: boolean;
+}
+
+export type Rule<T, R> = (facts: Facts<T, R>) => Problem | undefined;
+
+export interface KindRules<T = KubeObject, R = unknown> {
+  gather(object: T, reader: Reader): Promise<R>;
+  /** For an object that is being deleted; those of any kind follow. */
+  readonly deletion?: readonly Rule<T, R>[];
+  /** The first that finds something decides: the most exact one comes first. */
+  readonly rules: readonly Rule<T, R>[];
+}
+
+/** Rules of a kind, with the type of the kind erased. */
+export const rulesFor = <T extends KubeObject, R>(rules: KindRules<T, R>): KindRules => rules as unknown as KindRules;
+
+export interface AnyCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly lastTransitionTime?: string | null;
+}
+
+export const conditionOf = <C extends AnyCondition>(conditions: readonly C[] | undefined, type: string): C | undefined =>
+  conditions?.find((condition) => condition.type === type);
+
+/** `since` of a finding from a time that may be absent. */
+export const sinceTime = (time: string | null | undefined): { since?: string } => (time ? { since: time } : {});
+
+export const timeOfEvent = ({ lastTimestamp, eventTime, series, metadata }: Event): string | undefined =>
+  series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? undefined;
+
+export const firstTimeOfEvent = (event: Event): string | undefined =>
+  event.firstTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp ?? undefined;
+
+/** The latest event with one of the reasons. @param notBefore in ms: older ones speak of something else */
+export const latestEvent = (events: readonly Event[], reasons: readonly string[], notBefore = 0): Event | undefined =>
+  events.find((event) => reasons.includes(event.reason ?? "") && (parseTime(timeOfEvent(event) ?? "") ?? 0) >= notBefore);
+
+/** Whether that time is at least so long ago; false without a time. */
+export const isOlder = (time: string | null | undefined, ms: number, now: number): boolean => {
+  const at = time ? parseTime(time) : undefined;
+  return at !== undefined && now - at >= ms;
+};
+
+export const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
+
+/** A message of any length as the end of one line. */
+export function oneLine(text: string | undefined, atMost = 400): string {
+  const line = (text ?? "").replaceAll(/\s+/g, " ").trim();
+  return line.length <= atMost ? line : `${line.slice(0, atMost - 1)}…`;
+}
+
+/** `app=web,tier=front` */
+export const labelsText = (labels: Readonly<Record<string, string>> | undefined): string =>
+  Object.entries(labels ?? {})
+    .map(([key, value]) => `${key}=${value}`)
+    .join(",");

@@ -1,0 +1,109 @@
+/** A reader over objects in memory, which reads with all rights or without some. */
+
+import type { Decision, DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+import { noDecisions } from "@coxswain/apimachinery/decisions/decision";
+import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import * as refs from "@coxswain/apimachinery/schema/kinds/resources";
+import { type EventReader, Explainer } from "./explainer.ts";
+import type { Explanation } from "./explanation.ts";
+
+export const nowText = "2026-03-01T12:00:00Z";
+const now = parseTime(nowText) as number;
+/** When objects were made, unless they say otherwise. */
+export const earlier = "2026-03-01T11:50:00Z";
+
+const builtIn = Object.values(refs).filter((ref) => "kind" in ref);
+
+const groupOf = ({ apiVersion = "" }: KubeObject): string => parseGroupVersion(apiVersion)?.group ?? "";
+
+/** `{ kind, apiVersion, metadata, … }` with the metadata that every stored object has. */
+export function stored(apiVersion: string, kind: string, name: string, rest: object = {}): Unstructured {
+  const { metadata, ...others } = rest as { metadata?: object };
+  const isCluster = builtIn.some(
+    (ref) => ref.kind === kind && ref.group === groupOf({ apiVersion, metadata: {} }) && !ref.namespaced,
+  );
+  const meta = { name, uid: `uid-${name}`, creationTimestamp: earlier, ...(!isCluster && { namespace: "default" }), ...metadata };
+  return { apiVersion, kind, metadata: meta, ...others };
+}
+
+/** About the object of that kind and name in `default`. */
+export const eventAbout = (kind: string, name: string, reason: string, message: string, time = earlier): Event => ({
+  metadata: { name: `${name}.${reason}`, namespace: "default" },
+  involvedObject: { kind, name, namespace: "default" },
+  reason,
+  message,
+  firstTimestamp: time,
+  lastTimestamp: time,
+  reportingComponent: "",
+  reportingInstance: "",
+});
+
+interface World {
+  readonly objects: readonly Unstructured[];
+  readonly events?: readonly Event[];
+  readonly decisions?: readonly Decision[];
+  readonly silent?: readonly string[];
+  /** Resources that the asker may not read. */
+  readonly hidden?: readonly string[];
+}
+
+export function readerOf({ objects, events = [], hidden = [] }: World): EventReader {
+  const refOfKind = (object: KubeObject) => builtIn.find(({ kind, group }) => kind === object.kind && group === groupOf(object));
+  const resourceOfObject = (object: KubeObject): string => refOfKind(object)?.resource ?? `${object.kind?.toLowerCase()}s`;
+  const of = (resource: string, group: string, namespace: string): Unstructured[] =>
+    objects.filter(
+      (object) =>
+        resourceOfObject(object) === resource &&
+        groupOf(object) === group &&
+        (namespace === "" || (object.metadata.namespace ?? namespace) === namespace),
+    );
+  return {
+    now,
+    async get(resource, group, namespace, name) {
+      if (hidden.includes(resource)) return "hidden";
+      return (of(resource, group, namespace).find(({ metadata }) => metadata.name === name) as never) ?? "missing";
+    },
+    async list(resource, group, namespace, selector) {
+      if (hidden.includes(resource)) return undefined;
+      return of(resource, group, namespace).filter(({ metadata }) => selector?.matches(metadata.labels) ?? true) as never;
+    },
+    async events({ kind, name }) {
+      return events.filter(({ involvedObject }) => involvedObject.kind === kind && involvedObject.name === name);
+    },
+    mayReadAll: async (asked: readonly ObjectRef[]) => asked.every(({ resource }) => !hidden.includes(resource)),
+    resourceOf: (apiVersion, kind) =>
+      builtIn.find((ref) => ref.kind === kind && ref.group === parseGroupVersion(apiVersion)?.group),
+    namespacedResources: () => [
+      ...new Map(
+        objects.map((object) => [resourceOfObject(object), { resource: resourceOfObject(object), group: groupOf(object) }]),
+      ).values(),
+    ],
+    refOf: ({ kind = "", metadata: { namespace = "", name = "", uid = "" } }, resource, group) => ({
+      group,
+      resource,
+      kind,
+      namespace,
+      name,
+      uid,
+    }),
+  };
+}
+
+/** Explains the first object of the world. */
+export async function explained(world: World): Promise<Explanation> {
+  const reader = readerOf(world);
+  const [object] = world.objects;
+  if (object === undefined) throw new Error("there is nothing to explain");
+  const { kind = "" } = object;
+  const resource =
+    builtIn.find((ref) => ref.kind === kind && ref.group === groupOf(object))?.resource ?? `${kind.toLowerCase()}s`;
+  const decisions: DecisionReader =
+    world.decisions === undefined && world.silent === undefined
+      ? noDecisions
+      : { of: async () => ({ decisions: world.decisions ?? [], silent: world.silent ?? [] }) };
+  const explainer = new Explainer(reader, decisions, new AbortController().signal);
+  return explainer.explain({ object, ref: reader.refOf(object, resource, groupOf(object)) });
+}

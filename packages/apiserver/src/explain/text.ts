@@ -1,0 +1,61 @@
+/** An explanation for people: one cause first, then the chain with times, then what to do. */
+import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
+import { type Explanation, type Finding, nameOf } from "./explanation.ts";
+
+/** The first line begins with `Cause: ` or, when nothing is wrong, with `Well: `. */
+export function explanationText({ object, cause, chain, silent = [] }: Explanation, now: number): string {
+  const lines: string[] = [];
+  if (cause === undefined) {
+    lines.push(`Well: ${nameOf(object)}: nothing is wrong with it.`);
+  } else {
+    lines.push(`Cause: ${nameOf(cause.object)}: ${cause.summary}`, "");
+    const width = Math.max(...chain.map(({ object: each }) => nameOf(each).length));
+    for (const finding of chain)
+      lines.push(`  ${nameOf(finding.object).padEnd(width)}  ${finding.summary}${timeText(finding, now)}`);
+    lines.push(
+      "",
+      "What to do:",
+      `  ${cause.remedy ?? remedyOfChain(chain) ?? "Wait; if it stays so, look at the log of the component that the cause names."}`,
+    );
+  }
+  if (silent.length > 0) lines.push("", `Not asked, because they did not answer: ${silent.join(", ")}`);
+  return `${lines.join("\n")}\n`;
+}
+
+const remedyOfChain = (chain: readonly Finding[]): string | undefined =>
+  chain.map(({ remedy }) => remedy).findLast((remedy) => remedy !== undefined);
+
+function timeText({ since, by }: Finding, now: number): string {
+  const ms = since === undefined ? undefined : parseTime(since);
+  const who = by === "explain" ? "" : by;
+  const when = ms === undefined ? "" : `for ${humanDuration(Math.max(0, now - ms))}, since ${since}`;
+  const parts = [who, when].filter((part) => part !== "");
+  return parts.length === 0 ? "" : `  (${parts.join(", ")})`;
+}
+
+const columns = [
+  { name: "Object", type: "string", format: "name", description: "The object that the finding is about.", priority: 0 },
+  { name: "Reason", type: "string", format: "", description: "CamelCase reason.", priority: 0 },
+  { name: "Since", type: "string", format: "", description: "How long it has been so.", priority: 0 },
+  { name: "By", type: "string", format: "", description: "Who says so.", priority: 1 },
+  { name: "Summary", type: "string", format: "", description: "What is wrong.", priority: 0 },
+];
+
+/** `meta.k8s.io/v1` Table, one row for each finding, the cause last. */
+export function explanationTable({ chain }: Explanation, now: number): object {
+  return {
+    kind: "Table",
+    apiVersion: "meta.k8s.io/v1",
+    metadata: {},
+    columnDefinitions: columns,
+    rows: chain.map(({ object, reason, since, by, summary }) => ({
+      cells: [nameOf(object), reason, sinceCell(since, now), by, summary],
+      object: null,
+    })),
+  };
+}
+
+function sinceCell(since: string | undefined, now: number): string {
+  const ms = since === undefined ? undefined : parseTime(since);
+  return ms === undefined ? "<unknown>" : humanDuration(Math.max(0, now - ms));
+}
