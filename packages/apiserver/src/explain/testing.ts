@@ -10,7 +10,7 @@ import * as refs from "@coxswain/apimachinery/schema/kinds/resources";
 import { type EventReader, Explainer } from "./explainer.ts";
 import type { Explanation } from "./explanation.ts";
 
-export const nowText = "2026-03-01T12:00:00Z";
+const nowText = "2026-03-01T12:00:00Z";
 const now = parseTime(nowText) as number;
 /** When objects were made, unless they say otherwise. */
 export const earlier = "2026-03-01T11:50:00Z";
@@ -50,7 +50,7 @@ interface World {
   readonly hidden?: readonly string[];
 }
 
-export function readerOf({ objects, events = [], hidden = [] }: World): EventReader {
+function readerOf({ objects, events = [], hidden = [] }: World): EventReader {
   const refOfKind = (object: KubeObject) => builtIn.find(({ kind, group }) => kind === object.kind && group === groupOf(object));
   const resourceOfObject = (object: KubeObject): string => refOfKind(object)?.resource ?? `${object.kind?.toLowerCase()}s`;
   const of = (resource: string, group: string, namespace: string): Unstructured[] =>

