@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { newFakeClock } from "../clock/fake-clock.ts";
 import { serviceUnavailable } from "../errors/status-error.ts";
@@ -62,6 +63,20 @@ test("an object made anew under its name is one that went and one that came", as
   client.put(pods, aPod({ name: "a", uid: "2" }));
   await settle();
   assert.deepEqual(seen, ["+a", "-a", "+a"]);
+});
+
+test("who has waited for the first list leaves nothing on the signal", async (t) => {
+  const client = newFakeClient();
+  const informer = newSharedInformer<Pod>({ client, clock: newFakeClock(), log: discardLogger, ref: pods });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const waiting = new AbortController();
+  const synced = informer.waitForSync(waiting.signal);
+  assert.equal(getEventListeners(waiting.signal, "abort").length, 1);
+  void informer.run(stop.signal);
+  await synced;
+  await settle();
+  assert.equal(getEventListeners(waiting.signal, "abort").length, 0);
 });
 
 test("goes on with the watch where the last one ended, without listing", async (t) => {

@@ -159,3 +159,18 @@ test("a watch that the server calls too new lists whatever is there, which may b
   );
   assert.deepEqual(told, ["=a,b", "=a anew", "=a"]);
 });
+
+test("a watch goes on behind a deletion that was the last it told of", async (t) => {
+  const { asked, told } = await reflecting(
+    t,
+    [{ version: "5", names: ["a"] }],
+    [{ events: [{ type: "DELETED", object: named("a", "7") }], end: "closed" }],
+  );
+  assert.deepEqual(
+    [asked.slice(1), told],
+    [
+      ["watch 5", "watch 7"],
+      ["=a", "-a"],
+    ],
+  );
+});

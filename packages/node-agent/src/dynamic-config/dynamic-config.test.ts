@@ -299,3 +299,38 @@ test("a configuration that is taken away during its trial does not become the la
   await settle();
   assert.equal(await readFile(join(cluster.dir, "store/meta/last-known-good"), "utf8"), "");
 });
+
+test("a source that could not be taken over is tried again though nothing changes", async (t) => {
+  const cluster = await aCluster(t);
+  await cluster.put({ maxPods: 7 });
+  const agent = await cluster.start();
+  await aLook(cluster);
+  let isAway = true;
+  cluster.client.react("get", "configmaps", () => {
+    if (isAway) throw new Error("connect ECONNREFUSED");
+    return undefined;
+  });
+  await cluster.assign(named);
+  await aLook(cluster);
+  assert.equal(agent.ended, false);
+  isAway = false;
+  await aLook(cluster);
+  assert.equal(agent.ended, true);
+});
+
+test("the ten minutes of a trial begin anew with each start, whatever was used before it", async (t) => {
+  const cluster = await aCluster(t);
+  const source = await cluster.put({ maxPods: 7 });
+  const first = await startAssigned(cluster);
+  await cluster.clock.advance(9 * minute);
+  await first.stop();
+  await cluster.start();
+  await aLook(cluster);
+  await cluster.clock.advance(5 * minute);
+  await aLook(cluster);
+  assert.equal(cluster.status()?.lastKnownGood, undefined);
+  await cluster.clock.advance(5 * minute);
+  await aLook(cluster);
+  await aLook(cluster);
+  assert.deepEqual(cluster.status()?.lastKnownGood, source);
+});

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import { notFound, serviceUnavailable, tooManyRequests } from "@coxswain/apimachinery/errors/status-error";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
@@ -98,6 +98,7 @@ test("an API server that is away for a moment, or has no time, is asked again ab
   const says = [
     new Error("connect ECONNREFUSED"),
     serviceUnavailable("busy"),
+    tooManyRequests("too many", 1),
     {},
     signed([], "early"),
     signed([approved], "PEM"),
@@ -190,6 +191,7 @@ test("a certificate that is not due is looked at every hour, and renewed once wh
   const own = await newCertificate({ commonName: "system:node:n1", usages: ["client"], ca, validDays: 1 });
   await writeFile(join(dir, "own.pem"), own.certPem + own.keyPem);
   await symlink(join(dir, "own.pem"), join(dir, "kubelet-client-current.pem"));
+  await symlink("nowhere", join(dir, "kubelet-client-current.pem.new")); // of a renewal that was cut off
   const next = await newCertificate({ commonName: "system:node:n1", usages: ["client"], ca, validDays: 100 });
   const asked: CertificateSigningRequest[] = [];
   const client = {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { alreadyExists, conflict } from "@coxswain/apimachinery/errors/status-error";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -189,6 +189,33 @@ test("what is urgent during a report is reported right after it", async () => {
   hold.resolve();
   await settle(30);
   assert.deepEqual([looks, clock.waiting], [3, 1]);
+  stop.abort();
+  await running;
+});
+
+test("a status that was refused is computed anew from what the server has now, not from its cache", async () => {
+  const addresses = [{ type: "InternalIP", address: "192.0.2.2" }];
+  const { client, stop, registration } = registering({ status: async () => ({ addresses }) });
+  const { get, patch } = client;
+  const versions: unknown[] = [];
+  client.get = ((...args: Parameters<typeof get>) => {
+    versions.push(args[2]?.resourceVersion);
+    return get(...args);
+  }) as typeof get;
+  const bodies: unknown[] = [];
+  client.patch = (async (...args: Parameters<typeof patch>) => {
+    bodies.push(args[2].body);
+    if (bodies.length === 1) throw conflict(nodes, "n1");
+    return patch(...args);
+  }) as typeof patch;
+  client.put(nodes, {
+    metadata: { name: "n1" },
+    status: { addresses: [{ type: "InternalIP", address: "192.0.2.1" }] },
+  } as Node);
+  const running = registration.run(stop.signal);
+  await settle();
+  assert.deepEqual(versions.slice(-2), ["0", undefined]);
+  assert.partialDeepStrictEqual(bodies, [{}, { status: { addresses: [...addresses, { $patch: "replace" }] } }]);
   stop.abort();
   await running;
 });
