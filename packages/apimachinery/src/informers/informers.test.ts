@@ -403,3 +403,23 @@ test("after a refused version, an object that changed under its version is told,
   await settle();
   assert.deepEqual(seen, ["1>0"]);
 });
+
+test("handlers hear of what was stored, made smaller, also when it has gone", async (t) => {
+  const client = newFakeClient();
+  const transform = (pod: Pod): Pod => ({ ...pod, metadata: { ...pod.metadata, annotations: {} } });
+  const informer = newSharedInformer<Pod>({ client, clock: newFakeClock(), log: discardLogger, ref: pods, transform });
+  const gone: Pod[] = [];
+  informer.addHandler({ deleted: (last) => void gone.push(last) });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  void informer.run(stop.signal);
+  await settle();
+  client.put(pods, aPod({ name: "a", annotations: { big: "x" } }));
+  await settle();
+  client.remove(pods, "default/a");
+  await settle();
+  assert.deepEqual(
+    gone.map(({ metadata }) => metadata.annotations),
+    [{}],
+  );
+});

@@ -23,7 +23,6 @@ export interface ObjectStore<T> {
   addIndex(name: string, index: IndexFunction<T>): void;
   /** @throws Error for an unknown index */
   byIndex(name: string, value: string): T[];
-  indexValues(name: string): string[];
 }
 
 export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
@@ -62,7 +61,6 @@ export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
       indexes.set(name, index);
     },
     byIndex: (name, value) => [...(bucketsOf(indexes, name).get(value)?.values() ?? [])],
-    indexValues: (name) => [...bucketsOf(indexes, name).keys()],
   };
 }
 

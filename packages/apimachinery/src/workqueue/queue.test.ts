@@ -172,6 +172,7 @@ test("shut down, delayed keys come no more, and none is taken", async () => {
   const queue = newDelayingQueue<string>({ clock });
   queue.addAfter("a", 1000);
   queue.shutDown();
+  assert.equal(clock.waiting, 0);
   queue.addAfter("b", 1000);
   queue.addAfter("c", 0);
   await clock.advance(5000);

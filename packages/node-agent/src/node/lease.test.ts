@@ -142,3 +142,15 @@ test("a lease belongs to the node as soon as that is registered, and to whom it 
   stop.abort();
   await running;
 });
+
+test("an owner that the lease has already stays its only one", async () => {
+  const { client, stop, begin, step, lease } = renewing();
+  const ownerReferences = [{ apiVersion: "v1", kind: "Node", name: "n1", uid: "older-uid" }];
+  client.put(leases, aLease({ metadata: { name: "n1", namespace: "kube-node-lease", ownerReferences } }));
+  const running = begin();
+  await settle();
+  assert.deepEqual([lease()?.metadata.ownerReferences, lease()?.spec?.holderIdentity], [ownerReferences, "n1"]);
+  stop.abort();
+  await step(10_000);
+  await running;
+});

@@ -205,7 +205,7 @@ test("a status that was refused is computed anew from what the server has now, n
   const bodies: unknown[] = [];
   client.patch = (async (...args: Parameters<typeof patch>) => {
     bodies.push(args[2].body);
-    if (bodies.length === 1) throw conflict(nodes, "n1");
+    if (bodies.length === 1) throw conflict(nodes, "n1", "changed meanwhile");
     return patch(...args);
   }) as typeof patch;
   client.put(nodes, {

@@ -171,3 +171,18 @@ test("a plugin that cannot be let go keeps no other from going, nor a new one fr
   assert.deepEqual(await told(plugins, next), { pluginRegistered: true, error: "" });
   assert.deepEqual(gone.toSorted(), ["a.example.com", "b.example.com"]);
 });
+
+test("a plugin in the place of one that was refused does not wait for that one's next try", async (t) => {
+  let isRefused = true;
+  const validate = (): void => {
+    if (isRefused) throw new Error("not you");
+  };
+  const b = await bench(t, { validate });
+  const plugins = b.registry();
+  const first = await b.plugin("a");
+  assert.equal((await b.told(plugins, first))?.pluginRegistered, false);
+  await first.stop();
+  isRefused = false;
+  const second = await b.plugin("a");
+  assert.equal((await b.told(plugins, second))?.pluginRegistered, true);
+});

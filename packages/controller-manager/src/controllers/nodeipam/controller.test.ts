@@ -151,3 +151,28 @@ for (const { name, cidrs, problem } of [
 test("without ranges it is not started", (t) => {
   assert.equal(newNodeIpamController(prepared(t, { ranges: [] }).ctx), undefined);
 });
+
+test("the range of a node that was deleted while it was being written is another's, and stays so when the write fails", async (t) => {
+  const world = prepared(t);
+  for (let i = 0; i < 3; i++) world.client.put(nodes, named(`n${i}`));
+  await run(world);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { patch } = world.client;
+  world.client.patch = (async (...args: Parameters<typeof patch>) => {
+    if (args[1].name === "gone") await promise;
+    return patch(...args);
+  }) as typeof patch;
+  world.client.put(nodes, named("gone"));
+  await settle(30);
+  world.client.remove(nodes, "gone");
+  await settle(10);
+  world.client.put(nodes, named("next"));
+  await settle(30);
+  const { next } = rangesOf(world);
+  assert.ok(next);
+  resolve();
+  await settle(30);
+  world.client.put(nodes, named("late"));
+  await settle(30);
+  assert.equal(rangesOf(world)["late"], undefined, "none is left");
+});

@@ -139,6 +139,8 @@ async function reconcile(ctx: NodeIpamContext, name: string, signal: AbortSignal
     await assign(ctx, name, cidrs, signal);
   } catch (err) {
     nodeEvent(ctx, node, "CIDRAssignmentFailed");
+    // The CIDRs of a node that was deleted meanwhile are released already, and may be another node's by now.
+    if (assigned.get(uid) !== cidrs) throw err;
     assigned.delete(uid);
     // After a timeout the assignment may have succeeded. The CIDR is leaked until the next restart rather than assigned twice.
     if (!isServerTimeout(err)) releaseAll(ctx, cidrs, node);

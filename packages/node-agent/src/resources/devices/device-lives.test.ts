@@ -230,3 +230,27 @@ test("of two plugins that give a container the same thing the first one's is tak
   assert.deepEqual(from(access.mounts), ["/shared /of-gpu", "/gpu /of-gpu", "/nic /of-nic"]);
   assert.deepEqual(from(access.devices), ["/dev/shared /of-gpu", "/dev/gpu /of-gpu", "/dev/nic /of-nic"]);
 });
+
+test("each pod's containers use again what its own init containers had", async (t) => {
+  const { manager, register, allocate } = await bench(t);
+  await register(gpu, "a", [aDevice("g1"), aDevice("g2")]);
+  for (const uid of ["u1", "u2"]) {
+    const init = aContainer({ name: "init", resources: { limits: { [gpu]: "2" } } });
+    const own = podOf(uid, { [gpu]: "1" }, "main", "second");
+    const pod = { ...own, spec: { ...own.spec, initContainers: [init] } };
+    await manager.allocate(pod, init, anywhere);
+    await allocate(pod);
+    const given = ["main", "second"].map((name) =>
+      manager.givenTo(uid, name).flatMap(({ byNode }) => [...byNode.values()].flat()),
+    );
+    assert.deepEqual(given.flat().toSorted(), ["g1", "g2"]);
+    manager.release([]);
+  }
+});
+
+test("a container that asks for fewer devices than it was given is refused", async (t) => {
+  const { register, allocate } = await bench(t);
+  await register(gpu, "a", [aDevice("g1"), aDevice("g2")]);
+  await allocate(podOf("u1", { [gpu]: "2" }));
+  await assert.rejects(allocate(podOf("u1", { [gpu]: "1" })), /changed request for resource "example.com\/gpu" from 2 to 1/);
+});
