@@ -157,3 +157,33 @@ test("recorders of one process that write about the same object in the same mill
     ],
   );
 });
+
+test("after many were combined, one of them that happens again is counted as itself", async () => {
+  const { recorder, stored } = setUp();
+  for (const i of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 5]) recorder.event(pod, "Normal", "Pulled", `image ${i}`);
+  await recorder.flush();
+  const combined = stored().filter(({ message }) => message.startsWith("(combined from similar events): "));
+  assert.deepEqual([combined.length, combined[0]?.count], [1, 1]);
+  assert.equal(stored().find(({ message }) => message === "image 5")?.count, 2);
+});
+
+test("many that come for longer than ten minutes are combined while no pause of them is as long", async () => {
+  const { clock, recorder, stored } = setUp();
+  let image = 0;
+  for (const [count, waitMs] of [
+    [5, 540_000],
+    [4, 540_000],
+    [1, 601_000],
+    [1, 0],
+  ] as const) {
+    for (let i = 0; i < count; i++) recorder.event(pod, "Normal", "Pulled", `image ${++image}`);
+    await recorder.flush();
+    await clock.advance(waitMs);
+  }
+  const combined = stored().filter(({ message }) => message.startsWith("(combined"));
+  assert.deepEqual(
+    combined.map(({ message }) => message),
+    ["(combined from similar events): image 10"],
+    "the eleventh comes after a longer one",
+  );
+});

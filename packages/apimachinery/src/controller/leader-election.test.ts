@@ -477,3 +477,21 @@ test("an update that loses the race does not count as a renewal, and the winner 
   await clock.advance(2_000);
   assert.deepEqual(a.events.slice(2), ["told to stop", "stopped"]);
 });
+
+test("fields of the lease that are not the record stay, and two locks that name different holders have to expire", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const metadata = { namespace: "kube-system", name: "test" };
+  client.put(leases, { metadata, spec: { holderIdentity: "b", strategy: "OldestEmulationVersion" } } as KubeObject);
+  const leader = JSON.stringify({ holderIdentity: "", leaseDurationSeconds: 15, leaderTransitions: 3 });
+  const annotations = { "control-plane.alpha.kubernetes.io/leader": leader };
+  client.put(configMaps, { metadata: { ...metadata, annotations } } as KubeObject);
+  const a = candidate(client, clock, "a", {}, "configmapsleases");
+  await clock.advance(14_000);
+  assert.ok(!a.events.includes("started"), a.events.join());
+  await clock.advance(4_000);
+  assert.ok(a.events.includes("started"), a.events.join());
+  assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "a", strategy: "OldestEmulationVersion" });
+  a.stop.abort();
+  await a.finished;
+});

@@ -105,3 +105,27 @@ test("without an API server the runtime learns the range of --pod-cidr", async (
   await background.stop();
   assert.deepEqual(runtime.calls.filter((call) => call.includes("10.1.0.0/24")).length, 1);
 });
+
+test("a status is due at once when the runtime falls ill, and when it is well again", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const { node } = await ownNode({ clock, runtime, runtimeHealth: newRuntimeHealth({ runtime, clock }) });
+  let hurries = 0;
+  node.hurry = () => void hurries++;
+  const background = newBackground({ clock, log: discardLogger });
+  node.watchRuntime(background);
+  await settle();
+  hurries = 0;
+  for (const [isReady, want] of [
+    [true, 0],
+    [false, 1],
+    [false, 1],
+    [true, 2],
+  ] as const) {
+    runtime.networkReady = isReady;
+    await clock.advance(5_000);
+    await settle();
+    assert.equal(hurries, want);
+  }
+  await background.stop();
+});

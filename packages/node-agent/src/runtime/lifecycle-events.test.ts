@@ -53,3 +53,13 @@ test("who has not looked for three minutes is ill, whatever the time of day is s
   await clock.advance(1_000);
   assert.equal(events.problem(), "PLEG is not healthy: pleg was last seen active 3m1s ago; threshold is 3m0s");
 });
+
+test("a look that fails is none", async () => {
+  const { clock, runtime, events } = looking();
+  await events.relist();
+  runtime.listContainers = () => Promise.reject(new Error("away"));
+  await clock.advance(180_000);
+  await assert.rejects(events.relist(), /away/);
+  await clock.advance(1_000);
+  assert.match(events.problem() ?? "", /last seen active 3m1s ago/);
+});

@@ -35,7 +35,7 @@ test("a pod belongs to the highest group that is not above it", () => {
 });
 
 /** A node with a fake logind. */
-function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: number } = {}) {
+function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: number; cannotEnd?: string } = {}) {
   let isAway = false;
   const clock = newFakeClock();
   const seen: string[] = [];
@@ -43,11 +43,12 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
   let heard: (goesDown: boolean) => void = () => undefined;
   let close: () => void = () => undefined;
   let connections = 0;
+  let closed = 0;
   const ending = new Map<string, () => void>();
   const connect = async (): Promise<Logind> => {
     connections++;
     if (isAway) throw new Error("no bus");
-    const closed = new Promise<void>((resolve) => {
+    const whenClosed = new Promise<void>((resolve) => {
       close = resolve;
     });
     return {
@@ -62,8 +63,11 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
       async onShutdown(next) {
         heard = next;
       },
-      closed,
-      close: () => close(),
+      closed: whenClosed,
+      close() {
+        closed++;
+        close();
+      },
     };
   };
   const shutdown = newNodeShutdown({
@@ -72,6 +76,7 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
     activePods: () => pods,
     endPod(pod, { reason }, graceSeconds) {
       seen.push(`${reason} ${pod.metadata.name} ${graceSeconds}`);
+      if (pod.metadata.name === options.cannotEnd) return Promise.reject(new Error("still running"));
       return new Promise((resolve) => ending.set(pod.metadata.name, resolve));
     },
     tellNode: (_, reason, message) => void seen.push(`${reason}: ${message}`),
@@ -89,6 +94,7 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
       isAway = yes;
     },
     connections: () => connections,
+    closed: () => closed,
     end: (name: string) => ending.get(name)?.(),
     /** A function that ends the current termination of a Pod later. */
     takeEnd: (name: string) => ending.get(name) ?? (() => undefined),
@@ -147,10 +153,12 @@ test("logind is told to wait long enough; when it does not there is no graceful 
   const node = aNode([], { delayMs: 5_000 });
   await node.shutdown.start(stop.signal);
   assert.equal(node.delayMs(), 30_000);
+  const refused = aNode([], { delayMs: 5_000, maxMs: 10_000 });
   await assert.rejects(
-    aNode([], { delayMs: 5_000, maxMs: 10_000 }).shutdown.start(stop.signal),
+    refused.shutdown.start(stop.signal),
     /^Error: node shutdown manager was unable to update logind InhibitDelayMaxSec to 30s \(ShutdownGracePeriod\), current value of InhibitDelayMaxSec \(10s\) is less than requested ShutdownGracePeriod$/,
   );
+  assert.equal(refused.closed(), 1, "its connection");
   stop.abort();
 });
 
@@ -237,5 +245,21 @@ test("the shutdown is told twice and acted on once", async () => {
     node.seen.filter((one) => one.startsWith("Terminated") || one === "release"),
     ["Terminated web 5"],
   );
+  stop.abort();
+});
+
+test("a pod that cannot be ended keeps the machine up for the others of its group, and for the next group", async () => {
+  const node = aNode([pod("dns", 2_000_000_000, 30), pod("web", 0, 5), pod("stuck", 0, 5)], { cannotEnd: "stuck" });
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  node.goDown(true);
+  await settle();
+  assert.ok(!node.seen.includes("release") && !node.seen.includes("Terminated dns 10"), node.seen.join());
+  node.end("web");
+  await settle();
+  assert.ok(!node.seen.includes("release") && node.seen.includes("Terminated dns 10"), node.seen.join());
+  node.end("dns");
+  await settle();
+  assert.equal(node.seen.at(-1), "release");
   stop.abort();
 });

@@ -375,3 +375,18 @@ test("a pod without a priority is as urgent as one of priority 0", () => {
   };
   assert.deepEqual([compare?.(entry(undefined), entry(0)), compare?.(entry(0), entry(undefined))], [0, 0]);
 });
+
+test("a pod that is backing off already is in that part alone when it is handed back again", async () => {
+  const { queue, clock } = newQueue();
+  queue.add(podNamed("web"));
+  const entry = await queue.pop();
+  assert.ok(entry);
+  const { cycle } = queue;
+  queue.wakeUp("Node/Add");
+  queue.addUnschedulable(entry, cycle);
+  queue.addUnschedulable({ ...entry }, cycle + 1);
+  assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 });
+  await clock.advance(1_000);
+  queue.flush();
+  assert.deepEqual(queue.counts, { active: 1, backoff: 0, unschedulable: 0 });
+});

@@ -63,6 +63,7 @@ function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
   const written: Buffer[] = [];
   const clock = newFakeClock();
   const told: string[] = [];
+  let doubts = 0;
   const client: Partial<EtcdClient> = {
     ...(range !== undefined && { range }),
     openWatch(_turn, given) {
@@ -73,7 +74,7 @@ function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
   };
   const trust: ProgressTrust = {
     trusted: true,
-    doubt: () => undefined,
+    doubt: () => void doubts++,
     ask: () => undefined,
     refute: () => void told.push("refuted"),
     stop: () => undefined,
@@ -100,7 +101,7 @@ function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
   const says = (what: Answer): void => handlers?.message(answer(what));
   const breaks = (): void => handlers?.ended(new EtcdError("unavailable", "lost"));
   const asks = (): string[] => written.splice(0).map(requestText);
-  return { watch, told, says, breaks, clock, asks, opened: () => opened };
+  return { watch, told, says, breaks, clock, asks, opened: () => opened, doubts: () => doubts };
 }
 
 test("progress moves the watch on, and events after it go on as before", () => {
@@ -185,6 +186,32 @@ test("what waited behind a busy reader when the stream was lost comes again and 
   await clock.advance(0);
   const events = told.filter((one) => one !== "canceled").flatMap((one) => one.split(" ")[0]?.split(",") ?? []);
   assert.deepEqual(events, ["11", "12", "13"]);
+  watch.stop();
+});
+
+test("parts of an answer that waited behind a busy reader when the stream was lost are forgotten with it", async () => {
+  let release = (): void => undefined;
+  const busy = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { told, says, breaks, clock } = aWatch(busy);
+  says({ events: [11] });
+  says({ events: [12], fragment: true });
+  breaks();
+  await clock.advance(50);
+  says({ events: [12, 12] });
+  says({ events: [13] });
+  release();
+  await settle();
+  assert.deepEqual(told.splice(0), ["11 to 11", "canceled", "12,12 to 12", "13 to 13"]);
+});
+
+test("what was known of one member's progress is not relied on when the next stream is opened", async () => {
+  const { watch, breaks, clock, doubts } = aWatch();
+  const before = doubts();
+  breaks();
+  await clock.advance(50);
+  assert.equal(doubts(), before + 1);
   watch.stop();
 });
 

@@ -295,3 +295,16 @@ test("options of the policy need their gates", () => {
   assert.throws(() => parse(on, { "full-pcpus-only": "maybe" }), /bad value for option "full-pcpus-only"/);
   assert.throws(() => parse(on, { "full-pcpus-only": "true" }, "none"), /None policy: received unsupported options/);
 });
+
+test("the CPUs of one pod's init container are nobody else's while the pod starts", async (t) => {
+  const { manager } = await managerIn(t);
+  const init = cpus(4, "init");
+  const first = aNodePod({ initContainers: [init], containers: [cpus(2)] }, { uid: "u1" });
+  manager.allocate(first, init, anywhere);
+  const second = podOf("u2", cpus(4));
+  manager.allocate(second, second.spec.containers[0] as Container, anywhere);
+  assert.deepEqual(
+    [formatCpus(manager.cpusOf("u1", "init")), formatCpus(manager.cpusOf("u2", "main"))],
+    ["1-2,9-10", "3-4,11-12"],
+  );
+});
