@@ -326,3 +326,21 @@ for (const { name, kvs, error, want } of [
     watch.stop();
   });
 }
+
+test("the last event is looked up after each reconnect, as it is by then", async () => {
+  const asked: string[] = [];
+  const { watch, told, says, breaks, clock } = aWatch(undefined, async ({ key, revision = 0 }) => {
+    asked.push(key);
+    const kvs = revision === 13 ? [] : [{ modRevision: revision, value: none }];
+    return { revision: 20, count: 1, more: false, kvs: kvs as never };
+  });
+  for (const revision of [12, 13]) {
+    says({ events: [revision] });
+    breaks();
+    await clock.advance(5_000);
+    says({ created: true });
+    await settle();
+  }
+  assert.deepEqual([asked, told.at(-1)], [["/registry/pods/web/p12", "/registry/pods/web/p13"], "other history"]);
+  watch.stop();
+});
