@@ -9,6 +9,11 @@ import {
 } from "@coxswain/apimachinery/flags/shared-flags";
 import { bool, duration, float, int, int32, ip, string, stringSlice } from "@coxswain/apimachinery/flags/types";
 
+const atLeast =
+  (least: number) =>
+  (value: number): string | undefined =>
+    value >= least ? undefined : `must be at least ${least}`;
+
 /** Every flag of coxswain-services, by name; a section for each part that has flags of its own. */
 export const flagTable = flags(
   section("Generic", {
@@ -104,6 +109,29 @@ export const flagTable = flags(
     }),
     "dns-port": int({ default: 10053, help: "Port for DNS on the node's addresses; the Service has port 53." }),
     "resolv-conf": string({ default: "/etc/resolv.conf", help: "File with the name servers for all other names." }),
+  }),
+  section("Ingress", {
+    "ingress-connections-per-client": int({
+      default: 1000,
+      help: "Most connections of one address. Many users can have the same one.",
+      check: atLeast(1),
+    }),
+    "ingress-http-port": int({ default: 80, help: "Port for HTTP on all addresses of the node." }),
+    "ingress-https-port": int({ default: 443, help: "Port for HTTPS on all addresses of the node." }),
+    "ingress-idle-timeout": duration({
+      default: "10m",
+      help: "Longest silence of a request's or response's body, of a connection and of a WebSocket.",
+      check: atLeast(1),
+    }),
+    "ingress-max-body-bytes": int({
+      help: "Largest body of a request. 0: unlimited; bodies are never kept as a whole.",
+      check: atLeast(0),
+    }),
+    "ingress-response-timeout": duration({
+      default: "1m",
+      help: "How long a backend may take to begin its response.",
+      check: atLeast(1),
+    }),
   }),
   section("Local volumes", {
     "local-volumes-dir": string({

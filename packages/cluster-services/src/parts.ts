@@ -1,4 +1,5 @@
 import { dnsRights } from "./dns/rights.ts";
+import { ingressRights } from "./ingress/rights.ts";
 import { localVolumesRights } from "./local-volumes/rights.ts";
 import { metricsApiRights } from "./metrics-api/rights.ts";
 import type { PartDefinition } from "./part.ts";
@@ -45,5 +46,12 @@ export const parts: readonly PartDefinition[] = [
     onByDefault: true,
     rights: localVolumesRights,
     load: async () => (await import("./local-volumes/part.ts")).startLocalVolumes,
+  },
+  {
+    name: "ingress",
+    runs: "node",
+    onByDefault: false,
+    rights: ingressRights,
+    load: async () => (await import("./ingress/part.ts")).startIngress,
   },
 ];

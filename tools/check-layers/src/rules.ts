@@ -105,7 +105,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "metrics-api": "`metrics.k8s.io` from the kubelets' metrics",
     "local-volumes": "PersistentVolumes that are folders of a node",
     "load-balancers": "",
-    ingress: "",
+    ingress: "HTTP and HTTPS for Ingresses",
     "parts.ts": "the table of parts",
     "choose-parts.ts": "`--enable` and `--disable`",
     "rights.ts": "RBAC objects of the parts",

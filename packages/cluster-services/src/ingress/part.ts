@@ -1,0 +1,227 @@
+import { type Controller, done, newController } from "@coxswain/apimachinery/controller/controller";
+import { enqueueBy, enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import { causesOf } from "@coxswain/apimachinery/errors/message";
+import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import type { Node, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { Ingress, IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import { endpointSlices, ingressClasses, ingresses, nodes, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import type { Part, PartContext } from "../part.ts";
+import { isRefused } from "./addresses.ts";
+import { Backends } from "./backends.ts";
+import { CertificateReader } from "./certificate-reader.ts";
+import { Certificates, secretsOf } from "./certificates.ts";
+import { isServed, newIngressClass } from "./classes.ts";
+import { newIngressMetrics } from "./metrics.ts";
+import { className } from "./names.ts";
+import { newNodeAddresses } from "./node-addresses.ts";
+import { backendsOf, newRouteTable } from "./routes.ts";
+import { type IngressServer, startIngressServer } from "./server.ts";
+import { newStatusController } from "./status.ts";
+
+const connectTimeoutMs = 5_000;
+const closeGraceMs = 5_000;
+const withdrawMs = 2_000;
+const serviceLabel = "kubernetes.io/service-name";
+const byServiceIndex = "service";
+const serviceOf = ({ metadata }: EndpointSlice): ObjectKey => toKey(metadata.namespace, metadata.labels?.[serviceLabel] ?? "");
+
+/** Serves HTTP and HTTPS for the Ingresses of its class, on all addresses of this node. */
+export async function startIngress(context: PartContext): Promise<Part> {
+  const { signal, flags, log, fail } = context;
+  checkFlags(flags);
+  const seen = await watched(context);
+  const certificates = new Certificates(context);
+  const backends = newBackends(context, seen);
+  const served = (ingress: Ingress): boolean => isServed(ingress, seen.classes.lister.list());
+  const status = newStatus(context, seen, { served, backends, certificates });
+  const onRead = (): void => {
+    for (const ingress of seen.ingresses.lister.list()) if (ingress.spec.tls !== undefined) status.enqueue(keyOf(ingress));
+  };
+  const reader = new CertificateReader({ ...context, certificates, onRead });
+  let routes = newRouteTable([]);
+  const rulesChanged = async (): Promise<void> => {
+    const own = seen.ingresses.lister.list().filter(served);
+    routes = newRouteTable(own);
+    if (certificates.want(own)) await reader.read();
+  };
+  await rulesChanged();
+  const server: IngressServer = await startIngressServer({
+    httpPort: flags["ingress-http-port"],
+    httpsPort: flags["ingress-https-port"],
+    routes: () => routes,
+    backends,
+    contextOf: (name) => certificates.contextOf(name),
+    defaultCertificate: await newSelfSigned(),
+    connectTimeoutMs,
+    responseTimeoutMs: flags["ingress-response-timeout"],
+    idleTimeoutMs: flags["ingress-idle-timeout"],
+    mostBodyBytes: flags["ingress-max-body-bytes"],
+    connectionsPerClient: flags["ingress-connections-per-client"],
+    metrics: newIngressMetrics(context.metrics),
+    log,
+  });
+  log.info("Serving Ingresses", { httpPort: server.httpPort, httpsPort: server.httpsPort });
+  const rules = newRules(context, seen, rulesChanged);
+  const running = Promise.all([status.run(signal), rules.run(signal), reader.run()]);
+  running.catch(fail);
+  return {
+    check() {
+      if (reader.problem !== undefined) throw new Error(reader.problem);
+    },
+    async stop() {
+      await Promise.all([server.close(closeGraceMs), running.catch(() => {})]);
+      await status.withdraw(AbortSignal.timeout(withdrawMs)).catch((err: unknown) => {
+        log.warn("cannot take this node's address from the Ingresses", { err: causesOf(err) });
+      });
+    },
+  };
+}
+
+/** What the part sees of the cluster. */
+interface Seen {
+  readonly ingresses: SharedInformer<Ingress>;
+  readonly classes: SharedInformer<IngressClass>;
+  readonly services: SharedInformer<Service>;
+  readonly slices: SharedInformer<EndpointSlice>;
+  readonly nodes: SharedInformer<Node>;
+}
+
+async function watched({ informers, signal }: PartContext): Promise<Seen> {
+  const seen: Seen = {
+    ingresses: informers.for<Ingress>(ingresses),
+    classes: informers.for<IngressClass>(ingressClasses),
+    services: informers.for<Service>(services),
+    slices: informers.for<EndpointSlice>(endpointSlices),
+    nodes: informers.for<Node>(nodes),
+  };
+  seen.slices.addIndex(byServiceIndex, (slice) => [serviceOf(slice)]);
+  await Promise.all(Object.values(seen).map((informer: SharedInformer<unknown>) => informer.waitForSync(signal)));
+  return seen;
+}
+
+function newBackends({ clock }: PartContext, seen: Seen): Backends {
+  const nodeAddresses = newNodeAddresses(
+    () => seen.nodes.lister.list(),
+    () => clock.monotonic(),
+  );
+  const backends = new Backends({
+    services: seen.services.lister,
+    slicesOf: (service) => seen.slices.lister.byIndex(byServiceIndex, service),
+    isRefused: (address) => isRefused(address, nodeAddresses()),
+  });
+  const serviceChanged = (service: Service): void => backends.changed(keyOf(service));
+  seen.services.addHandler({ added: serviceChanged, updated: (_, now) => serviceChanged(now), deleted: serviceChanged });
+  const sliceChanged = (slice: EndpointSlice): void => backends.changed(serviceOf(slice));
+  seen.slices.addHandler({
+    added: sliceChanged,
+    updated(old, now) {
+      sliceChanged(old);
+      sliceChanged(now);
+    },
+    deleted: sliceChanged,
+  });
+  seen.nodes.addHandler(onAddresses(() => backends.changed()));
+  return backends;
+}
+
+interface StatusParts {
+  readonly served: (ingress: Ingress) => boolean;
+  readonly backends: Backends;
+  readonly certificates: Certificates;
+}
+
+function newStatus(context: PartContext, seen: Seen, { served, backends, certificates }: StatusParts) {
+  const problemsOf = (ingress: Ingress): { reason: string; message: string }[] => [
+    ...backendsOf(ingress).flatMap((backend) => {
+      const found = backends.endpointsOf(backend);
+      return "problem" in found && found.problem.reason !== "NoEndpoints" ? [found.problem] : [];
+    }),
+    ...secretsOf(ingress).flatMap(({ secret }) => {
+      const message = certificates.problemOf(secret);
+      return message === undefined ? [] : [{ reason: "MissingCertificate", message }];
+    }),
+  ];
+  const all = (): ObjectKey[] => seen.ingresses.lister.list().map(keyOf);
+  const ofNamespace = ({ metadata }: Service): ObjectKey[] =>
+    seen.ingresses.lister.inNamespace(metadata.namespace ?? "").map(keyOf);
+  return newStatusController({
+    ...context,
+    ingresses: seen.ingresses.lister,
+    nodes: seen.nodes.lister,
+    isServed: served,
+    problemsOf,
+    sources: [
+      enqueueSelf(seen.ingresses),
+      enqueueMapped(seen.services, ofNamespace, (old, now) => !deepEqual(old.spec, now.spec)),
+      enqueueBy(seen.nodes, ({ enqueue }) => onAddresses(() => all().forEach(enqueue))),
+      enqueueMapped(seen.classes, all),
+      needsSynced(seen.slices),
+    ],
+  });
+}
+
+/** Calls `rulesChanged` when Ingresses and classes have, and makes the IngressClass. */
+function newRules({ client, log, clock }: PartContext, seen: Seen, rulesChanged: () => Promise<void>): Controller {
+  // One key: changes of many Ingresses at once lead to one table.
+  const rulesKey = "rules";
+  const controller = newController({
+    name: "ingress-rules",
+    sources: [
+      enqueueMapped(seen.ingresses, () => [rulesKey], isOtherRule),
+      enqueueMapped(seen.classes, () => [rulesKey, className]),
+    ],
+    async reconcile(key, signal) {
+      if (key === rulesKey) {
+        await rulesChanged();
+        return done;
+      }
+      if (seen.classes.lister.get(className) !== undefined) return done;
+      const wanted = newIngressClass(seen.classes.lister.list());
+      await client.create<IngressClass>(ingressClasses, wanted, { signal }).catch((err: unknown) => {
+        if (!isAlreadyExists(err)) throw err; // another node was faster
+      });
+      return done;
+    },
+    batchMs: 100,
+    ...{ log, clock },
+  });
+  controller.enqueue(className);
+  return controller;
+}
+
+type Flags = PartContext["flags"];
+
+/** @throws ConfigError */
+function checkFlags(flags: Flags): void {
+  for (const name of ["ingress-http-port", "ingress-https-port"] as const) {
+    const port = flags[name];
+    if (port < 0 || port > 65_535) throw new ConfigError(`--${name} must be within the range [0, 65535], not ${port}`);
+  }
+}
+
+/** The status is what this program writes itself. */
+const isOtherRule = (old: Ingress, now: Ingress): boolean =>
+  !deepEqual(old.spec, now.spec) || !deepEqual(old.metadata.annotations, now.metadata.annotations);
+
+function onAddresses(changed: () => void) {
+  return {
+    added: changed,
+    updated(old: Node, now: Node) {
+      if (!deepEqual(old.status?.addresses, now.status?.addresses)) changed();
+    },
+    deleted: changed,
+  };
+}
+
+/** For hosts without a certificate: clients are told that nobody vouches for it, and do not wait. */
+async function newSelfSigned(): Promise<KeyPair> {
+  const ca = await newCa({ commonName: "coxswain-services ingress", validDays: 3_650 });
+  const names = { commonName: "no certificate for this host", dnsNames: ["ingress.invalid"] };
+  return newCertificate({ ...names, usages: ["server"], ca, validDays: 3_650 });
+}

@@ -1,0 +1,99 @@
+import { request as httpRequest, type IncomingMessage, STATUS_CODES } from "node:http";
+import { type Duplex, pipeline } from "node:stream";
+import { requestHeaders, responseHeaders } from "./headers.ts";
+import type { IngressMetrics } from "./metrics.ts";
+import { connectionOf, type Destination, refusalText } from "./proxy.ts";
+
+export interface UpgradeOptions {
+  readonly destinationOf: (request: IncomingMessage) => Destination;
+  readonly connectTimeoutMs: number;
+  readonly responseTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly metrics: IngressMetrics;
+}
+
+/** Whether a request asks for a WebSocket; other upgrades, such as to HTTP/2 without TLS, are answered as if not asked for. */
+export const asksForWebSocket = ({ headers }: IncomingMessage): boolean => /^websocket$/i.test(headers.upgrade ?? "");
+
+/** Connects a client that asks for a WebSocket with an endpoint. An endpoint that does not agree has its answer sent back. */
+export function upgrade(options: UpgradeOptions, request: IncomingMessage, client: Duplex, head: Buffer): void {
+  const { destinationOf, connectTimeoutMs, responseTimeoutMs, idleTimeoutMs, metrics } = options;
+  client.on("error", () => client.destroy());
+  let by = "ingress";
+  let code = 502;
+  client.once("close", () => metrics.requests.labels(String(code), by).inc());
+  const refuse = (status: number, text: string): void => {
+    code = status;
+    const body = refusalText(status, text);
+    const headers = { "content-type": "text/plain; charset=utf-8", "content-length": String(Buffer.byteLength(body)) };
+    client.end(`${headOf(status, { ...headers, connection: "close" })}${body}`);
+  };
+  const destination = destinationOf(request);
+  if ("code" in destination) {
+    refuse(destination.code, destination.text);
+    return;
+  }
+  // A body before the switch would be the other side's first frame.
+  if (request.headers["content-length"] !== undefined || request.headers["transfer-encoding"] !== undefined) {
+    refuse(400, "a request for a WebSocket has no body");
+    return;
+  }
+  const { host, path, urls } = destination;
+  const { hostname, port } = new URL(urls[0] as string);
+  const headers = {
+    ...requestHeaders(request.headers, { ...connectionOf(request), host }),
+    connection: "Upgrade",
+    upgrade: "websocket",
+  };
+  const sent = httpRequest({ host: hostname.replace(/^\[|\]$/g, ""), port, method: "GET", path, headers, agent: false });
+  const late = setTimeout(() => sent.destroy(new LateError()), connectTimeoutMs + responseTimeoutMs);
+  sent.on("upgrade", (answer, backend: Duplex, backendHead: Buffer) => {
+    clearTimeout(late);
+    [by, code] = ["backend", 101];
+    client.write(headOf(101, { ...responseHeaders(answer.headers), connection: "Upgrade", upgrade: "websocket" }));
+    if (backendHead.length > 0) client.write(backendHead);
+    if (head.length > 0) backend.write(head);
+    join(client, backend, idleTimeoutMs, metrics);
+  });
+  sent.on("response", (answer) => {
+    clearTimeout(late);
+    [by, code] = ["backend", answer.statusCode ?? 502];
+    // Without its framing: the end of the connection is the end of the body.
+    const { "content-length": _, ...own } = responseHeaders(answer.headers);
+    client.write(headOf(code, { ...own, connection: "close" }));
+    pipeline(answer, client, () => client.destroy());
+  });
+  sent.on("error", (err) => {
+    clearTimeout(late);
+    if (client.destroyed || by === "backend") return void client.destroy();
+    if (err instanceof LateError) refuse(504, "the backend did not answer in time");
+    else refuse(502, "the backend did not answer");
+  });
+  client.once("close", () => sent.destroy());
+  sent.end();
+}
+
+class LateError extends Error {}
+
+function join(client: Duplex, backend: Duplex, idleTimeoutMs: number, metrics: IngressMetrics): void {
+  metrics.upgrades.inc();
+  client.once("close", () => metrics.upgrades.dec());
+  const end = (): void => {
+    client.destroy();
+    backend.destroy();
+  };
+  for (const socket of [client, backend]) {
+    if ("setTimeout" in socket)
+      (socket as unknown as { setTimeout(ms: number, end: () => void): void }).setTimeout(idleTimeoutMs, end);
+    socket.once("error", end);
+    socket.once("close", end);
+  }
+  client.pipe(backend);
+  backend.pipe(client);
+}
+
+/** Values were parsed by node's strict parser, which leaves no line breaks in them. */
+function headOf(code: number, headers: Readonly<Record<string, string | readonly string[]>>): string {
+  const lines = Object.entries(headers).flatMap(([name, value]) => [value].flat().map((one) => `${name}: ${one}\r\n`));
+  return `HTTP/1.1 ${code} ${STATUS_CODES[code] ?? ""}\r\n${lines.join("")}\r\n`;
+}
