@@ -11,12 +11,20 @@ const settingsWith = (...services: string[]) => {
 for (const { args, want } of [
   { args: [], want: ["services", "dns", "metrics-api", "local-volumes"] },
   { args: ["--v=4"], want: ["services", "dns", "metrics-api", "local-volumes"] },
-  { args: ["--enable=services"], want: ["services"] },
-  { args: ["--enable=services,", "--enable=dns"], want: ["services", "dns"] },
+  { args: ["--enable=ingress"], want: ["services", "dns", "metrics-api", "local-volumes", "ingress"] },
+  { args: ["--disable=dns,metrics-api"], want: ["services", "local-volumes"] },
+  { args: ["--disable=*", "--enable=services,", "--enable=dns"], want: ["services", "dns"] },
+  { args: ["--disable=*"], want: [] },
 ]) {
   test(`with ${args.join(" ") || "no flags of the user"} coxswain-services runs ${want.join()}`, () =>
     assert.deepEqual(servicePartsOf(settingsWith(...args)), want));
 }
+
+test("a choice of parts reaches the process as one", () => {
+  const { args } = daemonProcess(settingsWith("--enable=ingress", "--disable=dns"), "coxswain-services");
+  const chosen = args.filter((arg) => /^--(?:enable|disable)=/.test(arg));
+  assert.deepEqual(chosen, ["--disable=*", "--enable=services,metrics-api,local-volumes,ingress"]);
+});
 
 test("pods are given the address that the DNS server has", () => {
   const settings = settingsWith();

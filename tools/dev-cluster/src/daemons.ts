@@ -31,12 +31,19 @@ export const programOf = (settings: Settings, name: DaemonName): string =>
 /** The parts of coxswain-services that a cluster of one machine needs, when the user chooses none. */
 const serviceParts = ["services", "dns", "metrics-api", "local-volumes"];
 
-/** The parts of coxswain-services that run: those of `--coxswain-services-arg enable=…`, else all that a cluster needs. */
+/** The flags from which the parts follow; the process gets them as one choice. */
+const choosesParts = (arg: string): boolean => /^--(?:enable|disable)=/.test(arg);
+
+/** The parts of coxswain-services that run: those, with `enable=` and without `disable=` of `--coxswain-services-arg`; `*` is all. */
 export function servicePartsOf({ extraArgs }: Pick<Settings, "extraArgs">): string[] {
-  const flag = "--enable=";
-  const chosen = extraArgs["coxswain-services"].filter((arg) => arg.startsWith(flag));
-  if (chosen.length === 0) return serviceParts;
-  return chosen.flatMap((arg) => arg.slice(flag.length).split(",")).filter((name) => name !== "");
+  const chosen = (flag: string): string[] =>
+    extraArgs["coxswain-services"]
+      .filter((arg) => arg.startsWith(`--${flag}=`))
+      .flatMap((arg) => arg.slice(flag.length + 3).split(","))
+      .filter((name) => name !== "");
+  const [enabled, disabled] = [chosen("enable"), new Set(chosen("disable"))];
+  const kept = serviceParts.filter((name) => !disabled.has("*") && !disabled.has(name));
+  return [...new Set([...kept, ...enabled])];
 }
 
 export const auditLog = (settings: Settings): string => join(settings.state, "logs", "audit.log");
@@ -73,7 +80,8 @@ export function etcdProcess(settings: Settings): ProcessSpec {
 
 /** Command-line flags of each daemon, following kubeadm. */
 export function daemonProcess(settings: Settings, name: DaemonName): ProcessSpec {
-  const flags = withExtraArgs(flagsOf[name](settings), settings.extraArgs[name]);
+  const extra = settings.extraArgs[name].filter((arg) => name !== "coxswain-services" || !choosesParts(arg));
+  const flags = withExtraArgs(flagsOf[name](settings), extra);
   return { name, command: process.execPath, args: [programOf(settings, name), ...flags], version: kubernetesRelease.gitVersion };
 }
 
