@@ -52,6 +52,13 @@ function unreserve(
   return failures.length === 0 ? cause : new AggregateError([cause, ...failures], messageOf(cause), { cause });
 }
 
+/** Where a binding cycle is. */
+export interface BindingProgress {
+  point: string;
+  /** `""` between plugins. */
+  plugin: string;
+}
+
 /**
  * Permit → PreBind → Bind → PostBind for a pod that is assumed on its node.
  * @returns errors thrown by PostBind plugins; the pod is bound nevertheless
@@ -64,14 +71,23 @@ export async function bindPod(
   nodeName: string,
   extenders: readonly Extender[] = [],
   { point }: CycleTimer = untimed,
+  progress: BindingProgress = { point: "", plugin: "" },
 ): Promise<readonly unknown[]> {
+  const at = (point: string, plugin: string): string => {
+    progress.point = point;
+    progress.plugin = plugin;
+    return plugin;
+  };
   try {
     await point("Permit", async () => {
-      for (const plugin of profile.at.permit) refuseWith("Permit", plugin.name, await plugin.permit?.(state, pod, nodeName));
+      for (const plugin of profile.at.permit)
+        refuseWith("Permit", at("Permit", plugin.name), await plugin.permit?.(state, pod, nodeName));
     });
     await point("PreBind", async () => {
-      for (const plugin of profile.at.preBind) refuseWith("PreBind", plugin.name, await plugin.preBind?.(state, pod, nodeName));
+      for (const plugin of profile.at.preBind)
+        refuseWith("PreBind", at("PreBind", plugin.name), await plugin.preBind?.(state, pod, nodeName));
     });
+    at("Bind", "");
     await bind(profile, state, pod, nodeName, extenders, point).catch((err: unknown) => {
       throw new Error(`binding rejected: ${messageOf(err)}`, { cause: err });
     });

@@ -12,26 +12,28 @@ import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { Namespace, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
-import { bindPod, reserve } from "./binding-cycle.ts";
+import { namespaces, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type BindingProgress, bindPod, reserve } from "./binding-cycle.ts";
 import type { ClusterCache } from "./cache/cluster-cache.ts";
 import { newClusterCache } from "./cache/cluster-cache.ts";
 import { newPodInfo, type PodInfo } from "./cache/node-info.ts";
 import { watchCluster } from "./cluster-events.ts";
 import type { ProfileConfig } from "./config/scheduler-config.ts";
+import { diagnose } from "./diagnosis.ts";
 import type { Extender } from "./extenders/extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
 import { type CycleTimer, untimed } from "./framework/cycle-timer.ts";
 import type { Nominator } from "./framework/nominator.ts";
 import { newNominator } from "./framework/nominator.ts";
-import { FitError, NoNodesError } from "./framework/status.ts";
+import { FitError, NoNodesError, type Status } from "./framework/status.ts";
 import type { SchedulerMetrics } from "./metrics.ts";
 import { plugins } from "./plugins/catalogue.ts";
 import { patchScheduling } from "./pod-status.ts";
 import { compareWith, newInterests, newProfile, type Profile } from "./profile.ts";
 import type { SchedulingQueue } from "./queue/scheduling-queue.ts";
 import { newSchedulingQueue, type QueuedPod } from "./queue/scheduling-queue.ts";
-import { decide } from "./scheduling-cycle.ts";
+import { type Decision, decide } from "./scheduling-cycle.ts";
+import { SchedulingDecisions } from "./scheduling-decisions.ts";
 
 export interface SchedulerOptions {
   readonly client: Client;
@@ -89,6 +91,7 @@ class SchedulingLoop implements Scheduler {
   readonly #queue: SchedulingQueue;
   readonly #namespaceLister: Lister<Namespace>;
   readonly #preferNominatedNode: boolean;
+  readonly #decisions: SchedulingDecisions;
   #startIndex = 0;
 
   constructor(options: SchedulerOptions) {
@@ -128,6 +131,10 @@ class SchedulingLoop implements Scheduler {
       isOurs: (pod) => this.#profileOf(pod) !== undefined,
       namespaceLabels: (name) => this.#namespaceLister.get(name)?.metadata.labels,
     });
+    this.#decisions = new SchedulingDecisions(options.decisions);
+    informers
+      .for<Pod>(pods, { fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" })
+      .addHandler({ deleted: (pod) => this.#decisions.gone(pod) });
     this.#preferNominatedNode = gates.enabled("PreferNominatedNode");
   }
 
@@ -172,7 +179,13 @@ class SchedulingLoop implements Scheduler {
   }
 
   /** Requeues the pod, records an event, patches its status. @param nominatedNode `""` clears a nomination, undefined keeps it */
-  async #refuse(attempt: Attempt, err: unknown, reason: string, nominatedNode: string | undefined): Promise<void> {
+  async #refuse(
+    attempt: Attempt,
+    err: unknown,
+    reason: string,
+    nominatedNode: string | undefined,
+    preemption?: string,
+  ): Promise<void> {
     const { metrics, log, client, clock } = this.#options;
     const { entry, profile, begin } = attempt;
     const refused = err instanceof FitError || err instanceof NoNodesError;
@@ -188,6 +201,11 @@ class SchedulingLoop implements Scheduler {
     // The pod may have changed since its cycle began, and be schedulable now.
     this.#queue.update(attempt.info.pod, current);
     this.#nominator.set(current, nominatedNode);
+    this.#decisions.refused(current, err, {
+      diagnose: () => diagnose(profile, attempt.info, this.#cache.snapshot(), this.#nominator),
+      preemption: nominatedNode ? "room is being made for it: it waits until pods of lower priority have ended" : preemption,
+      nextTryMs: () => this.#nextTryMs(current),
+    });
     this.#tell(current, "Warning", "FailedScheduling", truncated(message), "Scheduling");
     try {
       await patchScheduling(client, current, { reason, message, nominatedNode, nowMs: clock.now() });
@@ -197,17 +215,28 @@ class SchedulingLoop implements Scheduler {
     }
   }
 
-  async #bind(attempt: Attempt, nodeName: string): Promise<void> {
+  /** In milliseconds since the epoch. */
+  #nextTryMs(pod: Pod): number | undefined {
+    const { clock } = this.#options;
+    const atMs = this.#queue.nextTryMs(pod);
+    return atMs && clock.now() + atMs - clock.monotonic();
+  }
+
+  async #bind(attempt: Attempt, decision: Decision): Promise<void> {
     const { metrics, log, clock } = this.#options;
     const { entry, profile, state, info, begin, timer } = attempt;
     const { pod } = info;
+    const { nodeName } = decision;
+    const progress: BindingProgress = { point: "", plugin: "" };
+    this.#decisions.binding(pod, progress);
     const done = metrics.binding();
     try {
-      const failures = await bindPod(profile, state, info, nodeName, this.#extenders, timer);
+      const failures = await bindPod(profile, state, info, nodeName, this.#extenders, timer, progress);
       for (const failure of failures) log.error("a plugin failed after binding a pod", failure, { pod: keyOf(pod) });
       this.#cache.finishBinding(pod);
       metrics.attempted("scheduled", profile.schedulerName, begin);
       metrics.podScheduled(entry, clock.monotonic());
+      this.#decisions.bound(pod, decision);
       log.v(2)?.info("successfully bound pod to node", { pod: keyOf(pod), node: nodeName });
       this.#tell(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, "Binding");
     } catch (err) {
@@ -224,6 +253,7 @@ class SchedulingLoop implements Scheduler {
   async #refuseOrPreempt(attempt: Attempt, err: unknown): Promise<void> {
     const { log } = this.#options;
     let nominated: string | undefined;
+    let preemption: string | undefined;
     if (!(err instanceof FitError)) nominated = "";
     else {
       for (const plugin of attempt.profile.at.postFilter) {
@@ -233,13 +263,14 @@ class SchedulingLoop implements Scheduler {
           const result = await timer.point("PostFilter", () => plugin.postFilter?.(state, info, err.statuses, snapshot));
           if (result?.nominatedNode !== undefined) nominated = result.nominatedNode;
           if (result?.status === undefined) break;
+          preemption = preemptionText(attempt.info.pod, result.status);
         } catch (failure) {
           log.error("running a postFilter plugin failed", failure, { plugin: plugin.name, pod: keyOf(attempt.info.pod) });
           break;
         }
       }
     }
-    await this.#refuse(attempt, err, "Unschedulable", nominated);
+    await this.#refuse(attempt, err, "Unschedulable", nominated, preemption);
   }
 
   /** Requeues a pod after an unexpected error, e.g. from a malformed object, so that the scheduling loop goes on. */
@@ -271,7 +302,7 @@ class SchedulingLoop implements Scheduler {
     const begin = clock.monotonic();
     const attempt: Attempt = { entry, cycle, profile, state: new Map(), info: newPodInfo(current), begin, timer };
     const { state, info } = attempt;
-    let nodeName: string;
+    let decision: Decision;
     try {
       const choice = {
         percentageOfNodesToScore: this.#percentageOfNodesToScore,
@@ -283,13 +314,13 @@ class SchedulingLoop implements Scheduler {
         timer,
       };
       const outcome = decide(profile, state, info, this.#cache.snapshot(), choice);
-      const decision = outcome instanceof Promise ? await outcome : outcome;
+      decision = outcome instanceof Promise ? await outcome : outcome;
       this.#startIndex = decision.nextStartIndex;
-      nodeName = decision.nodeName;
     } catch (err) {
       return this.#refuseOrPreempt(attempt, err);
     }
     metrics.decided(attempt.begin);
+    const { nodeName } = decision;
     this.#cache.assume(info, nodeName);
     this.#nominator.delete(current);
     try {
@@ -298,8 +329,14 @@ class SchedulingLoop implements Scheduler {
       this.#cache.forget(current);
       return this.#refuse(attempt, err, "SchedulerError", "");
     }
-    this.#bind(attempt, nodeName).catch((err: unknown) => this.#retreat(entry, cycle, err));
+    this.#bind(attempt, decision).catch((err: unknown) => this.#retreat(entry, cycle, err));
   }
+}
+
+function preemptionText(pod: Pod, { reasons }: Status): string {
+  if (pod.spec.preemptionPolicy === "Never") return "its preemption policy forbids to make room for it";
+  const [text] = reasons;
+  return text === undefined ? "no room was made for it" : "no pods of lower priority would make room for it";
 }
 
 /** One scheduling attempt of one pod. */

@@ -8,11 +8,18 @@ import type { Nominator } from "./framework/nominator.ts";
 import { FitError, NoNodesError, type Status } from "./framework/status.ts";
 import { type Profile, runFiltersWithNominated, runPreFilter, runPreScore, scoreNodes } from "./profile.ts";
 
+export interface ScoredNode {
+  readonly node: string;
+  readonly score: number;
+}
+
 /** Result of a scheduling cycle. */
 export interface Decision {
   readonly nodeName: string;
   readonly evaluatedNodes: number;
   readonly feasibleNodes: number;
+  /** The nodes with the highest scores, with these; empty when one node alone was feasible. */
+  readonly best: readonly ScoredNode[];
   /** Index of the first node to evaluate in the next cycle. */
   readonly nextStartIndex: number;
 }
@@ -65,8 +72,10 @@ export function decide(
   if (extenders.length > 0) return decideWithExtenders(search, extenders);
   const nominated = findNominated(search);
   const found = nominated.length > 0 ? { feasible: nominated, next: options.startIndex } : findFeasible(search);
-  const best = pickAlone(search, found.feasible) ?? selectBest(score(search, found.feasible), options.random);
-  return decisionOf(search, found.feasible, best, found.next);
+  const alone = pickAlone(search, found.feasible);
+  if (alone !== undefined) return decisionOf(search, found.feasible, alone, found.next);
+  const totals = score(search, found.feasible);
+  return decisionOf(search, found.feasible, selectBest(totals, options.random), found.next, totals);
 }
 
 async function decideWithExtenders(search: Search, extenders: readonly Extender[]): Promise<Decision> {
@@ -81,13 +90,11 @@ async function decideWithExtenders(search: Search, extenders: readonly Extender[
     next = found.next;
     feasible = await pass(found.feasible);
   }
-  let best = pickAlone(search, feasible);
-  if (best === undefined) {
-    const totals = score(search, feasible);
-    await addExtenderScores(extenders, pod.pod, feasible, totals);
-    best = selectBest(totals, options.random);
-  }
-  return decisionOf(search, feasible, best, next);
+  const alone = pickAlone(search, feasible);
+  if (alone !== undefined) return decisionOf(search, feasible, alone, next);
+  const totals = score(search, feasible);
+  await addExtenderScores(extenders, pod.pod, feasible, totals);
+  return decisionOf(search, feasible, selectBest(totals, options.random), next, totals);
 }
 
 function findNominated({ profile, state, pod, snapshot, options, statuses }: Search): NodeInfo[] {
@@ -128,13 +135,33 @@ function score({ profile, state, pod, snapshot, options }: Search, feasible: rea
   return point("Score", () => scoreNodes(profile, state, pod, feasible, snapshot, plugins));
 }
 
-function decisionOf({ statuses }: Search, feasible: readonly NodeInfo[], best: number, nextStartIndex: number): Decision {
+function decisionOf(
+  { statuses }: Search,
+  feasible: readonly NodeInfo[],
+  best: number,
+  nextStartIndex: number,
+  totals: readonly number[] = [],
+): Decision {
   return {
     nodeName: (feasible[best] as NodeInfo).name,
+    best: bestThree(feasible, totals),
     evaluatedNodes: feasible.length + statuses.size,
     feasibleNodes: feasible.length,
     nextStartIndex,
   };
+}
+
+/** In one pass, for many nodes. */
+function bestThree(nodes: readonly NodeInfo[], totals: readonly number[]): ScoredNode[] {
+  const best: ScoredNode[] = [];
+  for (let i = 0; i < totals.length; i++) {
+    const score = totals[i] as number;
+    if (best.length === 3 && score <= (best[2] as ScoredNode).score) continue;
+    const at = best.findIndex((other) => other.score < score);
+    best.splice(at < 0 ? best.length : at, 0, { node: (nodes[i] as NodeInfo).name, score });
+    if (best.length > 3) best.length = 3;
+  }
+  return best;
 }
 
 const leastNodesToFind = 100;

@@ -20,6 +20,9 @@ export interface AnswererOptions {
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
+/** Of one question; whoever asks waits for a second. */
+const longestWorkMs = 600;
+const longestTurnMs = 10;
 /** For a server without these questions, such as upstream's, or without the right to see them. */
 const unservedPauseMs = 5 * 60_000;
 
@@ -50,8 +53,9 @@ export async function answerQuestions(options: AnswererOptions): Promise<void> {
   }
 }
 
-async function answer({ client, recipient, decisions, log, signal }: AnswererOptions, question: Question): Promise<void> {
-  const { kept, cut } = withinLimit(question.refs.flatMap((ref: ObjectRef) => decisions.of(ref)));
+async function answer(options: AnswererOptions, question: Question): Promise<void> {
+  const { client, recipient, log, signal } = options;
+  const { kept, cut } = withinLimit(await decisionsAbout(options, question.refs));
   const body: Answer = {
     apiVersion: formatGroupVersion(questionsRef),
     kind: "Answer",
@@ -65,6 +69,22 @@ async function answer({ client, recipient, decisions, log, signal }: AnswererOpt
     // Whoever asked waits no longer than a second.
     if (!signal.aborted) log.v(2)?.info("an answer for diagnostics was not taken", { error: String(err) });
   }
+}
+
+/** Words may take some milliseconds for each object: others have their turns meanwhile, and what takes too long is left out. */
+async function decisionsAbout({ decisions, clock }: AnswererOptions, refs: readonly ObjectRef[]): Promise<Decision[]> {
+  const startedMs = clock.monotonic();
+  let turnMs = startedMs;
+  const about: Decision[] = [];
+  for (const ref of refs) {
+    about.push(...decisions.of(ref));
+    const now = clock.monotonic();
+    if (now - startedMs > longestWorkMs) break;
+    if (now - turnMs < longestTurnMs) continue;
+    await new Promise((resolve) => void setImmediate(resolve));
+    turnMs = clock.monotonic();
+  }
+  return about;
 }
 
 /** Leaves out details first, then the rest of what does not fit. */

@@ -9,6 +9,8 @@ export interface Telling {
   readonly related?: readonly ObjectRef[];
   readonly details?: Readonly<Record<string, unknown>>;
   readonly remedy?: string;
+  /** In place of the outcome's. */
+  readonly nextTryMs?: number;
 }
 
 export interface Outcome {
@@ -155,7 +157,7 @@ export class DecisionLog {
   }
 
   #decision(object: ObjectRef, source: string, entry: Entry): Decision {
-    const { summary, related, details, remedy } = told(entry.tell);
+    const { summary, related, details, remedy, nextTryMs = entry.nextTryMs } = told(entry.tell);
     return {
       component: this.component,
       source,
@@ -166,7 +168,7 @@ export class DecisionLog {
       since: formatTime(entry.sinceMs),
       lastAt: formatTime(entry.lastMs),
       count: entry.count,
-      ...(entry.nextTryMs !== undefined && { nextTryAt: formatTime(entry.nextTryMs) }),
+      ...(nextTryMs !== undefined && { nextTryAt: formatTime(nextTryMs) }),
       ...(related !== undefined && { related }),
       ...(details !== undefined && { details }),
       ...(remedy !== undefined && { remedy }),

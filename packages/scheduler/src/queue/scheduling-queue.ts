@@ -32,6 +32,8 @@ export interface SchedulingQueue {
   addUnschedulable(entry: QueuedPod, cycle: number): void;
   /** Moves unschedulable pods on to active or backoff when the event may help them and `check` accepts them. */
   wakeUp(event: ClusterEvent, check?: (pod: Pod) => boolean): void;
+  /** When the pod is tried again without an event, on the monotonic clock; undefined when it does not wait. */
+  nextTryMs(pod: Pod): number | undefined;
   /** Number of pods popped; read it before a cycle and pass it to `addUnschedulable`. */
   readonly cycle: number;
   readonly counts: { active: number; backoff: number; unschedulable: number };
@@ -144,6 +146,14 @@ class ThreePartQueue implements SchedulingQueue {
       this.#unschedulable.delete(key);
       this.#activateOrBackOff(entry, labelOf(event));
     }
+  }
+
+  nextTryMs(pod: Pod): number | undefined {
+    const key = keyOf(pod);
+    const backingOff = this.#backoff.get(key);
+    if (backingOff !== undefined) return this.#backoffEnd(backingOff);
+    const waiting = this.#unschedulable.get(key);
+    return waiting && waiting.queuedAtMs + longestWaitMs;
   }
 
   get cycle(): number {

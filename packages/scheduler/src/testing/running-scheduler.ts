@@ -1,5 +1,6 @@
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { gates as allGates } from "@coxswain/apimachinery/flags/gates";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
@@ -43,6 +44,7 @@ export async function startScheduler(
     flush: () => Promise.resolve(),
   };
   const registry = newMetricsRegistry();
+  const decisions = new DecisionLog({ component: "kube-scheduler", clock });
   const informers = newInformerFactory(client, { log: discardLogger, clock });
   const scheduler = newScheduler({
     client,
@@ -71,6 +73,7 @@ export async function startScheduler(
     percentageOfNodesToScore: options.percentageOfNodesToScore ?? 0,
     metrics: newSchedulerMetrics(registry, clock, () => 0),
     random: () => 0.99,
+    decisions,
   });
   const stop = new AbortController();
   t.after(() => stop.abort(new Error("the test is over")));
@@ -87,7 +90,7 @@ export async function startScheduler(
     stop.abort(new Error("the scheduler is stopped"));
     await running;
   };
-  return { client, clock, events, errors, registry, step, end, names: { ...named(client) } };
+  return { client, clock, events, errors, registry, decisions, step, end, names: { ...named(client) } };
 }
 
 const named = (client: FakeClient) => ({

@@ -1,0 +1,83 @@
+import { objectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { DecisionLog, Outcome, Telling } from "@coxswain/apimachinery/decisions/decision-log";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { BindingProgress } from "./binding-cycle.ts";
+import { reasonOf } from "./diagnosis.ts";
+import { FitError, NoNodesError } from "./framework/status.ts";
+import type { Decision } from "./scheduling-cycle.ts";
+
+const source = "scheduler";
+
+/** Records why pods wait and where they went; undefined `log`: nobody will ask. */
+export class SchedulingDecisions {
+  readonly #log: DecisionLog | undefined;
+
+  constructor(log: DecisionLog | undefined) {
+    this.#log = log;
+  }
+
+  /**
+   * @param diagnose evaluates the filters when somebody asks
+   * @param preemption what came of it; undefined when it was not tried
+   * @param nextTryMs reads when the queue tries the pod again
+   */
+  refused(
+    pod: Pod,
+    err: unknown,
+    options: { diagnose: () => Telling; preemption: string | undefined; nextTryMs: () => number | undefined },
+  ): void {
+    const { diagnose, preemption, nextTryMs } = options;
+    const lead = err instanceof FitError ? reasonOf(err.unschedulablePlugins) : undefined;
+    const outcome: Outcome =
+      err instanceof FitError || err instanceof NoNodesError
+        ? {
+            verdict: "refused",
+            reason: lead ?? "NoNodes",
+            tell: () => {
+              const told = diagnose();
+              const { summary, details } = told;
+              const next = nextTryMs();
+              return {
+                ...told,
+                summary: preemption === undefined ? summary : `${summary}; ${preemption}`,
+                details: { ...details, lastAttempt: messageOf(err) },
+                ...(next !== undefined && { nextTryMs: next }),
+              };
+            },
+            // The pod itself is in the cache anyway; the error's text and statuses are not.
+            sizeBytes: err instanceof FitError ? 1000 + 16 * err.statuses.size : 1000,
+          }
+        : { verdict: "failed", reason: "SchedulerError", nextTryMs: nextTryMs(), tell: messageOf(err) };
+    this.#log?.record(objectRef(pods, pod), source, outcome);
+  }
+
+  /** Its node is chosen. */
+  binding(pod: Pod, progress: BindingProgress): void {
+    const tell = (): Telling => {
+      const { point, plugin } = progress;
+      const what = point === "PreBind" && plugin === "VolumeBinding" ? "its volumes to be bound" : `${plugin} (${point})`;
+      return {
+        summary: plugin === "" ? "its node is chosen, it is being bound" : `its node is chosen, it waits for ${what}`,
+        details: { point, plugin },
+      };
+    };
+    this.#log?.record(objectRef(pods, pod), source, { verdict: "waiting", reason: "Binding", tell, sizeBytes: 300 });
+  }
+
+  bound(pod: Pod, { feasibleNodes, evaluatedNodes, best }: Decision): void {
+    const tell = (): Telling => ({
+      summary:
+        feasibleNodes === 1
+          ? `placed on the only node that fits, of ${evaluatedNodes} looked at`
+          : `placed on the best of ${feasibleNodes} nodes that fit, of ${evaluatedNodes} looked at`,
+      details: { best },
+    });
+    this.#log?.record(objectRef(pods, pod), source, { verdict: "done", reason: "Scheduled", tell, sizeBytes: 400 });
+  }
+
+  gone(pod: Pod): void {
+    this.#log?.forgetObject(objectRef(pods, pod));
+  }
+}
