@@ -12,6 +12,7 @@ import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "@coxswain/apimachinery/schema/kinds/resources";
 import { type WatchedCertificatePool, watchedCertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
+import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { type ProxyCertificate, watchedKeyPair, watchedProxyCertificate } from "./aggregation/proxy-certificate.ts";
 import { type AuthenticationInfo, ensureAuthenticationInfo, followAuthenticationInfo } from "./bootstrap/authentication-info.ts";
 import { untilCaughtUp } from "./bootstrap/caught-up.ts";
@@ -36,7 +37,7 @@ import { ensureRbacPolicy } from "./bootstrap/rbac-policy.ts";
 import { newServerLeases, serverLeasesResource } from "./bootstrap/server-leases.ts";
 import type { ApiserverConfig } from "./config.ts";
 import { newTunnels, type Tunnels } from "./egress/tunnels.ts";
-import { Drain, type OpenRequests } from "./filters/drain.ts";
+import { Drain, type OpenRequests } from "./filters/lifetime.ts";
 import { newObjectCounts } from "./flow-control/object-counts.ts";
 import { aggregatorHooks, autoregistrationHook } from "./server/aggregator-hooks.ts";
 import { newAuditor } from "./server/audit.ts";
@@ -49,7 +50,7 @@ import { type MemoryBudget, newMemoryBudget } from "./server/memory-budget.ts";
 import { newPostStartHooks, type PostStartHook } from "./server/post-start-hooks.ts";
 import { connectRooms, type Rooms } from "./server/rooms.ts";
 import { issuerDocumentsOf, serviceAccountKeys } from "./server/service-accounts.ts";
-import { newStartGate, untilServable } from "./server/start-gate.ts";
+import { untilServable, whileStarting } from "./server/start-gate.ts";
 import { newStorageMetrics } from "./server/storage-metrics.ts";
 import { storageVersionHooks } from "./server/storage-version-barrier.ts";
 import { readTracingConfiguration, type TracingConfiguration } from "./server/tracing/configuration.ts";
@@ -138,8 +139,10 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   for (const [i, { name, service }] of (config.encryption?.kms ?? []).entries()) {
     edge.addCheck(`kms-provider-${i}`, newKmsCheck(name, service, clock));
   }
-  const gate = newStartGate(edge, { anonymousAuth: flags["anonymous-auth"] });
-  const server = await listen(config, tracer?.requests(gate.handle) ?? gate.handle, log, metrics, turns);
+  const traced = (handler: ExchangeHandler): ExchangeHandler => tracer?.requests(handler) ?? handler;
+  const starting = whileStarting(edge, { anonymousAuth: flags["anonymous-auth"] });
+  const server = await listen(config, traced(starting), log, metrics, turns);
+  let isOpen = false;
   log.info("Serving securely", { address: `${flags["bind-address"]}:${server.port}` });
 
   let kubernetesService: KubernetesServiceLoop | undefined;
@@ -213,7 +216,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     }
     edge.addReadyCheck("informer-sync", async () => {
       // Who was told that the server is ready must not be sent away.
-      if (!rooms.synced() || !gate.isOpen) throw new Error("informers are not synced yet");
+      if (!rooms.synced() || !isOpen) throw new Error("informers are not synced yet");
     });
     rooms.informers.start(signal);
     connected = true;
@@ -226,7 +229,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       log,
       signal,
     });
-    gate.open(rooms.serve);
+    server.handleWith(traced(rooms.serve));
+    isOpen = true;
     await hooksDone;
     authoritiesChanged = followAuthenticationInfo({ client: rooms.client, info, clock, log, signal });
     if (identity !== undefined) keepIdentityLease(identity, signal);

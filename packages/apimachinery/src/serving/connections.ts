@@ -63,6 +63,8 @@ const goodbyeMs = 1_000;
  * invalid requests itself.
  */
 export class Connections {
+  /** Answers the requests. */
+  handler: ExchangeHandler;
   readonly #options: ConnectionsOptions;
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<ServedConnection>();
@@ -77,6 +79,7 @@ export class Connections {
 
   constructor(options: ConnectionsOptions & { readonly turns: Turns }) {
     this.#options = options;
+    this.handler = options.handler;
     this.#gate = newRequestGate(options.turns);
     this.#sweeper = setInterval(() => this.#sweep(), options.headersCheckMs ?? defaultCheckMs).unref();
   }
@@ -149,7 +152,7 @@ export class Connections {
       if (exchange.isCut) exchange.respond(431, { "content-type": "text/html; charset=utf-8" }, tooManyHeaders);
       else if (brokenPath.test(exchange.url)) refuseUrl(exchange);
       else if (exchange.method === "OPTIONS" && exchange.url === "*") exchange.respond(200, {}, "");
-      else await this.#options.handler(exchange);
+      else await this.handler(exchange);
     } catch (err) {
       this.#failed(exchange, err);
     } finally {

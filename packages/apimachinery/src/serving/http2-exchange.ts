@@ -2,14 +2,14 @@ import { type IncomingHttpHeaders, type OutgoingHttpHeaders, validateHeaderValue
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
-import type { ServerConnection } from "../http2/server/connection.ts";
+import { ServerConnection, type ServerConnectionOptions } from "../http2/server/connection.ts";
 import { connectionFields } from "../http2/server/input.ts";
 import type { ServerStream } from "../http2/server/stream.ts";
 import { GatheredBytes } from "../http2/wire/buffers.ts";
 import { errorCodes } from "../http2/wire/connection-error.ts";
 import { framedFields } from "../http2/wire/frames.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { ServedExchange } from "./connections.ts";
+import type { Connections, ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
 import {
   bodyMayFollow,
@@ -21,8 +21,49 @@ import {
   plainAddress,
 } from "./exchange-parts.ts";
 
+/** The client of a connection, as the server knows it before any request. */
+export interface Http2Peer {
+  /** Identity for fair queueing between clients. */
+  readonly name: string;
+  /** undefined: the client has too many connections, and this one is refused. */
+  readonly budget: ServerConnectionOptions["client"];
+  refused(reason: string, isWhole: boolean): void;
+}
+
+/** Serves HTTP/2 on a socket: each stream becomes an exchange. */
+export function serveHttp2(
+  socket: TLSSocket,
+  settings: Omit<ServerConnectionOptions, "client">,
+  connections: Connections,
+  peer: Http2Peer,
+  log: Logger,
+): void {
+  const connection = new ServerConnection(
+    socket,
+    { ...settings, client: peer.budget },
+    {
+      request(stream) {
+        const exchange = new Http2Exchange(connection, stream, socket, log);
+        stream.onClosed = () => {
+          exchange.closed();
+          connections.done(exchange);
+        };
+        void connections.serve(exchange, peer.name, handled);
+      },
+      refused: (reason, isWhole) => peer.refused(reason, isWhole),
+      closed(reason) {
+        connections.delete(connection);
+        if (reason !== undefined) log.v(4)?.info("HTTP/2 connection failed", { err: reason });
+      },
+    },
+  );
+  const handled = (): void => connection.handled();
+  connections.add(connection);
+  if (peer.budget === undefined) connection.refuse();
+}
+
 /** One request over HTTP/2. */
-export class Http2Exchange extends ExchangeBase implements ServedExchange {
+class Http2Exchange extends ExchangeBase implements ServedExchange {
   readonly httpVersion = "2.0" as const;
   readonly upgrade = undefined;
   readonly tls: TLSSocket;

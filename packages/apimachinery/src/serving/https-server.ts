@@ -5,17 +5,17 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { Turns } from "../event-loop/turns.ts";
 import { ClientBudgets } from "../http2/server/client-budgets.ts";
-import { ServerConnection } from "../http2/server/connection.ts";
 import { FieldWork } from "../http2/server/input.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Counter, MetricsRegistry } from "../metrics/registry.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs } from "./connections.ts";
+import type { ExchangeHandler } from "./exchange.ts";
 import { plainAddress } from "./exchange-parts.ts";
 import { watchFiles } from "./file-watch.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { Http1Pipeline } from "./http1-pipeline.ts";
 import { refuseUnreadable } from "./http1-refusal.ts";
-import { Http2Exchange } from "./http2-exchange.ts";
+import { type Http2Peer, serveHttp2 } from "./http2-exchange.ts";
 import { SimpleConnection } from "./simple-connection.ts";
 import { newTlsListener, type TlsListener } from "./tls-listener.ts";
 import { filesOf, insecureCipherSuites, type TlsOptions } from "./tls-options.ts";
@@ -59,6 +59,8 @@ export interface HttpServer {
   reloadCertificates(): void;
   /** Closes connections without a running request. */
   closeIdle(): void;
+  /** Passes all further requests to another handler. */
+  handleWith(handler: ExchangeHandler): void;
 }
 
 /**
@@ -108,6 +110,9 @@ export async function startHttpServer(given: HttpServerOptions): Promise<HttpSer
     closeIdle() {
       http.closeIdleConnections();
       connections.closeIdle();
+    },
+    handleWith(handler) {
+      connections.handler = handler;
     },
   };
 }
@@ -212,6 +217,12 @@ function listenerFor(
 ): TlsListener {
   const { log } = options;
   const shared = { clients: new ClientBudgets(), fieldWork: new FieldWork(options.turns), refused };
+  const settings = {
+    maxConcurrentStreams: options.maxConcurrentStreams ?? 250,
+    maxHeaderBytes: options.maxHeaderBytes ?? defaultHeaderBytes,
+    ...timesOf(options),
+    fieldWork: shared.fieldWork,
+  };
   const listener = newTlsListener({
     tls,
     log,
@@ -220,7 +231,7 @@ function listenerFor(
     onConnection: (socket) => connections.addSocket(socket),
     onSecure(socket) {
       socket.on("error", (err) => log.v(5)?.info("connection failed", { err: String(err) }));
-      if (socket.alpnProtocol === "h2") serveHttp2(socket, options, connections, shared);
+      if (socket.alpnProtocol === "h2") serveHttp2(socket, settings, connections, http2Peer(socket, shared), log);
       else serveHttp1(socket, options, connections, http);
     },
     onHandshakeError(err, socket) {
@@ -242,39 +253,13 @@ interface Shared {
   readonly refused: Refused;
 }
 
-function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: Connections, shared: Shared): void {
-  const { log } = options;
-  const [address, fingerprint] = [plainAddress(socket.remoteAddress), fingerprintOf(socket)];
-  const client = shared.clients.admit(address, fingerprint);
-  const who = clientOf(socket);
-  const connection = new ServerConnection(
-    socket,
-    {
-      maxConcurrentStreams: options.maxConcurrentStreams ?? 250,
-      maxHeaderBytes: options.maxHeaderBytes ?? defaultHeaderBytes,
-      ...timesOf(options),
-      fieldWork: shared.fieldWork,
-      client,
-    },
-    {
-      request(stream) {
-        const exchange = new Http2Exchange(connection, stream, socket, log);
-        stream.onClosed = () => {
-          exchange.closed();
-          connections.done(exchange);
-        };
-        void connections.serve(exchange, who, handled);
-      },
-      refused: (reason, isWhole) => shared.refused("HTTP/2", address, reason, isWhole),
-      closed(reason) {
-        connections.delete(connection);
-        if (reason !== undefined) log.v(4)?.info("HTTP/2 connection failed", { err: reason });
-      },
-    },
-  );
-  const handled = (): void => connection.handled();
-  connections.add(connection);
-  if (client === undefined) connection.refuse();
+function http2Peer(socket: TLSSocket, { clients, refused }: Shared): Http2Peer {
+  const address = plainAddress(socket.remoteAddress);
+  return {
+    name: clientOf(socket),
+    budget: clients.admit(address, fingerprintOf(socket)),
+    refused: (reason, isWhole) => refused("HTTP/2", address, reason, isWhole),
+  };
 }
 
 /** Identity of a client for fair queueing. */

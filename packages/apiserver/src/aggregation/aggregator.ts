@@ -59,6 +59,8 @@ export interface AggregatorOptions {
 }
 
 export interface Aggregator {
+  /** The APIServices with a Service: those that other servers answer for. */
+  readonly remote: { readonly size: number };
   /** @returns undefined when this server serves the request itself; else resolves when the request is answered. */
   handle(ctx: RequestContext): Promise<void> | undefined;
   /** Groups listed in `/apis`, in order. */
@@ -110,8 +112,8 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
     log,
   });
   return {
+    remote,
     handle(ctx) {
-      if (remote.size === 0) return undefined;
       const apiService = remote.get(apiServiceOf(ctx.info.path) ?? "");
       const backend = apiService === undefined ? undefined : backends.of(apiService);
       return backend === undefined ? undefined : proxy(ctx, apiService as ApiService, backend);

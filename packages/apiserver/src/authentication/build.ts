@@ -104,14 +104,7 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
   const requests: Authenticator[] = [];
   if (options.frontProxy !== undefined) requests.push(requestHeader(() => options.frontProxy, clock));
   const lifetimes = newCertificateLifetimes(options.metrics);
-  if (options.clientCa !== undefined)
-    requests.push(
-      x509(
-        () => options.clientCa,
-        clock,
-        (seconds) => lifetimes.observe(seconds),
-      ),
-    );
+  if (options.clientCa !== undefined) requests.push(x509(options, clock, (seconds) => lifetimes.observe(seconds)));
   if (tokens.length > 0) requests.push(bearerToken(token, apiAudiences, clock), webSocketToken(token, apiAudiences));
   const known = withAuthenticatedGroup(unionAuthenticator(requests));
   return {

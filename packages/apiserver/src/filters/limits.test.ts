@@ -8,11 +8,11 @@ import { newReadWriteLoad } from "../flow-control/read-write-load.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
-import { Drain, drain } from "./drain.ts";
-import { compose, type Handler } from "./filter.ts";
+import { compose } from "./chain.ts";
+import type { Handler } from "./filter.ts";
+import { Drain, drain, timeout } from "./lifetime.ts";
 import { maxInFlight } from "./max-in-flight.ts";
 import { newRequestMetrics } from "./metrics.ts";
-import { timeout } from "./timeout.ts";
 
 function aRequest(method: string, path: string, stopping?: AbortSignal): { request: ServerRequest; exchange: LoopbackExchange } {
   const exchange = new LoopbackExchange({ method, path, headers: {} });

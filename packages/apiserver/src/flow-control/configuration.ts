@@ -11,8 +11,8 @@ import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { FlowSchemaCondition } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
 import { flowSchemas, priorityLevelConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { FlowControl } from "./flow-control.ts";
 import type { FlowSchema, PriorityLevel } from "./plan.ts";
+import type { FlowControl } from "./priority-and-fairness.ts";
 
 export interface ConfigurationOptions {
   readonly informers: InformerFactory;

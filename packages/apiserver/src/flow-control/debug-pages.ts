@@ -3,7 +3,7 @@
  * Source: k8s.io/apiserver pkg/util/flowcontrol/apf_controller_debug.go
  */
 import type { ServerRequest } from "../request/server-request.ts";
-import type { FlowControl } from "./flow-control.ts";
+import type { FlowControl } from "./priority-and-fairness.ts";
 import type { Queue } from "./queue.ts";
 import type { Ticket } from "./ticket.ts";
 

@@ -8,10 +8,9 @@ import { newRequestMetrics } from "../filters/metrics.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
-import { newFlowControl } from "./flow-control.ts";
 import { newFlowControlMetrics } from "./metrics.ts";
 import type { FlowSchema, PriorityLevel } from "./plan.ts";
-import { priorityAndFairness } from "./priority-and-fairness.ts";
+import { newFlowControl, priorityAndFairness } from "./priority-and-fairness.ts";
 import { newReadWriteLoad } from "./read-write-load.ts";
 
 const level = (name: string, queueLengthLimit?: number): PriorityLevel => ({

@@ -1,9 +1,3 @@
-/**
- * Filter that dispatches requests by the seats of their priority level; the others wait in queues or get 429. A request
- * occupies its seats until it is answered or only waits for its client to read; a watch until its initial events are sent.
- * Other long-running requests are not limited.
- * Source: k8s.io/apiserver pkg/server/filters/priority-and-fairness.go
- */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { GaugeChild } from "@coxswain/apimachinery/metrics/registry";
 import type { Filter, Handler } from "../filters/filter.ts";
@@ -11,14 +5,24 @@ import type { RequestMetrics } from "../filters/metrics.ts";
 import { tooManyRequests } from "../filters/too-many-requests.ts";
 import { isReadOnly } from "../request/request-info.ts";
 import type { ServerRequest } from "../request/server-request.ts";
-import type { Flow, FlowControl } from "./flow-control.ts";
+import { type Classified, matchesRules } from "./flow-rules.ts";
+import type { FlowControlMetrics, FlowMetrics } from "./metrics.ts";
+import { type Configuration, type FlowSchema, type LevelPlan, type Limits, planFlowControl } from "./plan.ts";
+import { QueueSet } from "./queue-set.ts";
 import type { ReadWriteLoad, RequestKind } from "./read-write-load.ts";
 import type { SampledShare } from "./sampled-share.ts";
 import type { Ticket } from "./ticket.ts";
 import { newWatchCounts, type WatchCounts } from "./watch-counts.ts";
 import { estimateWork, maxSeats, type WorkFacts } from "./work-estimate.ts";
 
-export interface PriorityAndFairnessOptions {
+/**
+ * Filter that dispatches requests by the seats of their priority level; the others wait in queues or get 429. A request
+ * occupies its seats until it is answered or only waits for its client to read; a watch until its initial events are sent.
+ * Other long-running requests are not limited.
+ * Source: k8s.io/apiserver pkg/server/filters/priority-and-fairness.go
+ */
+
+interface PriorityAndFairnessOptions {
   readonly flowControl: FlowControl;
   /** Stored objects of a resource, as far as they are counted. */
   readonly storedObjects: WorkFacts["storedObjects"];
@@ -139,3 +143,108 @@ const watchTask =
       forget();
     }
   };
+
+/**
+ * The flow schemas and priority levels in effect. A request belongs to the first matching schema.
+ * Source: k8s.io/apiserver pkg/util/flowcontrol/apf_controller.go
+ */
+
+interface Level {
+  readonly plan: LevelPlan;
+  /** undefined: exempt. */
+  readonly queues: QueueSet | undefined;
+  /** Its object is deleted, but requests are still waiting or executing. */
+  readonly quiescing: boolean;
+}
+
+/** The schema and the priority level of a request. */
+interface Flow {
+  readonly schema: string;
+  readonly schemaUid: string;
+  readonly levelUid: string;
+  readonly queues: QueueSet | undefined;
+  readonly counted: FlowMetrics;
+  distinguisher(request: Classified): string;
+}
+
+export interface FlowControl {
+  /** Applies a new configuration. Missing mandatory objects are added. */
+  configure(wanted: Configuration): void;
+  flowOf(request: Classified): Flow;
+  /** Sorted by name. */
+  levels(): Iterable<Level>;
+}
+
+interface FlowControlOptions {
+  /** In effect until the cluster's objects are known, and whenever they are missing. The catch-all schema matches any request. */
+  readonly mandatory: Configuration;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly metrics: FlowControlMetrics;
+}
+
+interface Rule extends Flow {
+  readonly rules: NonNullable<FlowSchema["spec"]["rules"]>;
+}
+
+const catchAll = "catch-all";
+
+/** Creates flow control with the mandatory configuration in effect. */
+export function newFlowControl({ mandatory, limits, clock, metrics }: FlowControlOptions): FlowControl {
+  let levels = new Map<string, Level>();
+  let rules: readonly Rule[] = [];
+  let fallback: Rule;
+
+  function configure(wanted: Configuration): void {
+    const before = levels;
+    const gone = [...before.values()].filter(({ queues }) => queues?.idle === false).map(({ plan }) => plan);
+    const plan = planFlowControl(wanted, mandatory, limits, gone);
+    const alive = new Set([...wanted.levels, ...mandatory.levels].map(({ metadata }) => metadata.name));
+    levels = new Map(
+      plan.levels.map((level) => {
+        const queues = queueSetFor(level, before.get(level.name)?.queues);
+        const quiescing = !alive.has(level.name);
+        if (queues !== undefined) queues.onIdle = quiescing ? () => configure(wanted) : undefined;
+        return [level.name, { plan: level, queues, quiescing }];
+      }),
+    );
+    for (const [name, { queues }] of before) if (levels.get(name)?.queues !== queues) queues?.retire();
+    rules = plan.schemas.map((schema) => ruleOf(schema, levels.get(schema.spec.priorityLevelConfiguration.name) as Level));
+    fallback = rules.find(({ schema }) => schema === catchAll) as Rule;
+  }
+
+  /** Keeps an existing queue set, so that queued requests survive a change of limits. */
+  function queueSetFor({ name, queueSet }: LevelPlan, existing: QueueSet | undefined): QueueSet | undefined {
+    if (queueSet === undefined) return undefined;
+    if (existing === undefined) return new QueueSet(queueSet, clock, metrics.level(name));
+    existing.reconfigure(queueSet);
+    return existing;
+  }
+
+  function ruleOf({ metadata: { name: schema = "", uid = "" }, spec }: FlowSchema, { plan, queues }: Level): Rule {
+    let counted: FlowMetrics | undefined;
+    return {
+      schema,
+      schemaUid: uid,
+      levelUid: plan.uid,
+      queues,
+      rules: spec.rules ?? [],
+      get counted() {
+        counted ??= metrics.flow(plan.name, schema);
+        return counted;
+      },
+      distinguisher: ({ info, user }) => {
+        const type = spec.distinguisherMethod?.type;
+        if (type === "ByUser") return user.name;
+        return type === "ByNamespace" ? info.namespace : "";
+      },
+    };
+  }
+
+  configure({ levels: [], schemas: [] });
+  return {
+    configure,
+    flowOf: (request) => rules.find((rule) => matchesRules(rule.rules, request)) ?? fallback,
+    levels: () => [...levels.values()].sort((a, b) => (a.plan.name < b.plan.name ? -1 : 1)),
+  };
+}

@@ -14,7 +14,7 @@ async function ask(aggregated: Partial<AggregatedApis>, path: string): Promise<{
   const router = newRouter({
     resources: newServedResources(),
     services: { now: () => 0, turns: new Turns(), featureEnabled: () => true },
-    aggregated,
+    aggregated: { remote: new Map(), ...aggregated },
     documents: new ByteShare(1_000_000),
     log: discardLogger,
   } as unknown as Parameters<typeof newRouter>[0]);

@@ -100,7 +100,7 @@ interface Complaints {
 
 /** Handles duplicate keys of a configuration by `?fieldValidation=`; undefined when they are ignored. */
 function complaintsOf({ ctx, env }: Call, validation: FieldValidation): Complaints | undefined {
-  if (validation === "Ignore" || !env.services.featureEnabled("ServerSideFieldValidation")) return undefined;
+  if (validation === "Ignore" || !env.gates.validatesFields) return undefined;
   const repeated: string[] = [];
   let warned = false;
   return {

@@ -44,7 +44,7 @@ export async function decodeBody(
   otherVersions: readonly string[] = [],
 ): Promise<KubeObject> {
   const { turns } = call.env.services;
-  const mode = call.env.services.featureEnabled("ServerSideFieldValidation") ? fieldValidation : "Ignore";
+  const mode = call.env.gates.validatesFields ? fieldValidation : "Ignore";
   const strict = mode === "Strict" ? "strict" : mode === "Warn" ? "warn" : "ignore";
   const { object, warnings } = await decodeBodyObject(bytes, mediaType, expected, { strict, maxElements: maxBodyValues, turns });
   for (const warning of warnings) call.ctx.warn(warning);

@@ -16,6 +16,7 @@ export interface HandlerEnv {
   readonly resources: ServedResources;
   readonly admission: AdmissionChain;
   readonly services: RegistryServices;
+  readonly gates: HandlerGates;
   readonly nodeProxy: NodeProxy;
   readonly listBodies: ListBodies;
   /** Of the encoded OpenAPI documents. */
@@ -31,8 +32,36 @@ export interface HandlerEnv {
   readonly aggregated?: AggregatedApis;
 }
 
+/** The feature gates that decide how requests are handled; they do not change after the start. */
+export interface HandlerGates {
+  readonly compressesResponses: boolean;
+  readonly allowsDryRun: boolean;
+  readonly validatesFields: boolean;
+  readonly tracksFields: boolean;
+  readonly chunksLists: boolean;
+  readonly countsRemaining: boolean;
+  /** For clients older than 1.16: objects and lists are returned with `metadata.selfLink`, which is never stored. */
+  readonly namesLinks: boolean;
+}
+
+export function handlerGates(enabled: (gate: string) => boolean): HandlerGates {
+  return {
+    compressesResponses: enabled("APIResponseCompression"),
+    allowsDryRun: enabled("DryRun"),
+    validatesFields: enabled("ServerSideFieldValidation"),
+    tracksFields: enabled("ServerSideApply"),
+    chunksLists: enabled("APIListChunking"),
+    countsRemaining: enabled("RemainingItemCount"),
+    namesLinks: !enabled("RemoveSelfLink"),
+  };
+}
+
 /** Group versions served by aggregated servers; their requests do not reach the handlers. */
 export interface AggregatedApis {
+  /** The APIServices that other servers answer for; empty in most clusters. */
+  readonly remote: { readonly size: number };
+  /** @returns undefined when this server answers the request */
+  handle(ctx: RequestContext): Promise<void> | undefined;
   /** All published groups including this server's, in order; the preferred version comes first. */
   groups(): readonly { readonly name: string; readonly versions: readonly string[] }[];
   /** False until all API services are known. */

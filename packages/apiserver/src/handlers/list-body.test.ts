@@ -8,6 +8,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { Entry, ListResult } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
+import { handlerGates } from "./env.ts";
 import { ListBodies, type ListBody } from "./list-body.ts";
 import { jsonType, type Output, protobufType } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
@@ -153,6 +154,7 @@ function aClient(keeps = false) {
     env: {
       listBodies: new ListBodies(new ByteShare(64 * 1024 * 1024)),
       services: { turns: new Turns(), featureEnabled: () => true },
+      gates: handlerGates(() => true),
     },
     served,
     ctx: { exchange, signal: new AbortController().signal, query: new URLSearchParams() },

@@ -11,9 +11,9 @@ export async function list(call: Call): Promise<void> {
   const options = listOptions(ctx.query);
   checkFieldSelector(served.definition, options.fields);
   if (options.watch) return watch(call, options);
-  const chunking = env.services.featureEnabled("APIListChunking");
+  const chunking = env.gates.chunksLists;
   const store = served.store as NonNullable<typeof served.store>;
   const result = await store.list(call.namespace, listRequest(options, ctx.signal, chunking, store.storage.cached === true));
-  if (!env.services.featureEnabled("RemainingItemCount")) delete result.remainingItemCount;
+  if (!env.gates.countsRemaining) delete result.remainingItemCount;
   await writeList(call, result, output);
 }

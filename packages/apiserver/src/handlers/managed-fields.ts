@@ -24,11 +24,6 @@ import type { ServedResource } from "./served-resources.ts";
 
 const maxManagerBytes = 128;
 
-/** Whether managed fields are maintained (gate ServerSideApply). */
-export function tracksFields(env: HandlerEnv): boolean {
-  return env.services.featureEnabled("ServerSideApply");
-}
-
 /** The `fieldManager` parameter; default: the product name of the User-Agent. */
 export function managerName(call: Call, fieldManager: string): string {
   if (fieldManager !== "") return fieldManager;
@@ -58,7 +53,7 @@ export function trackFields(
   next: KubeObject,
 ): KubeObject | Promise<KubeObject> {
   const { env, served } = call;
-  if (!tracksFields(env)) return withEntries(next, undefined);
+  if (!env.gates.tracksFields) return withEntries(next, undefined);
   const versioned = (object: KubeObject): KubeObject => (served.isHub ? object : fromHub(served, object));
   const failed = (err: unknown): KubeObject => {
     env.log.error("cannot update managed fields", err, { resource: served.definition.resource, name: call.name });
@@ -79,7 +74,7 @@ export function trackFields(
 export function trackCreated(call: Call, fieldManager: string, kind: GroupVersionKind, object: KubeObject): KubeObject {
   const { env } = call;
   const descriptor = scheme.kind(kind);
-  if (descriptor === undefined || !tracksFields(env)) return withEntries(object, undefined);
+  if (descriptor === undefined || !env.gates.tracksFields) return withEntries(object, undefined);
   const manager = newFieldManager({
     apiVersion: formatGroupVersion(kind),
     kind: kind.kind,

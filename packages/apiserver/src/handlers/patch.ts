@@ -34,7 +34,7 @@ import { apply } from "./apply.ts";
 import { checkName, readBody } from "./body.ts";
 import { fromHub, toHubInTurns } from "./convert.ts";
 import type { Call } from "./env.ts";
-import { trackFields, tracksFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
+import { trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
 import { negotiateFor, unsupportedByRoute, writeEntry } from "./response.ts";
 import { writeAdmission } from "./update.ts";
@@ -85,7 +85,7 @@ export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType | "ap
   const contentType = (call.ctx.exchange.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
   const type = Object.hasOwn(patchTypes, contentType) ? patchTypes[contentType] : undefined;
   const taken = (one: PatchType | "apply"): boolean =>
-    one === "strategic" ? scheme.kind(kind) !== undefined : one !== "apply" || tracksFields(call.env);
+    one === "strategic" ? scheme.kind(kind) !== undefined : one !== "apply" || call.env.gates.tracksFields;
   if (type === undefined || !taken(type)) {
     // The routes of built-in resources reject it before the handler.
     if (scheme.kind(kind) !== undefined) throw unsupportedByRoute(call.ctx);
@@ -124,7 +124,7 @@ export async function readPatch(
 
 /** Whether field validation is enabled for the request. */
 function isValidated(call: Call, descriptor: TypeDescriptor | undefined): boolean {
-  if (descriptor === undefined || !call.env.services.featureEnabled("ServerSideFieldValidation")) return false;
+  if (descriptor === undefined || !call.env.gates.validatesFields) return false;
   return call.ctx.query.get("fieldValidation") !== "Ignore";
 }
 

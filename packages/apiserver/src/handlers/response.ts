@@ -225,27 +225,21 @@ export function wantsIndent(query: URLSearchParams, userAgent: string | undefine
 }
 
 /**
- * Whether objects and lists are returned with `metadata.selfLink`, for clients older than 1.16: while the gate RemoveSelfLink is
- * off. Never stored.
+ * The entry with its self link, if enabled.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/response.go setObjectSelfLink, namer.go
  */
-export function namesLinks({ env }: Call): boolean {
-  return !env.services.featureEnabled("RemoveSelfLink");
-}
-
-/** The entry with its self link, if enabled. */
 export function linkedEntry(call: Call, entry: Entry): Entry {
-  return namesLinks(call) ? entry.with(withLink(call, entry.object())) : entry;
+  return call.env.gates.namesLinks ? entry.with(withLink(call, entry.object())) : entry;
 }
 
 /** As `linkedEntry`, for an object that is not stored; without a name it has no link. */
 function withOwnLink(call: Call, object: KubeObject): KubeObject {
-  return namesLinks(call) && (object.metadata?.name ?? "") !== "" ? withLink(call, object) : object;
+  return call.env.gates.namesLinks && (object.metadata?.name ?? "") !== "" ? withLink(call, object) : object;
 }
 
 /** The list with self links of the list and of each item, if enabled. */
 export function linkedList(call: Call, entries: Entry[]): { entries: Entry[]; selfLink?: string } {
-  if (!namesLinks(call)) return { entries };
+  if (!call.env.gates.namesLinks) return { entries };
   const { definition } = call.served;
   const inNamespace = definition.namespaced && call.namespace !== "" ? `/namespaces/${call.namespace}` : "";
   return {

@@ -19,7 +19,7 @@ import { create } from "./create.ts";
 import { remove } from "./delete.ts";
 import { deleteCollection } from "./delete-collection.ts";
 import { newDiscovery, ownGroups } from "./discovery.ts";
-import type { Call, HandlerEnv } from "./env.ts";
+import { type Call, type HandlerEnv, handlerGates } from "./env.ts";
 import { get } from "./get.ts";
 import { list } from "./list.ts";
 import { countDeprecated } from "./metrics.ts";
@@ -27,13 +27,14 @@ import { newOpenApi, openApiV3Paths } from "./openapi.ts";
 import { checkFieldSelector, listOptions } from "./options.ts";
 import { patch, patchTypeOf } from "./patch.ts";
 import { checkAccept, methodNotAllowed, onlyJson } from "./response.ts";
+import type { ServedResources } from "./served-resources.ts";
 import { findSubresource, runObject, type ServedSubresource } from "./subresource.ts";
 import { update } from "./update.ts";
 import { writeVersion } from "./version.ts";
 import { watch } from "./watch.ts";
 
 /** Options beyond HandlerEnv; `rootPaths` are paths served elsewhere, for the index at `/`. */
-export interface RouterOptions extends HandlerEnv {
+export interface RouterOptions extends Omit<HandlerEnv, "gates"> {
   readonly rootPaths?: () => readonly string[];
   /** Address of this server in `/api`: `10.0.0.1:6443`. */
   readonly advertiseAddress?: () => string;
@@ -41,19 +42,33 @@ export interface RouterOptions extends HandlerEnv {
 
 export type Router = (ctx: RequestContext) => Promise<void>;
 
+/** Whether a resource request names a resource, and a subresource, that is served here. */
+export function servedCheck(resources: ServedResources): (info: RequestInfo) => boolean {
+  return ({ group, version, resource, subresource }) => {
+    const served = resources.find(group, version, resource);
+    return served !== undefined && (subresource === "" || findSubresource(served, subresource) !== undefined);
+  };
+}
+
 /** @returns a handler that throws a StatusError, which the filter chain writes */
-export function newRouter(env: RouterOptions): Router {
+export function newRouter(options: RouterOptions): Router {
+  const env: HandlerEnv = { ...options, gates: handlerGates(options.services.featureEnabled) };
   const discovery = newDiscovery(env.resources, {
-    rootPaths: () => [...(env.rootPaths?.() ?? []), ...openApiV3Paths(env)],
-    advertiseAddress: env.advertiseAddress ?? (() => ""),
-    storageVersionHashes: env.services.featureEnabled("StorageVersionHash"),
+    rootPaths: () => [...(options.rootPaths?.() ?? []), ...openApiV3Paths(env)],
+    advertiseAddress: options.advertiseAddress ?? (() => ""),
+    storageVersionHashes: options.services.featureEnabled("StorageVersionHash"),
     groups: () => env.aggregated?.groups() ?? ownGroups(env.resources),
   });
   const openApi = newOpenApi(env);
+  const { aggregated } = env;
   return async (ctx) => {
+    if (aggregated !== undefined && aggregated.remote.size > 0) {
+      const answered = aggregated.handle(ctx);
+      if (answered !== undefined) return answered;
+    }
     const { info } = ctx;
     // Without the gate, handlers do not see that the client accepts gzip.
-    if (!env.services.featureEnabled("APIResponseCompression")) delete ctx.exchange.headers["accept-encoding"];
+    if (!env.gates.compressesResponses) delete ctx.exchange.headers["accept-encoding"];
     // Upstream has no route for such paths, whatever they name.
     if (info.path.startsWith("//") || info.path === "/apis//") return notFoundPage(env, ctx);
     if (info.isResourceRequest) {
@@ -93,7 +108,7 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
   const namespace = definition.namespaced ? info.namespace : "";
   if (definition.namespaced ? namespace === "" && name !== "" : !isClusterPath(info, name)) throw noSuchPath();
   if (ctx.exchange.method !== "GET" && ctx.exchange.url.includes("dryRun") && ctx.query.has("dryRun")) {
-    if (!env.services.featureEnabled("DryRun")) throw badRequest("the dryRun feature is disabled");
+    if (!env.gates.allowsDryRun) throw badRequest("the dryRun feature is disabled");
   }
   const below = subresource === "" ? undefined : findSubresource(served, subresource);
   // Before metrics with its name are created. Upstream has no route for an unknown subresource, but

@@ -21,7 +21,7 @@ import { checkName, decodeBody, inputMediaType, matchNamespace, readBody } from 
 import { connect } from "./connect.ts";
 import type { Call } from "./env.ts";
 import { get } from "./get.ts";
-import { guardEntries, managerName, trackCreated, tracksFields, withEntries } from "./managed-fields.ts";
+import { guardEntries, managerName, trackCreated, withEntries } from "./managed-fields.ts";
 import { checkFieldSelector, listOptions, revisionParam, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { patch, patchTypeOf, readPatch } from "./patch.ts";
 import { linkedList, negotiate, writeAnswer, writeEntry, writeObject } from "./response.ts";
@@ -149,7 +149,7 @@ async function runScale(
         () => admitScale(call, scale, old, kind, options),
       );
       const next = applyScale(deepClone(current), scale, paths);
-      return withEntries(next, tracksFields(call.env) ? entries.toParent(owned, scale.metadata.managedFields) : undefined);
+      return withEntries(next, call.env.gates.tracksFields ? entries.toParent(owned, scale.metadata.managedFields) : undefined);
     },
     { ...(uid && { preconditions: { uid } }), signal: ctx.signal },
   );
@@ -213,7 +213,7 @@ function trackScale(
   current: KubeObject,
   next: KubeObject,
 ): KubeObject {
-  if (!tracksFields(call.env)) return withEntries(next, undefined);
+  if (!call.env.gates.tracksFields) return withEntries(next, undefined);
   const manager = managerName(call, options.fieldManager);
   return withEntries(next, atOnce(scaleManager(kind).update(current, next, manager, call.env.services.now())));
 }

@@ -7,6 +7,7 @@ import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Entry } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import type { Call } from "./env.ts";
+import { handlerGates } from "./env.ts";
 import { watchMetricsOf } from "./metrics.ts";
 import type { ListOptions } from "./options.ts";
 import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
@@ -46,6 +47,7 @@ function aCall(signal: AbortSignal, open: (signal: AbortSignal) => Promise<Watch
       metrics,
       minRequestTimeoutMs: 1000,
       services: { now: clock.now, turns: new Turns(), featureEnabled: () => false },
+      gates: handlerGates(() => false),
     },
     ctx: { exchange, query: new URLSearchParams(), signal, info: {} },
     served: {

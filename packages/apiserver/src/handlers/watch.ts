@@ -11,7 +11,7 @@ import { acceptWebSocket, isWebSocketRequest } from "../request/web-socket.ts";
 import type { Call } from "./env.ts";
 import { watchMetricsOf } from "./metrics.ts";
 import { type ListOptions, revisionParam } from "./options.ts";
-import { jsonType, linkedEntry, namesLinks, negotiateFor, type Output, protobufType } from "./response.ts";
+import { jsonType, linkedEntry, negotiateFor, type Output, protobufType } from "./response.ts";
 import { includeObjectParam } from "./transform.ts";
 import { deliver, type Sink } from "./watch-delivery.ts";
 import { framerFor } from "./watch-frames.ts";
@@ -45,7 +45,12 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
     const metrics = env.metrics && watchMetricsOf(env.metrics, served);
     metrics?.watchers.inc();
     try {
-      const framer = framerFor(call, output, metrics, namesLinks(call) ? (entry) => linkedEntry(call, entry) : undefined);
+      const framer = framerFor(
+        call,
+        output,
+        metrics,
+        call.env.gates.namesLinks ? (entry) => linkedEntry(call, entry) : undefined,
+      );
       const complete = await deliver({ stream, sink, framer, timers, turns: env.services.turns, started: ctx.watchStarted });
       if (complete) sink.end();
       else ctx.exchange.destroy();

@@ -11,10 +11,9 @@ import { maxInFlight } from "../filters/max-in-flight.ts";
 import type { RequestMetrics } from "../filters/metrics.ts";
 import { followConfiguration } from "../flow-control/configuration.ts";
 import { flowControlPages } from "../flow-control/debug-pages.ts";
-import { newFlowControl } from "../flow-control/flow-control.ts";
 import { newFlowControlMetrics } from "../flow-control/metrics.ts";
 import type { ObjectCounts } from "../flow-control/object-counts.ts";
-import { priorityAndFairness } from "../flow-control/priority-and-fairness.ts";
+import { newFlowControl, priorityAndFairness } from "../flow-control/priority-and-fairness.ts";
 import { newReadWriteLoad } from "../flow-control/read-write-load.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 

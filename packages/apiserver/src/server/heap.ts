@@ -1,6 +1,6 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { OpenRequests } from "../filters/drain.ts";
+import type { OpenRequests } from "../filters/lifetime.ts";
 
 /** Tunes V8's garbage collector for a process that only runs an API server. */
 export function tendHeap(server: { readonly started: Promise<void>; readonly requests: OpenRequests }): void {

@@ -43,15 +43,14 @@ import type { Tunnels } from "../egress/tunnels.ts";
 import { ExplainPages } from "../explain/pages.ts";
 import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
-import type { Drain } from "../filters/drain.ts";
+import type { Drain } from "../filters/lifetime.ts";
 import { countTermination, newRequestMetrics, reportedVerb } from "../filters/metrics.ts";
 import type { ObjectCounts } from "../flow-control/object-counts.ts";
 import { fromHub, toHub } from "../handlers/convert.ts";
 import { ListBodies } from "../handlers/list-body.ts";
 import { writeError } from "../handlers/response.ts";
-import { newRouter, type Router } from "../handlers/router.ts";
+import { newRouter, type Router, servedCheck } from "../handlers/router.ts";
 import { newServedResources, type ServedResource, type ServedResources } from "../handlers/served-resources.ts";
-import { findSubresource } from "../handlers/subresource.ts";
 import { newLoopbackClient } from "../loopback/client.ts";
 import { newNodeProxy } from "../node-proxy/upstream.ts";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
@@ -269,7 +268,7 @@ export function connectRooms(options: RoomOptions): Rooms {
   services.authenticateToken = authenticateToken;
 
   const admission = newAdmissionChain(plugins, metrics);
-  const local = newRouter({
+  const route = newRouter({
     resources,
     aggregated: aggregator,
     admission: services.featureEnabled("CustomResourceValidationExpressions") ? withRulesAhead(turns, admission) : admission,
@@ -296,7 +295,6 @@ export function connectRooms(options: RoomOptions): Rooms {
     rootPaths: () => edge.paths(),
     advertiseAddress: () => `${flags["external-hostname"] || config.advertiseAddress}:${flags["secure-port"]}`,
   });
-  const route: Router = (request) => aggregator.handle(request) ?? local(request);
   const { signal } = options;
   const { handle, storageVersions } = withStorageVersionBarrier(route, { resources, client, clock, signal, featureEnabled });
   router = handle;
@@ -307,7 +305,8 @@ export function connectRooms(options: RoomOptions): Rooms {
   const reader = diagnostics?.reader ?? noDecisions;
   const explain = new ExplainPages({ resources, authorize, decisions: reader, turns, clock });
   const serve = newFilterChain({
-    handle: (request) => {
+    handle,
+    handleOther: (request) => {
       const asked = diagnostics && handleQuestions(diagnostics.questions, request);
       if (asked !== undefined) return asked;
       if (!request.info.isResourceRequest && edge.handles(request.info.path)) return edge.handle(request.exchange);
@@ -326,10 +325,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     hstsDirectives: flags["strict-transport-security-directives"],
     goawayChance: flags["goaway-chance"],
     drain: options.drain,
-    isServed: ({ group, version, resource, subresource }) => {
-      const served = resources.find(group, version, resource);
-      return served !== undefined && (subresource === "" || findSubresource(served, subresource) !== undefined);
-    },
+    isServed: servedCheck(resources),
     writeError,
     clock,
     log: log.named("httplog"),

@@ -13,35 +13,18 @@ import { writeError } from "../handlers/response.ts";
 import { serverVersion } from "../handlers/version.ts";
 import type { Edge } from "./edge.ts";
 
-export interface StartGate {
-  readonly handle: ExchangeHandler;
-  readonly isOpen: boolean;
-  /** Passes all further requests to `serve`. */
-  open(serve: ExchangeHandler): void;
-}
-
 /** Startup takes a few seconds. */
 const retryAfterSeconds = 1;
 
 /** @param options.anonymousAuth whether /version is served without authentication during startup */
-export function newStartGate(edge: Edge, options: { readonly anonymousAuth: boolean }): StartGate {
-  const starting: ExchangeHandler = (exchange) => {
+export function whileStarting(edge: Edge, options: { readonly anonymousAuth: boolean }): ExchangeHandler {
+  return (exchange) => {
     const path = exchange.url.split("?")[0] as string;
     if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return edge.handle(exchange);
     if (path === "/version" && options.anonymousAuth && exchange.method === "GET") return answerVersion(exchange);
     exchange.goAway();
     exchange.setHeader("cache-control", "no-cache, private");
     writeError(exchange, serviceUnavailable("the server is starting, please try again later", retryAfterSeconds));
-  };
-  let current = starting;
-  return {
-    handle: (exchange) => current(exchange),
-    get isOpen() {
-      return current !== starting;
-    },
-    open(serve) {
-      current = serve;
-    },
   };
 }
 

@@ -11,7 +11,7 @@ import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { ensureNamespaces } from "@coxswain/apiserver/bootstrap/namespaces";
 import { ensurePriorityClasses } from "@coxswain/apiserver/bootstrap/priority-classes";
 import { type ApiserverConfig, configFromFlags } from "@coxswain/apiserver/config";
-import { Drain } from "@coxswain/apiserver/filters/drain";
+import { Drain } from "@coxswain/apiserver/filters/lifetime";
 import { kubeApiserver } from "@coxswain/apiserver/flags";
 import { newObjectCounts } from "@coxswain/apiserver/flow-control/object-counts";
 import { newEdge } from "@coxswain/apiserver/server/edge";

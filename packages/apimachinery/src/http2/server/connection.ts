@@ -19,7 +19,7 @@ import type { ConnectionBudget } from "./client-budgets.ts";
 import { areTrailers, type FieldWork, type FrameReceiver, requestHeadOf, ServerInput } from "./input.ts";
 import { ServerStream, type StreamConnection } from "./stream.ts";
 
-interface ServerConnectionOptions {
+export interface ServerConnectionOptions {
   /** SETTINGS_MAX_CONCURRENT_STREAMS. */
   readonly maxConcurrentStreams: number;
   /** SETTINGS_MAX_HEADER_LIST_SIZE of a request, as counted by RFC 9113, section 6.5.2. */

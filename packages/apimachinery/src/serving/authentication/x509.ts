@@ -22,12 +22,12 @@ interface Verdict {
 }
 
 /**
- * @param poolOf returns the current authorities; undefined: certificates are ignored
+ * @param trust has the current authorities; undefined: certificates are ignored
  * @param observe called for each request with the remaining validity of its certificate in seconds, negative when expired
  * @throws Error for a certificate that is untrusted, unsuitable for clients or outside its validity period
  */
 export function x509(
-  poolOf: () => CertificatePool | undefined,
+  trust: { readonly clientCa: CertificatePool | undefined },
   clock: Clock,
   observe?: (remainingSeconds: number) => void,
 ): Authenticator {
@@ -37,7 +37,7 @@ export function x509(
   // A connection's certificate does not change: a verdict holds until the chain expires or the authorities change.
   const known = new WeakMap<TLSSocket, Verdict>();
   return async ({ tls }) => {
-    const pool = poolOf();
+    const pool = trust.clientCa;
     if (tls === undefined || pool === undefined) return undefined;
     const now = clock.now();
     const before = known.get(tls);

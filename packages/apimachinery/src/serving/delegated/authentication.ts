@@ -37,7 +37,12 @@ export interface DelegatedAuthenticationOptions {
 /** The authenticator returns undefined for unauthenticated requests and throws for invalid credentials; both mean 401. */
 export function delegatedAuthentication(options: DelegatedAuthenticationOptions): Authenticator {
   const { trust, client, clock, tokenTtlMs } = options;
-  const authenticators = [requestHeader(trust.frontProxy, clock), x509(trust.clientCa, clock)];
+  const followed = {
+    get clientCa() {
+      return trust.clientCa();
+    },
+  };
+  const authenticators = [requestHeader(trust.frontProxy, clock), x509(followed, clock)];
   if (client !== undefined) {
     const token = cachedTokens(reviewedToken(client, clock), {
       successTtlMs: tokenTtlMs,

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { isBadRequest } from "@coxswain/apimachinery/errors/predicates";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
-import { storageKey, storagePrefix } from "./keys.ts";
+import { storageKey, storagePrefix } from "./store.ts";
 
 for (const { name, want } of [
   { name: "web-0", want: [] },

@@ -4,7 +4,6 @@ import type { Entry, Storage } from "../../storage/storage.ts";
 import { beforeDelete, type Deletion, markAsDeleting } from "./before-delete.ts";
 import { isDryRun } from "./dry-run.ts";
 import { finalizersForDeletion } from "./graceful-delete.ts";
-import { storageKey } from "./keys.ts";
 import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
@@ -25,6 +24,8 @@ interface RemoveParts {
   readonly definition: ResourceDefinition;
   readonly strategy: Strategy;
   readonly storage: Storage;
+  /** The storage key of an object. */
+  keyOf(namespace: string, name: string): string;
   /** Adds the orphan and foregroundDeletion finalizers that the propagation policy requires. */
   readonly garbageCollection: boolean;
   /** TTL to keep on the write that marks the object; empty for resources that do not expire. */
@@ -38,7 +39,7 @@ interface Decision {
 }
 
 /** The delete operation of a generic store. */
-export function newRemove({ definition, strategy, storage, garbageCollection, expiry }: RemoveParts): Remove {
+export function newRemove({ definition, strategy, storage, keyOf, garbageCollection, expiry }: RemoveParts): Remove {
   /** @param again true on the retry after a concurrent change: a cached state is no longer trusted */
   async function remove(
     ctx: StrategyContext,
@@ -47,7 +48,7 @@ export function newRemove({ definition, strategy, storage, garbageCollection, ex
     validateAdmission: ((old: KubeObject) => Promise<void>) | undefined,
     again: boolean,
   ): Promise<{ entry: Entry; deleted: boolean }> {
-    const key = storageKey(definition.namespaced, ctx.namespace, name);
+    const key = keyOf(ctx.namespace, name);
     const preconditions = { ...options.preconditions };
     const dryRun = ctx.dryRun || isDryRun(options);
     let stays = true;

@@ -9,7 +9,6 @@ import type { Entry, Storage, WriteOptions } from "../../storage/storage.ts";
 import { beforeCreate } from "./before-create.ts";
 import { beforeUpdate } from "./before-update.ts";
 import { deletesByUpdate } from "./graceful-delete.ts";
-import { storageKey } from "./keys.ts";
 import { keepTimesWhenUnchanged } from "./managed-times.ts";
 import type { ResourceDefinition, StoreUpdateOptions } from "./resource.ts";
 import { revisionOf } from "./revision.ts";
@@ -26,6 +25,7 @@ export interface StoreUpdateContext {
   readonly turns: Turns;
   readonly ctx: StrategyContext;
   readonly name: string;
+  readonly key: string;
   /** May run several times; `current` is undefined when the object is absent. */
   change(current: KubeObject | undefined): Promise<KubeObject> | KubeObject;
   readonly request: StoreUpdateOptions;
@@ -35,7 +35,6 @@ export interface StoreUpdateContext {
 /** One update of one object: repeated on conflicts, and turned into a deletion when it removes the last finalizer. */
 export class StoreUpdate {
   readonly #context: StoreUpdateContext;
-  readonly #key: string;
   #created = false;
   /** What the strategy has allocated for the current attempt. */
   #undo: Transaction | undefined;
@@ -44,7 +43,6 @@ export class StoreUpdate {
 
   constructor(context: StoreUpdateContext) {
     this.#context = context;
-    this.#key = storageKey(context.definition.namespaced, context.ctx.namespace, context.name);
   }
 
   /**
@@ -67,7 +65,7 @@ export class StoreUpdate {
   async #write(): Promise<Entry | undefined> {
     const { storage, writeOptions, request } = this.#context;
     try {
-      return await storage.guaranteedUpdate(this.#key, (stored) => this.#attempt(stored), {
+      return await storage.guaranteedUpdate(this.#context.key, (stored) => this.#attempt(stored), {
         ...writeOptions,
         ignoreNotFound: true,
         ...(request.preconditions !== undefined && { preconditions: request.preconditions }),
@@ -132,7 +130,7 @@ export class StoreUpdate {
   async #remove(last: { readonly object: KubeObject; readonly entry: Entry }): Promise<boolean> {
     const { storage, strategy, ctx } = this.#context;
     try {
-      await storage.delete(this.#key, {
+      await storage.delete(this.#context.key, {
         preconditions: { resourceVersion: String(last.entry.revision) },
         dryRun: ctx.dryRun,
         suggestion: last.entry,

@@ -1,11 +1,13 @@
 import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { alreadyExists, generateNameConflict, notFound } from "@coxswain/apimachinery/errors/status-error";
+import { alreadyExists, badRequest, generateNameConflict, notFound } from "@coxswain/apimachinery/errors/status-error";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
 import type { Cancellation, Entry, ListRequest, ListResult, Storage, WriteOptions } from "../../storage/storage.ts";
 import { beforeCreate, generatedNameAttempts, nameObject } from "./before-create.ts";
-import { storageKey, storagePrefix } from "./keys.ts";
 import { newRemove } from "./remove.ts";
 import type { RegistryStore, ResourceDefinition, StoreCreateOptions, StoreUpdateOptions } from "./resource.ts";
 import { StoreUpdate } from "./store-update.ts";
@@ -59,6 +61,7 @@ class GenericStore implements RegistryStore {
       definition,
       strategy,
       storage,
+      keyOf: (namespace, name) => this.#keyOf(namespace, name),
       garbageCollection: options.garbageCollection !== false,
       expiry: this.#ttlSeconds === undefined ? {} : { ttlSeconds: this.#ttlSeconds },
     });
@@ -88,7 +91,7 @@ class GenericStore implements RegistryStore {
 
   async get(namespace: string, name: string, read: import("../../storage/storage.ts").ReadOptions | undefined): Promise<Entry> {
     const { definition } = this;
-    const entry = await this.storage.get(storageKey(this.definition.namespaced, namespace, name), read);
+    const entry = await this.storage.get(this.#keyOf(namespace, name), read);
     if (entry === undefined) throw notFound(definition, name);
     return entry;
   }
@@ -119,6 +122,7 @@ class GenericStore implements RegistryStore {
       turns: this.#options.turns,
       ctx,
       name,
+      key: this.#keyOf(ctx.namespace, name),
       change,
       request,
       writeOptions: this.#writeOptions(ctx, request.signal),
@@ -162,6 +166,10 @@ class GenericStore implements RegistryStore {
     return matched;
   }
 
+  #keyOf(namespace: string, name: string): string {
+    return storageKey(this.definition.namespaced, namespace, name);
+  }
+
   #writeOptions({ dryRun }: StrategyContext, signal: Cancellation | undefined): WriteOptions {
     return {
       dryRun,
@@ -175,7 +183,7 @@ class GenericStore implements RegistryStore {
     const { definition } = this;
     for (let attempt = 1; ; attempt++) {
       const name = object.metadata.name ?? "";
-      const key = storageKey(this.definition.namespaced, ctx.namespace, name);
+      const key = this.#keyOf(ctx.namespace, name);
       try {
         return await this.storage.create(key, object, this.#writeOptions(ctx, signal));
       } catch (err) {
@@ -205,4 +213,33 @@ class GenericStore implements RegistryStore {
 
 function splitStorageKey(namespaced: boolean, key: string): { namespace: string; name: string } {
   return namespaced ? splitKey(key) : { namespace: "", name: key };
+}
+
+/**
+ * Storage key of an object, relative to the resource: `<namespace>/<name>` or `<name>`.
+ * @throws BadRequest when a part is missing or not a valid path segment
+ * Source: k8s.io/apiserver pkg/registry/generic/registry/store.go NamespaceKeyFunc, NoNamespaceKeyFunc
+ */
+export function storageKey(namespaced: boolean, namespace: string, name: string): string {
+  if (namespaced && namespace === "") throw badRequest("Namespace parameter required.");
+  if (name === "") throw badRequest("Name parameter required.");
+  const faults = pathSegmentFaults(name);
+  if (faults.length > 0) throw badRequest(`Name parameter invalid: ${goQuote(name)}: ${faults.join(";")}`);
+  if (!namespaced) return name;
+  const namespaceFaults = pathSegmentFaults(namespace);
+  if (namespaceFaults.length > 0) {
+    throw badRequest(`Namespace parameter invalid: ${goQuote(namespace)}: ${namespaceFaults.join(";")}`);
+  }
+  return `${namespace}/${name}`;
+}
+
+/** Key prefix of a list or watch: all objects, one namespace, or one object when the field selector has `metadata.name=`. */
+export function storagePrefix(namespaced: boolean, namespace: string, fields: FieldSelector | undefined): string {
+  const all = namespaced && namespace !== "" ? `${namespace}/` : "";
+  if (all !== "" && pathSegmentFaults(namespace).length > 0)
+    throw badRequest(`Namespace parameter invalid: ${goQuote(namespace)}`);
+  const name = fields?.requiresExact("metadata.name");
+  if (name === undefined || name === "" || pathSegmentFaults(name).length > 0) return all;
+  if (!namespaced) return name;
+  return namespace === "" ? all : all + name;
 }
