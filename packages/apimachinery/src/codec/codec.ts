@@ -74,7 +74,7 @@ export async function decodeBodyObject(
   const repeated = listOfRepeated(options);
   let value: unknown;
   try {
-    value = await parseYamlAside(bytes.toString(), repeated);
+    value = await parseYamlAside(bytes.toString(), repeated, options.turns);
   } catch (err) {
     throw err instanceof StatusError && err.code === 400 ? unrecognized(expected.kind, yamlFault(err), bytes) : err;
   }

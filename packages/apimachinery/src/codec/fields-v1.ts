@@ -4,8 +4,9 @@
  * and written back without encoding.
  */
 import { LRUCache } from "lru-cache";
+import { atOnce, type Steps } from "../event-loop/steps.ts";
 import { isJsonObject } from "../meta/json-value.ts";
-import { parseJsonText } from "./json-parse.ts";
+import { parseJsonInSteps, parseJsonText } from "./json-parse.ts";
 
 export type FieldsV1 = Readonly<Record<string, unknown>>;
 
@@ -23,9 +24,18 @@ const mostFrozen = 64 * 1024;
  * @throws Error for text that is not a JSON object
  */
 export function sharedFields(text: string): FieldsV1 {
+  return atOnce(shared(text, false));
+}
+
+/** As `sharedFields`, for texts of many fields. */
+export function sharedFieldsInSteps(text: string): Steps<FieldsV1> {
+  return shared(text, text.length > mostFrozen);
+}
+
+function* shared(text: string, inSteps: boolean): Steps<FieldsV1> {
   const known = byText.get(text);
   if (known !== undefined) return known;
-  const fields = parseJsonText(text);
+  const fields = inSteps ? yield* parseJsonInSteps(text) : parseJsonText(text);
   if (!isJsonObject(fields)) throw new Error("expected an object of fields");
   if (text.length <= mostFrozen) freeze(fields);
   texts.set(fields, text);

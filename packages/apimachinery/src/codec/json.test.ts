@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GroupVersionKind } from "../meta/group-version.ts";
 import { scheme } from "../schema/scheme.ts";
-import { canonical, coerceFields, decodeJson, encodeJsonText, indentJson } from "./json.ts";
+import { canonical, coerceFields, decodeJson, encodeJsonText, encodeUntyped, indentJson } from "./json.ts";
 
 const deployment: GroupVersionKind = { group: "apps", version: "v1", kind: "Deployment" };
 const pod: GroupVersionKind = { group: "", version: "v1", kind: "Pod" };
@@ -385,4 +385,14 @@ test("schemas of custom resources that nest without end are refused", () => {
   const gvk = { group: "apiextensions.k8s.io", version: "v1", kind: "CustomResourceDefinition" };
   for (const strict of ["ignore", "strict"] as const)
     assert.throws(() => decodeJson(body, gvk, { strict }), { code: 400, message: /exceeded max depth/ });
+});
+
+test("strings of any length are escaped alike", () => {
+  const long = "x".repeat(200);
+  for (let code = 0; code < 0x2100; code++) {
+    const text = `${String.fromCharCode(code)}<"\\`;
+    const short = encodeUntyped(text).toString();
+    assert.equal(encodeUntyped(`${text}${long}`).toString().replace(long, ""), short);
+    assert.equal(JSON.parse(short), text);
+  }
 });

@@ -4,9 +4,11 @@
  */
 import { extname } from "node:path";
 import { badRequest, requestEntityTooLarge, StatusError, tooManyRequests } from "../errors/status-error.ts";
+import type { Turns } from "../event-loop/turns.ts";
 import { JobError, newWorkerQueue } from "../event-loop/worker-queue.ts";
-import { parseJsonText } from "./json-parse.ts";
-import { parseYaml } from "./yaml.ts";
+import { largeJsonBytes } from "./json.ts";
+import { parseJsonInSteps, parseJsonText } from "./json-parse.ts";
+import { looksLikeJson, parseYaml } from "./yaml.ts";
 import type { YamlAnswer, YamlJob } from "./yaml-thread.ts";
 
 /** Texts up to this many tokens (about 20 ms) are parsed in the calling thread. */
@@ -15,9 +17,14 @@ const mostWaiting = 16;
 /**
  * As `parseYaml`, for texts of any size that a request may have. Values from the worker have sorted keys, as upstream has
  * after its conversion to JSON.
+ * @param turns large JSON is parsed in; default: at once
  * @throws StatusError 400; 413 when parsing takes too much time or memory; 429 when too many texts are queued
  */
-export async function parseYamlAside(text: string, repeated?: string[]): Promise<unknown> {
+export async function parseYamlAside(text: string, repeated?: string[], turns?: Turns): Promise<unknown> {
+  if (turns !== undefined && text.length > largeJsonBytes && looksLikeJson(text)) {
+    const json = await parseJsonInTurns(text, turns);
+    if (json !== undefined) return json.value;
+  }
   try {
     return parseYaml(text, repeated, tokensHere);
   } catch (err) {
@@ -30,6 +37,20 @@ export async function parseYamlAside(text: string, repeated?: string[]): Promise
     return parseJsonText(answer.json);
   } catch {
     throw badRequest("error converting YAML to JSON: yaml: exceeded max depth");
+  }
+}
+
+/** @returns undefined for what is not JSON, or has duplicate keys */
+async function parseJsonInTurns(text: string, turns: Turns): Promise<{ readonly value: unknown } | undefined> {
+  let isRepeated = false;
+  const onDuplicate = (): void => {
+    isRepeated = true;
+  };
+  try {
+    const value = await turns.run(parseJsonInSteps(text, { onDuplicate }));
+    return isRepeated ? undefined : { value };
+  } catch {
+    return undefined;
   }
 }
 

@@ -59,6 +59,11 @@ interface Reading {
   readonly repeated?: string[];
 }
 
+/** Whether a text is probably JSON, of characters that YAML allows. */
+export function looksLikeJson(text: string): boolean {
+  return /^\s*[{[]/.test(text) && !notReadable.test(text);
+}
+
 function readDocuments(text: string, { mostTokens, mostDocuments, repeated }: Reading): unknown[] {
   if (notReadable.test(text)) throw badRequest(`${failed}yaml: control characters are not allowed`);
   if (/^\s*[{[]/.test(text)) {

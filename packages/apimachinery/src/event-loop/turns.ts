@@ -7,6 +7,8 @@ export const sliceMs = 5;
 const bytesPerSlice = 1024 * 1024;
 /** Bytes of JSON that are decoded, checked or encoded in about one slice. */
 const workBytesPerSlice = 64 * 1024;
+/** After a piece of work of this length, others get a whole iteration. */
+const longPieceMs = 4 * sliceMs;
 /** Number of served waiters after which the queue is compacted if it never becomes empty. */
 const mostServed = 1024;
 
@@ -25,6 +27,8 @@ export class Turns {
   #began: number | undefined;
   /** Charged to this iteration, in ms. */
   #charged = 0;
+  /** Work that I/O or a timer has caused began the slice: `setImmediate` then still runs in the same iteration. */
+  #isFirst = false;
 
   /**
    * @param now in ms
@@ -89,20 +93,26 @@ export class Turns {
     }
   }
 
-  #begin(): void {
+  #begin(isFirst = true): void {
     this.#began = this.#now();
     this.#charged = 0;
+    this.#isFirst = isFirst;
     this.#schedule(this.#iterate);
   }
 
   readonly #iterate = (): void => {
+    if (this.#isFirst && this.#began !== undefined && this.#now() - this.#began > longPieceMs) {
+      this.#isFirst = false;
+      this.#schedule(this.#iterate);
+      return;
+    }
     this.#began = undefined;
     if (this.#served < this.#waiting.length) {
       if (this.#served > mostServed && this.#served > this.#waiting.length / 2) {
         this.#waiting = this.#waiting.slice(this.#served);
         this.#served = 0;
       }
-      this.#begin();
+      this.#begin(false);
       this.#serve(); // at least one per iteration, regardless of the clock
     } else if (this.#served > 0) {
       this.#waiting = [];

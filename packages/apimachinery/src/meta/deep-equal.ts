@@ -50,7 +50,7 @@ function isEmpty(value: unknown): boolean {
 
 function sameItems(a: readonly unknown[], b: readonly unknown[], same: (a: unknown, b: unknown) => boolean): boolean {
   if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (!same(a[i], b[i])) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i] && !same(a[i], b[i])) return false;
   return true;
 }
 
@@ -59,6 +59,20 @@ export function deepClone<T>(value: T): T {
   return clone(value) as T;
 }
 
+/** Objects of more keys have no shape (they are hash tables in V8): spreading them takes three times as long as assigning. */
+const mostSpread = 512;
+
+function cloneOfMany(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    if (key === "__proto__") Object.defineProperty(copy, key, { ...plain, value: clone(value[key]) });
+    else copy[key] = clone(value[key]);
+  }
+  return copy;
+}
+
+const plain = { writable: true, enumerable: true, configurable: true };
+
 function clone(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) {
@@ -66,6 +80,8 @@ function clone(value: unknown): unknown {
     for (let i = 0; i < value.length; i++) list[i] = clone(value[i]);
     return list;
   }
+  let count = 0;
+  for (const _ in value) if (++count > mostSpread) return cloneOfMany(value as Readonly<Record<string, unknown>>);
   // A spread copies the shape of the original at once; assigning key by key would cause a shape transition for each.
   const copy: Record<string, unknown> = { ...value };
   for (const key in copy) {

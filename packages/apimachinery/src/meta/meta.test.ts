@@ -81,3 +81,15 @@ for (const [text, want] of [
 test("a checksum is written with letters and digits that spell no words", () => {
   assert.equal(safeEncode("0123456789"), "456789bcdf");
 });
+
+test("deepClone copies objects of many keys with their order, and __proto__ as a plain key", () => {
+  const original = JSON.parse(
+    `{"b":1,${Array.from({ length: 1000 }, (_, i) => `"k${i}":{"n":[${i}]}`).join()},"__proto__":{"a":1}}`,
+  );
+  const copy = deepClone(original);
+  assert.equal(JSON.stringify(copy), JSON.stringify(original));
+  assert.ok(Object.hasOwn(copy, "__proto__"));
+  assert.equal(Object.getPrototypeOf(copy), Object.prototype);
+  copy.k7.n.push(1);
+  assert.deepEqual(original.k7.n, [7]);
+});

@@ -2,13 +2,14 @@
  * Conversion between versions of a custom resource, by changing the apiVersion or by a webhook.
  * Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go
  */
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { deepClone, deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { applySchemaToStored, applySchemaToStoredInSteps, type SchemaApplication } from "../structural-schema/apply.ts";
+import { applySchemaToStoredInSteps, type SchemaApplication } from "../structural-schema/apply.ts";
 import { fillDefaults } from "../structural-schema/defaults.ts";
-import type { Translation } from "./version-storage.ts";
+import { andThen, type Translation } from "./version-storage.ts";
 
 /** Converts objects to a version; objects already in it are returned as they are. Takes ownership of the objects. */
 export type Convert = (objects: readonly KubeObject[], apiVersion: string) => KubeObject[] | Promise<KubeObject[]>;
@@ -35,24 +36,32 @@ export function newTranslation({ group, schemas, version, storageVersion, conver
   const stored = formatGroupVersion({ group, version: storageVersion });
   const schemaOf = (apiVersion: string | undefined): SchemaApplication =>
     schemas.get(parseGroupVersion(apiVersion ?? "")?.version ?? "") ?? anything;
-  const settle = (object: KubeObject): KubeObject => {
-    applySchemaToStored(object, schemaOf(object.apiVersion));
-    return object;
-  };
+  function* copiesOf(objects: readonly KubeObject[]): Steps<KubeObject[]> {
+    const copies: KubeObject[] = [];
+    for (const object of objects) {
+      const copy = deepClone(object);
+      yield;
+      fillDefaults(copy, schemaOf(copy.apiVersion).schema, "stop");
+      copies.push(copy);
+      yield;
+    }
+    return copies;
+  }
+  function* settled(converted: readonly KubeObject[], objects: readonly KubeObject[]): Steps<KubeObject[]> {
+    const shown: KubeObject[] = [];
+    for (const [i, object] of converted.entries()) {
+      yield* applySchemaToStoredInSteps(object, schemaOf(object.apiVersion));
+      yield;
+      shown.push(deepEqual(object, objects[i]) ? (objects[i] as KubeObject) : object);
+      yield;
+    }
+    return shown;
+  }
   return {
     show(objects) {
-      const copies = objects.map((object) => {
-        const copy = deepClone(object);
-        fillDefaults(copy, schemaOf(copy.apiVersion).schema, "stop");
-        return copy;
-      });
-      const settled = (converted: readonly KubeObject[]): KubeObject[] =>
-        converted.map((object, i) => {
-          const shown = settle(object);
-          return deepEqual(shown, objects[i]) ? (objects[i] as KubeObject) : shown;
-        });
-      const converted = convert(copies, own);
-      return converted instanceof Promise ? converted.then(settled) : settled(converted);
+      return andThen(turns.run(copiesOf(objects)), (copies) =>
+        andThen(convert(copies, own), (converted) => turns.run(settled(converted, objects))),
+      );
     },
     async store(object) {
       const copy = deepClone(object);

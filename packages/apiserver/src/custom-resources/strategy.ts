@@ -106,6 +106,7 @@ function* valueFaults(object: KubeObject, schema: Schema | undefined): Steps<Fie
 /** Ratcheting: no errors when the stored object already has duplicate items. */
 function* newlyRepeated(next: KubeObject, current: KubeObject | undefined, schema: Schema | undefined): Steps<FieldError[]> {
   if (current !== undefined && (yield* repeatedItems(current, schema)).length > 0) return [];
+  yield;
   return yield* repeatedItems(next, schema);
 }
 

@@ -3,6 +3,7 @@
  * object in the version it was written in. Reads convert, default and prune; writes convert to the storage version.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go crdConversionRESTOptionsGetter
  */
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -36,27 +37,44 @@ export interface VersionStorage extends Storage {
 
 let made = 0;
 
+/** @returns a promise only for one */
+export function andThen<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}
+
+function* objectsOf(entries: readonly Entry[], wanted: readonly number[]): Steps<KubeObject[]> {
+  const objects: KubeObject[] = [];
+  for (const i of wanted) {
+    objects.push((entries[i] as Entry).object());
+    yield;
+  }
+  return objects;
+}
+
 /** @param codec encodes and decodes entries in the served version */
 export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation, turns: Turns): VersionStorage {
   const slot = `custom:${made++}`;
   const closing = new AbortController();
   const shown = (entry: Entry, stored: KubeObject, object: KubeObject): Entry =>
     object === stored ? entry : newEntry(codec, entry.key, entry.revision, object, entry);
-  /** Converts entries. Results are memoized; all missing ones are converted together, with a single webhook call. */
+  /**
+   * Converts entries. Results are memoized; all missing ones are converted together, with a single webhook call.
+   * @returns a promise when a webhook is called, or when the conversions take more than a turn
+   */
   const see = (entries: readonly Entry[]): Entry[] | Promise<Entry[]> => {
     const known = entries.map((entry) => entry.memo(slot, (): { seen?: Entry } => ({})));
     const missing = entries.flatMap((_, i) => (known[i]?.seen === undefined ? [i] : []));
     const all = (): Entry[] => known.map((one) => one.seen as Entry);
     if (missing.length === 0) return all();
-    const stored = missing.map((i) => (entries[i] as Entry).object());
-    const keep = (objects: readonly KubeObject[]): Entry[] => {
+    const keep = (stored: readonly KubeObject[], objects: readonly KubeObject[]): Entry[] => {
       for (const [n, i] of missing.entries()) {
         (known[i] as { seen?: Entry }).seen = shown(entries[i] as Entry, stored[n] as KubeObject, objects[n] as KubeObject);
       }
       return all();
     };
-    const objects = translation.show(stored);
-    return objects instanceof Promise ? objects.then(keep) : keep(objects);
+    return andThen(turns.run(objectsOf(entries, missing)), (stored) =>
+      andThen(translation.show(stored), (objects) => keep(stored, objects)),
+    );
   };
   const seeOne = async (entry: Entry): Promise<Entry> => (await see([entry]))[0] as Entry;
   const below = <Options extends { suggestion?: Entry | undefined }>(options: Options): Options => ({
@@ -87,6 +105,7 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
         const next = await change(seen);
         if (current !== undefined && next === seen?.object()) return current.object();
         const stored = await translation.store(next);
+        await turns.next();
         // An object stored in another version is not rewritten as long as nothing else changes.
         return current !== undefined && deepEqual(stored, current.object()) ? current.object() : stored;
       };

@@ -8,6 +8,7 @@ import { coerce } from "@coxswain/apimachinery/codec/json";
 import { parseYamlAside } from "@coxswain/apimachinery/codec/yaml-aside";
 import { badRequest, conflict, plainError, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
@@ -66,7 +67,7 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
   const bytes = await readBody(call);
   const options = writeOptions(call.ctx.query, "PatchOptions", true);
   const complain = complaintsOf(call, options.fieldValidation);
-  const config = await parseConfig(bytes, complain?.repeated);
+  const config = await parseConfig(bytes, complain?.repeated, call.env.services.turns);
   await call.env.services.turns.next(bytes.length);
   const descriptor = scheme.kind(kind);
   return {
@@ -117,10 +118,10 @@ function complaintsOf({ ctx, env }: Call, validation: FieldValidation): Complain
 }
 
 /** Configurations are YAML, of which JSON is a subset. */
-async function parseConfig(bytes: Buffer, repeated: string[] | undefined): Promise<Unstructured> {
+async function parseConfig(bytes: Buffer, repeated: string[] | undefined, turns: Turns): Promise<Unstructured> {
   let config: unknown;
   try {
-    config = await parseYamlAside(bytes.toString(), repeated);
+    config = await parseYamlAside(bytes.toString(), repeated, turns);
   } catch (err) {
     if (err instanceof StatusError && err.code !== 400) throw err; // too large, as opposed to malformed
     throw badRequest(`error decoding YAML: ${(err as Error).message}`);

@@ -57,7 +57,12 @@ export function negotiateFor(call: Call, stream = false): Output {
 }
 
 /** Responds with a stored object in the request's version. */
-export function writeEntry(call: Call, status: number, stored: Entry, output: Output): Promise<void> {
+export async function writeEntry(call: Call, status: number, stored: Entry, output: Output): Promise<void> {
+  await call.env.services.turns.next(); // the entry may have to be encoded
+  return encodeAndSend(call, status, stored, output);
+}
+
+function encodeAndSend(call: Call, status: number, stored: Entry, output: Output): Promise<void> {
   const { served, ctx } = call;
   const entry = linkedEntry(call, stored);
   const metaVersion = output.version ?? "v1";

@@ -43,9 +43,44 @@ interface Case {
 
 const cases: readonly Case[] = [
   {
-    name: "a set of 60,000 items",
+    name: "a set of 140,000 items",
     path: () => custom,
-    body: (round) => widget(round, `"set":[${each(60_000, (at) => `"${at}"`)}]`),
+    body: (round) => widget(round, `"set":[${each(140_000, (at) => `"${at}"`)}]`),
+  },
+  {
+    name: "a map of 110,000 entries, and a dry run of it",
+    path: (round) => `${custom}${round === 0 ? "" : "?dryRun=All"}`,
+    body: (round) => widget(round + 30, `"map":{${each(110_000, (at) => `"k${at}":"v"`)}}`),
+  },
+  {
+    name: "a map of 40,000 objects",
+    path: () => custom,
+    body: (round) => widget(round + 40, `"objects":{${each(40_000, (at) => `"k${at}":{"a":"b"}`)}}`),
+  },
+  {
+    name: "360,000 strings that JSON escapes",
+    path: () => `${custom}?dryRun=All`,
+    body: (round) => widget(round + 50, `"any":[${each(360_000, () => `"<"`)}]`),
+  },
+  {
+    name: "a quota for 90,000 resources",
+    path: () => "/api/v1/namespaces/default/resourcequotas?dryRun=All",
+    body: (round) => `{"metadata":{"name":"q-${round}"},"spec":{"hard":{${each(90_000, (at) => `"count/k${at}.x":"5"`)}}}}`,
+  },
+  {
+    name: "an apply of 110,000 values",
+    method: "PATCH",
+    path: (round) => `${maps}/applied-${round}?force=true&fieldManager=another`,
+    type: "application/apply-patch+yaml",
+    body: (round) =>
+      `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied-${round}"},"data":{${each(110_000, (at) => `"k${at}":"v"`)}}}`,
+  },
+  {
+    name: "a strategic merge patch of 110,000 values",
+    method: "PATCH",
+    path: () => `${maps}/patched`,
+    type: "application/strategic-merge-patch+json",
+    body: (round) => `{"data":{${each(110_000, (at) => `"k${round}-${at}":""`)}}}`,
   },
   {
     name: "a list of 20,000 items by keys",
@@ -93,9 +128,16 @@ before(async () => {
   const items = { type: "object", properties: { name: { type: "string" }, value: { type: "string" } }, required: ["name"] };
   const set = { type: "array", items: { type: "string" }, "x-kubernetes-list-type": "set" };
   const byKey = { type: "array", items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"] };
-  await define(server, widgets("turns.example", [{ name: "v1", schema: specOf({ set, byKey }) }]));
+  const map = { type: "object", additionalProperties: { type: "string" } };
+  const objects = {
+    type: "object",
+    additionalProperties: { type: "object", properties: { a: { type: "string", default: "x" } } },
+  };
+  const any = { type: "array", items: { type: "string" } };
+  await define(server, widgets("turns.example", [{ name: "v1", schema: specOf({ set, byKey, map, objects, any }) }]));
   await server.request("POST", "/api/v1/namespaces", { metadata: { name: "audited" } });
   await server.request("POST", custom, widget(99, "").replace("w-99", "small"), { "content-type": json });
+  await server.request("POST", maps, { metadata: { name: "patched" } });
   const managedFields = Array.from({ length: 1000 }, (_, at) => ({
     ...{ manager: `manager-${at}`, operation: "Apply", apiVersion: "v1", time: "2022-01-01T00:00:00Z", fieldsType: "FieldsV1" },
     fieldsV1: { "f:data": { [`f:k${at}`]: {} } },

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type Entry, newEntry } from "./entry.ts";
 import { newObjectCodec } from "./object-codec.ts";
 import { OwnWrite, OwnWrites } from "./own-writes.ts";
 import { unlimitedEntries } from "./testing.ts";
 
+const turns = new Turns();
 const resource = { group: "", resource: "pods", kind: "Pod", namespaced: true, hub: "v1", versions: [{ version: "v1" }] };
 const counted = { decodes: 0 };
 const plain = newObjectCodec(resource, "application/json", unlimitedEntries());
@@ -44,7 +46,7 @@ test("it is decoded while etcd writes, and once for its answer and its event", a
   const bytes = codec.toStored(aPod("n1"));
   const own = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
   counted.decodes = 0;
-  own.prepare();
+  own.prepare(turns);
   await new Promise(setImmediate);
   assert.equal(counted.decodes, 1);
   const entry = own.entry(8);
@@ -57,7 +59,7 @@ test("it is not decoded again when the answer is there before", async () => {
   const bytes = codec.toStored(aPod("n1"));
   const own = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
   counted.decodes = 0;
-  own.prepare();
+  own.prepare(turns);
   own.entry(8);
   await new Promise(setImmediate);
   assert.equal(counted.decodes, 1);
@@ -66,7 +68,7 @@ test("it is not decoded again when the answer is there before", async () => {
 test("what cannot be decoded is told to whoever wants the entry, and ends nothing before", async () => {
   const bytes = Buffer.from("{");
   const own = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
-  own.prepare();
+  own.prepare(turns);
   await new Promise(setImmediate);
   assert.throws(() => own.entry(8), /unexpected end of JSON input/i);
 });

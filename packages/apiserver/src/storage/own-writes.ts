@@ -1,4 +1,5 @@
 import { ownMemory } from "@coxswain/apimachinery/codec/json-encode";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type Entry, newEntry } from "./entry.ts";
@@ -6,6 +7,8 @@ import type { ObjectCodec } from "./object-codec.ts";
 
 /** Limit of answered writes whose events are outstanding; beyond it (the watch is interrupted) the oldest are decoded again. */
 const mostAnswered = 1_000;
+/** Decoding more bytes may take longer than a turn's share of work. */
+const longBytes = 64 * 1024;
 
 /**
  * Writes of this process whose events have not arrived, of one resource: an event reuses the entry of its write's answer,
@@ -79,15 +82,21 @@ export class OwnWrite {
   }
 
   /** Decodes the written object while etcd processes the write, so that the event is dispatched sooner. */
-  prepare(): void {
+  prepare(turns: Pick<Turns, "next">): void {
     setImmediate(() => {
-      if (this.#entry !== undefined) return;
-      try {
-        this.#decoded = this.#decode();
-      } catch {
-        // `entry` decodes again and reports the error to its caller; thrown here it would be uncaught and end the process.
-      }
+      const turn = this.#bytes.length > longBytes ? turns.next(this.#bytes.length) : undefined;
+      if (turn === undefined) this.#prepare();
+      else void turn.then(() => this.#prepare());
     });
+  }
+
+  #prepare(): void {
+    if (this.#entry !== undefined) return;
+    try {
+      this.#decoded = this.#decode();
+    } catch {
+      // `entry` decodes again and reports the error to its caller; thrown here it would be uncaught and end the process.
+    }
   }
 
   /** Returns the entry at `revision`; repeated calls return the same one. */

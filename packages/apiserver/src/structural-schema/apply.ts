@@ -35,13 +35,8 @@ export function* applySchemaInSteps(object: KubeObject, application: SchemaAppli
 
 /**
  * Applies the schema to a stored object, in place, and never fails: invalid metadata fields are dropped. Defaults are set
- * separately, by the schema of the version it was stored in (`fillDefaults`).
+ * separately, by the schema of the version it was stored in (`fillDefaults`). Yields between passes over the object.
  */
-export function applySchemaToStored(object: KubeObject, application: SchemaApplication): void {
-  atOnce(applySchemaToStoredInSteps(object, application));
-}
-
-/** Same as `applySchemaToStored`, but yields between passes over the object. */
 export function* applySchemaToStoredInSteps(object: KubeObject, application: SchemaApplication): Steps<void> {
   yield* dropUnknown(object, application);
   coerceMetadata(object, application.schema, true, "drop");

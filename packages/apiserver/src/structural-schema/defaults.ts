@@ -2,7 +2,7 @@ import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
 import { requestEntityTooLarge } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { hasDefault, hasInside, itemsOf, knownFields, perSchema, type Schema } from "./schema.ts";
+import { anySchema, hasDefault, hasInside, itemsOf, knownFields, perSchema, type Schema } from "./schema.ts";
 
 /**
  * Sets defaults, in place. A null in a non-nullable field counts as absent. The total size of the defaults is limited, because
@@ -12,8 +12,10 @@ import { hasDefault, hasInside, itemsOf, knownFields, perSchema, type Schema } f
  * @throws RequestEntityTooLarge
  */
 export function fillDefaults(value: unknown, schema: Schema | undefined, above: "refuse" | "stop"): void {
-  if (schema !== undefined) fill(value, schema, { left: mostDefaultBytes, above });
+  if (schema !== undefined && setsDefaults(schema).any) fill(value, schema, { left: mostDefaultBytes, above });
 }
+
+const setsDefaults = perSchema((schema) => ({ any: anySchema(schema, hasDefault) }));
 
 /** Limit for all defaults of one object, as JSON; twice the default request limit of etcd. */
 const mostDefaultBytes = 3 * 1024 * 1024;

@@ -14,14 +14,14 @@ import {
 } from "@coxswain/apimachinery/errors/field-error";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { hasInside, itemsOf, knownFields, type Schema } from "./schema.ts";
+import { anySchema, hasInside, itemsOf, knownFields, perSchema, type Schema } from "./schema.ts";
 
 /** Items that are compared in one step. */
 const stepItems = 1024;
 
 /** Errors for duplicate items in the value and everything below it. */
 export function* repeatedItems(value: unknown, schema: Schema | undefined, path = ""): Steps<FieldError[]> {
-  if (schema === undefined) return [];
+  if (schema === undefined || !hasUniqueItems(schema).within) return [];
   if (Array.isArray(value)) {
     const errors = yield* ownFaults(value, schema, path);
     const items = itemsOf(schema);
@@ -40,6 +40,14 @@ export function* repeatedItems(value: unknown, schema: Schema | undefined, path 
     addErrors(errors, yield* repeatedItems(field, part, isAdditional ? mapKey(path, name) : child(path, name)));
   }
   return errors;
+}
+
+/** Whether a schema contains lists with unique items, cached: most have none, and the object need not be walked. */
+const hasUniqueItems = perSchema((schema) => ({ within: anySchema(schema, isUnique) }));
+
+function isUnique(schema: Schema): boolean {
+  const type = schema["x-kubernetes-list-type"];
+  return type === "set" || type === "map";
 }
 
 function* ownFaults(list: readonly unknown[], schema: Schema, path: string): Steps<FieldError[]> {

@@ -25,7 +25,7 @@ export function embeddedResourceFaults(value: unknown, schema: Schema, path: str
 }
 
 function resourcesIn(value: unknown, schema: Schema | undefined, path: string, isResource: boolean): [Fields, string][] {
-  if (schema === undefined) return [];
+  if (schema === undefined || !(isResource || hasEmbedded(schema).within)) return [];
   if (Array.isArray(value)) {
     const items = itemsOf(schema);
     if (items === undefined || !(hasInside(items) || isEmbedded(items))) return [];

@@ -49,12 +49,26 @@ export function* knownFields(
   }
 }
 
+const listWords = ["allOf", "anyOf", "oneOf", "items", "not", "additionalItems"];
+const mapWords = ["properties", "patternProperties", "definitions", "dependencies"];
+
 /** Direct subschemas of all kinds. */
 function partsOf(schema: Schema): Schema[] {
-  const lists = [schema.allOf, schema.anyOf, schema.oneOf, schema.items, schema["not"], schema.additionalItems].flat();
-  const maps = [schema.properties, schema.patternProperties, schema.definitions, schema.dependencies];
-  const all = [...lists, schema.additionalProperties, ...maps.flatMap((map) => Object.values(map ?? {}))];
-  return all.filter((part) => isJsonObject(part)) as Schema[];
+  const parts: Schema[] = [];
+  const add = (part: unknown): void => {
+    if (isJsonObject(part)) parts.push(part as Schema);
+  };
+  for (const word of listWords) {
+    const value = schema[word];
+    if (Array.isArray(value)) value.forEach(add);
+    else if (value !== undefined) add(value);
+  }
+  add(schema.additionalProperties);
+  for (const word of mapWords) {
+    const value = schema[word];
+    if (value !== undefined && value !== null) Object.values(value).forEach(add);
+  }
+  return parts;
 }
 
 /** A schema and all of its subschemas, up to `mostLevels`. */

@@ -70,6 +70,8 @@ export interface WatchCacheOptions {
 
 const defaultPatienceMs = 3_000;
 const retryMs = 500;
+/** Decoding more bytes may take longer than a turn's share of work. */
+const longBytes = 64 * 1024;
 
 /** Creates a cache, attaches it to the multiplexer and begins to fill it. */
 export function newWatchCache(options: WatchCacheOptions): WatchCache {
@@ -252,13 +254,20 @@ class FilledCache implements WatchCache {
     if (value === undefined) return this.#change(key, undefined, revision, true);
     // For watchers an object that cannot be decoded counts as deleted. When decoding fails only temporarily, the throw makes
     // the multiplexer reset this cache: it is filled again and watchers resume.
-    const decoded = this.#own.take(key, value, revision) ?? this.#options.store.decode(key, value, revision);
+    const decoded = this.#own.take(key, value, revision) ?? this.#decode(key, value, revision);
     if (!(decoded instanceof Promise)) return this.#change(key, decoded, revision, decoded !== undefined);
     const filling = this.#fillings;
     return decoded.then((entry) => {
       // A refill that began meanwhile includes this change.
       if (filling === this.#fillings) this.#change(key, entry, revision, entry !== undefined);
     });
+  }
+
+  /** Large values that arrive together are decoded in a turn each. */
+  #decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined> {
+    const { store, turns } = this.#options;
+    const turn = value.length > longBytes ? turns.next(value.length) : undefined;
+    return turn === undefined ? store.decode(key, value, revision) : turn.then(() => store.decode(key, value, revision));
   }
 
   #change(key: string, current: Entry | undefined, revision: number, isReadable: boolean): void {

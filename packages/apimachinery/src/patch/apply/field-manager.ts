@@ -17,8 +17,8 @@ import { difference, emptySet, equal, type FieldSet, has, intersection, recursiv
 import { fieldsLastApplied, hasLastApplied, withLastApplied } from "./last-applied.ts";
 import {
   capUpdateManagers,
-  decodeManaged,
-  encodeManaged,
+  decodeManagedInSteps,
+  encodeManagedInSteps,
   entryOfText,
   isReset,
   type Managed,
@@ -109,26 +109,26 @@ class VersionedFieldManager implements FieldManager {
 
   *update(live: KubeObject | undefined, next: KubeObject, manager: string, now: number): Steps<ManagedFieldsEntry[] | undefined> {
     const { subresource } = this.#options;
-    const managed = managedOf(live, next, subresource !== "");
+    const managed = yield* managedOf(live, next, subresource !== "");
     if (managed.size === 0) {
       if (live !== undefined) return undefined;
       const text = createdFields(this.#options.type, next, this.#ignored, strippedFields);
       yield;
       if (text === "{}") return undefined;
-      if (text !== undefined) return [entryOfText(this.#entryFor(manager, "Update"), formatTime(now), text)];
+      if (text !== undefined) return [yield* entryOfText(this.#entryFor(manager, "Update"), formatTime(now), text)];
     }
     yield;
     yield* this.#trackUpdate(managed, bare(live ?? this.#unborn), bare(next), manager, now);
     capUpdateManagers(managed);
     yield;
-    return encodeManaged(managed);
+    return yield* encodeManagedInSteps(managed);
   }
 
   *apply(live: KubeObject | undefined, config: Unstructured, manager: string, force: boolean, now: number): Steps<KubeObject> {
     const { apiVersion } = this.#options;
     checkConfig(config, apiVersion);
     const before = bare(live ?? this.#unborn);
-    const managed = decodeForApply(live);
+    const managed = yield* decodeForApply(live);
     yield;
     const fits = (object: KubeObject, failed: string): void => checkTyped(this.#options.type, object, failed);
     if (managed.size === 0) {
@@ -154,7 +154,7 @@ class VersionedFieldManager implements FieldManager {
     let { object } = applied;
     if (manager === lastAppliedManager && hasLastApplied(object)) object = withLastApplied(object, config);
     yield;
-    return withManaged(object, encodeManaged(applied.managed));
+    return withManaged(object, yield* encodeManagedInSteps(applied.managed));
   }
 
   #entryFor(manager: string, operation: Operation): ManagedSet {
@@ -182,8 +182,8 @@ class VersionedFieldManager implements FieldManager {
     const id = managerId(own);
     const former = managed.get(id);
     const comparison = withoutFields(compare(this.#options.type, live, next), this.#ignored);
-    if (isSame(comparison)) return;
     yield;
+    if (isSame(comparison)) return;
     yield* this.#settle(managed, comparison, live, next, undefined, true);
     const taken = difference(union(comparison.modified, comparison.added), strippedFields);
     if (taken.size === 0) return;
@@ -340,27 +340,27 @@ class VersionedFieldManager implements FieldManager {
 }
 
 /** The entries before an update. @param onlyLive ignore entries in the request, as subresources do */
-function managedOf(live: KubeObject | undefined, next: KubeObject, onlyLive: boolean): Map<ManagerId, ManagedSet> {
+function* managedOf(live: KubeObject | undefined, next: KubeObject, onlyLive: boolean): Steps<Map<ManagerId, ManagedSet>> {
   const own = next.metadata.managedFields;
   if (!onlyLive) {
     if (isReset(own)) return new Map();
     try {
       // Absent entries in the request do not reset them: a client may not know the field.
-      if (own !== undefined && own !== null && own.length > 0) return decodeManaged(own);
+      if (own !== undefined && own !== null && own.length > 0) return yield* decodeManagedInSteps(own);
     } catch {
       // Invalid entries in the request are ignored.
     }
   }
   try {
-    return decodeManaged(live?.metadata.managedFields);
+    return yield* decodeManagedInSteps(live?.metadata.managedFields);
   } catch {
     return new Map();
   }
 }
 
-function decodeForApply(live: KubeObject | undefined): Map<ManagerId, ManagedSet> {
+function* decodeForApply(live: KubeObject | undefined): Steps<Map<ManagerId, ManagedSet>> {
   try {
-    return decodeManaged(live?.metadata.managedFields);
+    return yield* decodeManagedInSteps(live?.metadata.managedFields);
   } catch (err) {
     throw plainError(`failed to decode managed fields: ${(err as Error).message}`);
   }

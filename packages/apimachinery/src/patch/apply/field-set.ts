@@ -3,7 +3,8 @@
  * member. Sets are immutable. Operations return their argument when nothing changes, and share unchanged subtrees.
  * Source: structured-merge-diff v4 fieldpath/set.go, serialize.go
  */
-import { type FieldsV1, sharedFields, textOfFields } from "../../codec/fields-v1.ts";
+import { type FieldsV1, sharedFields, sharedFieldsInSteps, textOfFields } from "../../codec/fields-v1.ts";
+import { atOnce, type Steps } from "../../event-loop/steps.ts";
 import { type Path, type PathElement, readElement, sortElements } from "./path-element.ts";
 
 export type FieldSet = ReadonlyMap<PathElement, FieldNode>;
@@ -243,7 +244,14 @@ function readNodes(fields: Readonly<Record<string, unknown>>): FieldSet | undefi
 
 /** Encodes a set as FieldsV1, keys in upstream's order. The result is interned and read-only. */
 export function toFieldsV1(set: FieldSet): FieldsV1 {
-  const fields = sharedFields(textOf(set, false));
+  return atOnce(toFieldsV1InSteps(set));
+}
+
+/** As `toFieldsV1`, for sets of any size. */
+export function* toFieldsV1InSteps(set: FieldSet): Steps<FieldsV1> {
+  const text = textOf(set, false);
+  yield;
+  const fields = yield* sharedFieldsInSteps(text);
   if (!sets.has(fields)) sets.set(fields, set);
   return fields;
 }

@@ -3,10 +3,11 @@
  * Update entry also by its version.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/internal/managedfields.go, capmanagers.go
  */
-import { type FieldsV1, sharedFields } from "../../codec/fields-v1.ts";
+import { type FieldsV1, sharedFieldsInSteps } from "../../codec/fields-v1.ts";
+import { atOnce, type Steps } from "../../event-loop/steps.ts";
 import { goQuote } from "../../meta/go-quote.ts";
 import type { ManagedFieldsEntry } from "../../meta/types.ts";
-import { emptySet, type FieldSet, readFieldsV1, shareFieldsV1, toFieldsV1, unionAll } from "./field-set.ts";
+import { emptySet, type FieldSet, readFieldsV1, shareFieldsV1, toFieldsV1InSteps, unionAll } from "./field-set.ts";
 
 export type Operation = "Apply" | "Update";
 
@@ -44,15 +45,21 @@ export function withSet({ manager, operation, apiVersion, subresource, time }: M
  * @throws Error for an invalid entry
  */
 export function decodeManaged(entries: readonly ManagedFieldsEntry[] | undefined): Map<ManagerId, ManagedSet> {
+  return atOnce(decodeManagedInSteps(entries));
+}
+
+/** As `decodeManaged`, for entries of any number and size. */
+export function* decodeManagedInSteps(entries: readonly ManagedFieldsEntry[] | undefined): Steps<Map<ManagerId, ManagedSet>> {
   const managed = new Map<ManagerId, ManagedSet>();
   for (const [i, entry] of (entries ?? []).entries()) {
-    const decoded = decodeEntry(entry, i);
+    const decoded = yield* decodeEntry(entry, i);
     managed.set(managerId(decoded), decoded);
+    yield;
   }
   return managed;
 }
 
-function decodeEntry(entry: ManagedFieldsEntry, index: number): ManagedSet {
+function* decodeEntry(entry: ManagedFieldsEntry, index: number): Steps<ManagedSet> {
   if (entry.operation !== "Apply" && entry.operation !== "Update") throw new Error("operation must be `Apply` or `Update`");
   if (!entry.apiVersion) throw new Error("apiVersion must not be empty");
   if (!entry.fieldsType) throw new Error(`missing fieldsType in managed fields entry ${index}`);
@@ -60,6 +67,7 @@ function decodeEntry(entry: ManagedFieldsEntry, index: number): ManagedSet {
     throw new Error(`invalid fieldsType ${goQuote(entry.fieldsType)} in managed fields entry ${index}`);
   }
   const fieldsV1 = entry.fieldsV1 == null ? undefined : shareFieldsV1(entry.fieldsV1);
+  yield;
   return {
     manager: entry.manager ?? "",
     operation: entry.operation,
@@ -73,17 +81,24 @@ function decodeEntry(entry: ManagedFieldsEntry, index: number): ManagedSet {
 
 /** @returns entries in upstream's order; undefined when there are none. The entries are shared and read-only. */
 export function encodeManaged(managed: Managed): ManagedFieldsEntry[] | undefined {
-  if (managed.size === 0) return undefined;
-  return [...managed.values()].sort(compareSets).map((set) => set.source ?? encodeEntry(set));
+  return atOnce(encodeManagedInSteps(managed));
 }
 
-function encodeEntry(managed: ManagedSet): ManagedFieldsEntry {
-  return entryWith(managed, managed.time, toFieldsV1(managed.set));
+/** As `encodeManaged`, for entries of any number and size. */
+export function* encodeManagedInSteps(managed: Managed): Steps<ManagedFieldsEntry[] | undefined> {
+  if (managed.size === 0) return undefined;
+  const entries: ManagedFieldsEntry[] = [];
+  for (const set of [...managed.values()].sort(compareSets)) {
+    if (set.source !== undefined) entries.push(set.source);
+    else entries.push(entryWith(set, set.time, yield* toFieldsV1InSteps(set.set)));
+    yield;
+  }
+  return entries;
 }
 
 /** An entry from the text of its FieldsV1. */
-export function entryOfText(owner: ManagedSet, time: string, fields: string): ManagedFieldsEntry {
-  return entryWith(owner, time, sharedFields(fields));
+export function* entryOfText(owner: ManagedSet, time: string, fields: string): Steps<ManagedFieldsEntry> {
+  return entryWith(owner, time, yield* sharedFieldsInSteps(fields));
 }
 
 function entryWith(owner: ManagedSet, time: string | undefined, fieldsV1: FieldsV1): ManagedFieldsEntry {

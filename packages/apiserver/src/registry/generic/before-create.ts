@@ -34,10 +34,12 @@ export function* beforeCreate(
   const generated = nameObject(object);
   delete metadata.clusterName;
 
+  yield;
   const ofMetadata = [
     ...validateObjectMeta(metadata, strategy.namespaceScoped, strategy.validateName ?? isDns1123Subdomain, "metadata"),
     ...kubeFinalizers(strategy, metadata.finalizers),
   ];
+  yield;
   const inSteps = strategy.validateInSteps?.(object, undefined, ctx);
   const own = inSteps ? yield* inSteps : (strategy.validate?.(object, ctx) ?? []);
   const errors = strategy.metadataLast && own.length > 0 ? own : [...ofMetadata, ...own];

@@ -27,7 +27,9 @@ export function* beforeUpdate(
   else next.metadata.generation = old.generation;
   delete next.metadata.selfLink;
   const { managedFields } = next.metadata;
+  yield;
   strategy.prepareForUpdate?.(next, current, ctx);
+  yield;
   if (next.metadata === old) next.metadata = { ...old };
   const { metadata } = next;
   // managedFields belong to this write, even when the strategy restores the stored metadata.
@@ -42,6 +44,7 @@ export function* beforeUpdate(
 
   const inSteps = strategy.validateInSteps?.(next, current, ctx);
   const own = inSteps ? yield* inSteps : (strategy.validateUpdate?.(next, current, ctx) ?? []);
+  yield;
   const errors = [
     ...validateObjectMeta(metadata, strategy.namespaceScoped, pathSegmentFaults, "metadata"),
     ...validateObjectMetaUpdate(metadata, old, "metadata"),

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { startTestServer, type TestServer } from "../../testing/start-test-server.ts";
@@ -177,6 +178,7 @@ test("a stale value is written anew by an update that changes nothing, and then 
       }),
       clock: realClock,
       log: discardLogger,
+      turns: new Turns(),
     } as Parameters<typeof newEtcdStore>[0]);
   const raw = async () => (await client.range({ key: `${prefix}/configmaps/web/a` })).kvs[0];
   const [one, two] = [key("one"), key("two")];

@@ -205,12 +205,12 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
     if (options.dryRun) {
       if ((await this.#readKey(key)).entry !== undefined) throw alreadyExists(this.#options.codec.resource, nameOf(key));
       await turns.next();
-      const bytes = codec.toStored(object);
-      await turns.next();
-      return this.#unstored(key, object, bytes);
+      return this.#unstored(key, object, codec.toStored(object));
     }
     if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
-    const { entry } = await this.#write("create", key, codec.toStored(object), undefined, [], options);
+    const bytes = codec.toStored(object);
+    await turns.next(bytes.length);
+    const { entry } = await this.#write("create", key, bytes, undefined, [], options);
     if (entry === undefined) throw alreadyExists(this.#options.codec.resource, nameOf(key));
     return entry;
   }
@@ -220,7 +220,7 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
     change: (current: Entry | undefined) => Promise<KubeObject> | KubeObject,
     update: UpdateOptions = {},
   ): Promise<Entry> {
-    const { codec } = this.#options;
+    const { codec, turns } = this.#options;
     let state = await this.#initialState(key, update);
     for (;;) {
       update.signal?.throwIfAborted();
@@ -236,7 +236,9 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
         continue;
       }
       if (current !== undefined && next === current.object() && !state.suggested && !state.rewrite) return current;
+      await turns.next();
       const bytes = codec.toStored(next);
+      await turns.next(bytes.length);
       if (
         current !== undefined &&
         !state.rewrite &&
@@ -251,6 +253,7 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
         continue;
       }
       if (update.dryRun) return this.#unstored(key, next, bytes);
+      await turns.next(bytes.length);
       const present: Operation = { type: "range", range: { key: this.#options.prefix + key } };
       const written = await this.#write("update", key, bytes, current, [present], update);
       if (written.entry !== undefined) return written.entry;
@@ -314,7 +317,7 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
     try {
       const compare = [{ key: this.#options.prefix + key, target: "modRevision", value: before?.revision ?? 0 }] as const;
       const written = client.txn({ compare, success: [put], failure });
-      sent.prepare();
+      sent.prepare(this.#options.turns);
       const answer = await this.#options.calls.timed(operation, written);
       if (!answer.succeeded) return { answer };
       revision = answer.revision;
@@ -356,8 +359,9 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
   }
 
   /** The entry that a dry run returns: the object as it would be read back, with the resourceVersion it was given. */
-  #unstored(key: string, { metadata }: KubeObject, bytes: Buffer): Entry {
-    const { codec } = this.#options;
+  async #unstored(key: string, { metadata }: KubeObject, bytes: Buffer): Promise<Entry> {
+    const { codec, turns } = this.#options;
+    await turns.next(bytes.length);
     const object = codec.fromStored(bytes);
     if (metadata.resourceVersion !== undefined) object.metadata.resourceVersion = metadata.resourceVersion;
     return newUnstoredEntry(codec, key, object);

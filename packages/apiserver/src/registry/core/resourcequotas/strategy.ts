@@ -13,8 +13,7 @@ export const resourceQuotaStrategy: Strategy<ResourceQuota> = {
     next.status = {};
   },
   prepareForUpdate: (next, current) => keep(next, current, "status"),
-  validate: (next) => validateQuota(next),
-  validateUpdate: (next, current) => validateQuotaUpdate(next, current),
+  validateInSteps: (next, current) => (current === undefined ? validateQuota(next) : validateQuotaUpdate(next, current)),
 };
 
 export const resourceQuotaStatusStrategy: Strategy<ResourceQuota> = {

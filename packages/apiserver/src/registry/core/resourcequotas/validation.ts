@@ -1,5 +1,6 @@
-import { child, type FieldError, invalidValue, mapKey, required } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, child, type FieldError, invalidValue, mapKey, required } from "@coxswain/apimachinery/errors/field-error";
 import { type GoText, goStrings } from "@coxswain/apimachinery/errors/go-syntax";
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type {
@@ -12,26 +13,26 @@ import { fieldImmutableText } from "../../field-checks.ts";
 import { checkQuantity, checkResourceName, isHugePage } from "../pods/validation/resources.ts";
 
 /** Source: pkg/apis/core/validation ValidateResourceQuota */
-export function validateQuota(quota: ResourceQuota): FieldError[] {
+export function* validateQuota(quota: ResourceQuota): Steps<FieldError[]> {
   const spec = quota.spec ?? {};
-  return [
-    ...validateAmounts(spec.hard, "spec.hard"),
-    ...validateScopes(spec, "spec.scopes"),
-    ...validateSelector(spec, "spec.scopeSelector.matchExpressions"),
-  ];
+  const errors = yield* validateAmounts(spec.hard, "spec.hard");
+  yield;
+  addErrors(errors, validateScopes(spec, "spec.scopes"));
+  addErrors(errors, validateSelector(spec, "spec.scopeSelector.matchExpressions"));
+  return errors;
 }
 
-export function validateQuotaUpdate(next: ResourceQuota, current: ResourceQuota): FieldError[] {
+export function* validateQuotaUpdate(next: ResourceQuota, current: ResourceQuota): Steps<FieldError[]> {
   const sorted = (scopes: readonly string[] | undefined) => [...new Set(scopes ?? [])].sort();
   const same = semanticEqual(sorted(next.spec?.scopes), sorted(current.spec?.scopes));
   return [
-    ...validateQuota(next),
+    ...(yield* validateQuota(next)),
     ...(same ? [] : [invalidValue("spec.scopes", goStrings("core.ResourceQuotaScope", next.spec?.scopes), fieldImmutableText)]),
   ];
 }
 
 export function validateQuotaStatus(next: ResourceQuota): FieldError[] {
-  return (["hard", "used"] as const).flatMap((field) => validateAmounts(next.status?.[field], child("status", field)));
+  return (["hard", "used"] as const).flatMap((field) => atOnce(validateAmounts(next.status?.[field], child("status", field))));
 }
 
 const podCounts = ["pods"];
@@ -56,14 +57,20 @@ function isStandardQuota(name: string): boolean {
   return standardQuotas.has(name) || isHugePage(name) || isHugePage(name.replace(/^requests\./, ""));
 }
 
-function validateAmounts(amounts: ResourceList | undefined, path: string): FieldError[] {
-  return Object.entries(amounts ?? {}).flatMap(([name, value]) => {
+/** Amounts checked between two yields. */
+const amountsPerStep = 1024;
+
+function* validateAmounts(amounts: ResourceList | undefined, path: string): Steps<FieldError[]> {
+  const errors: FieldError[] = [];
+  for (const [i, [name, value]] of Object.entries(amounts ?? {}).entries()) {
+    if (i % amountsPerStep === amountsPerStep - 1) yield;
     const at = mapKey(path, name);
-    const errors = checkResourceName(name, at);
+    addErrors(errors, checkResourceName(name, at));
     if (!name.includes("/") && !isStandardQuota(name))
       errors.push(invalidValue(at, name, "must be a standard resource for quota"));
-    return [...errors, ...checkQuantity(name, value, at)];
-  });
+    addErrors(errors, checkQuantity(name, value, at));
+  }
+  return errors;
 }
 
 const limitedScopes = ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
