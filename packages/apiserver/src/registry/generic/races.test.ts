@@ -291,7 +291,11 @@ test("deletecollection passes over what somebody else deletes, and tells of what
     if (metadata.name === "b") throw new Error("not b");
   };
   await assert.rejects(store.deleteCollection(ctx(), {}, {}, admission), /not b/);
-  assert.deepEqual(await Promise.all(["a", "b"].map((name) => present(store, name))), [false, true]);
+  const left = () => Promise.all(["a", "b", "c"].map((name) => present(store, name)));
+  assert.deepEqual(await left(), [false, true, true], "none is begun after a failure");
+  const stop = new AbortController();
+  await store.deleteCollection(ctx(), {}, { signal: stop.signal }, async () => stop.abort());
+  assert.deepEqual(await left(), [false, false, true], "nor after the client has gone");
 });
 
 test("deletecollection over all namespaces deletes each object in its own, with options of its own", async (t) => {
