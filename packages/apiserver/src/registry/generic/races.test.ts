@@ -329,3 +329,31 @@ test("a generated name is tried a few times, and what was taken is given back on
   assert.ok(names.size > 1, "another name each time");
   assert.deepEqual(log, ["take", "give back"]);
 });
+
+test("an update that changes nothing itself leaves the stored object to what its strategy makes of a copy", async (t) => {
+  const same: boolean[] = [];
+  const store = await aStore(t, {
+    prepareForUpdate(next, current) {
+      same.push(next === current);
+      (next as ConfigMap).data = { ...dataOf(next), prepared: "1" };
+    },
+  });
+  const created = await store.create(ctx(), configMap({ name: "a" }), {});
+  const { entry } = await store.update(ctx(), "a", (current) => current as KubeObject, {});
+  assert.deepEqual([same, dataOf(entry.object()), dataOf(created.object())], [[false], { prepared: "1" }, undefined]);
+});
+
+test("a deletion held to a version removes what it has marked itself, and admission sees what came between", async (t) => {
+  const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 0 });
+  const { resourceVersion = "" } = (await store.create(ctx(), configMap({ name: "a" }), {})).object().metadata;
+  assert.equal((await store.delete(ctx(), "a", { preconditions: { resourceVersion } })).deleted, true);
+  await store.create(ctx(), configMap({ name: "b" }), {});
+  const between = withBetween(store, () =>
+    store.storage.guaranteedUpdate("web/b", (stored) => merge({ keep: "1" })(stored?.object()), {}),
+  );
+  const admission = async (old: KubeObject) => {
+    if (dataOf(old)?.["keep"] !== undefined) throw new Error("kept");
+  };
+  await assert.rejects(between.delete(ctx(), "b", {}, admission), /kept/);
+  assert.equal(await present(store, "b"), true);
+});

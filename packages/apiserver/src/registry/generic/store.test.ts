@@ -136,6 +136,11 @@ test("an update without resourceVersion overwrites, unless the resource forbids 
     strict.update(ctx(), "a", () => configMap({ name: "a" }), {}),
     /configmaps "a" is invalid: metadata\.resourceVersion: Invalid value: 0x0: must be specified for an update/,
   );
+  const ofSubresource = strict.withStrategy({ namespaceScoped: true });
+  await assert.rejects(
+    ofSubresource.update(ctx(), "a", () => configMap({ name: "a" }), {}),
+    /must be specified for an update/,
+  );
 });
 
 test("an update keeps what users cannot change", async (t) => {
