@@ -110,3 +110,19 @@ test("what the framer throws is thrown, and the stream stopped", async () => {
   await assert.rejects(done, /no such form/);
   assert.equal(stream.ended, true);
 });
+
+test("that the initial events are written is told once", async () => {
+  const stream = new WatchQueue({ signal: never });
+  let count = 0;
+  const done = deliver({
+    ...{ turns: new Turns(), stream, sink: aSink(), framer: keys, timers: newFakeClock(0) },
+    started: () => void count++,
+  });
+  for (const key of ["a", "b"]) {
+    stream.push(added(key));
+    await new Promise(setImmediate);
+  }
+  stream.end();
+  await done;
+  assert.equal(count, 1);
+});

@@ -328,3 +328,18 @@ test("a plugin that fails on one node does not keep the pod from another; on all
     /^Error: running "Failing" filter plugin: broken, running "Failing" filter plugin: broken$/,
   );
 });
+
+test("the place is kept before the first victim goes, and every node is tried wherever the search begins", async () => {
+  const kept: (string | undefined)[] = [];
+  const { result } = await preempt(urgent(), {
+    nodes: [...nodes, aTestNode("c")],
+    pods: [low("a1", "a"), low("b1", "b", { priority: 20 }), low("c1", "c", { priority: 20 })],
+    random: () => 0.99,
+    before: ({ client, nominator }) =>
+      client.react("delete", "pods", () => {
+        kept.push(nominator.onNode("a")[0]?.pod.metadata.name);
+        return undefined;
+      }),
+  });
+  assert.deepEqual([result.nominatedNode, kept], ["a", ["urgent"]]);
+});

@@ -34,6 +34,8 @@ export interface TestClusterOptions {
   readonly sets?: PluginSets;
   readonly extenders?: readonly Extender[];
   readonly gates?: Readonly<Record<string, boolean>>;
+  /** Of the plugins; 0 by default. */
+  readonly random?: () => number;
 }
 
 /** An in-memory cluster with the default profile. */
@@ -72,7 +74,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
     metrics: noMetrics,
     nominator,
     extenders,
-    random: () => 0,
+    random: options.random ?? (() => 0),
     profile: () => profile as Profile,
   };
   profile = newProfile("default-scheduler", sets, (name) => plugins[name]?.(context, { ...defaultPluginArgs, ...args }));

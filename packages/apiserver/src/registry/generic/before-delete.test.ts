@@ -74,3 +74,12 @@ test("what is only marked counts up the generation once, and an object without o
   assert.equal(again.metadata.deletionTimestamp, "2022-01-01T00:00:00Z");
   assert.equal("generation" in markAsDeleting({ metadata: { name: "a" } }, ctx.now).metadata, false);
 });
+
+test("a deletion that is held to a uid and a version is held to both", () => {
+  const object = { metadata: { name: "a", uid: "u", resourceVersion: "7" } } as KubeObject;
+  const held = (uid: string, resourceVersion: string) => () =>
+    beforeDelete(definition, strategy, ctx, object, { preconditions: { uid, resourceVersion } });
+  assert.doesNotThrow(held("u", "7"));
+  assert.throws(held("u", "6"), /the ResourceVersion in the precondition \(6\) does not match/);
+  assert.throws(held("v", "7"), /the UID in the precondition \(v\) does not match/);
+});

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Container, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { aTestNode, aTestPod } from "../testing/test-cluster.ts";
+import { addPod, cloneNodeInfo, newNodeInfo, newPodInfo, removePod } from "./node-info.ts";
+
+const asking = (name: string, requests: Record<string, string>, hostPort?: number): Container => ({
+  name,
+  image: "i",
+  resources: { requests },
+  ...(hostPort !== undefined && { ports: [{ containerPort: 80, hostPort }] }),
+});
+const podOf = (name: string, containers: Container[], initContainers: Container[] = []): Pod =>
+  aTestPod(name, { spec: { containers, initContainers } });
+
+test("what is tried on a copy of a node leaves the node as it is", () => {
+  const info = newNodeInfo(aTestNode("a"));
+  addPod(info, newPodInfo(podOf("first", [asking("c", { cpu: "1", "example.com/gpu": "1" }, 80)])));
+  const state = () => [info.requested.scalars.get("example.com/gpu"), [...info.pods.keys()], info.usedPorts.get("TCP/80")?.size];
+  const before = state();
+  const copy = cloneNodeInfo(info);
+  removePod(copy, "first");
+  addPod(copy, newPodInfo(podOf("second", [asking("c", { "example.com/gpu": "3" }, 81)])));
+  assert.deepEqual([state(), info.usedPorts.has("TCP/81")], [before, false]);
+  assert.deepEqual([copy.requested.scalars.get("example.com/gpu"), copy.requested.milliCpu], [3, 0]);
+});
+
+test("init containers run one after the other, before the others: the largest counts where it asks for more", () => {
+  const inits = [asking("i1", { cpu: "3", memory: "1" }), asking("i2", { cpu: "2", "example.com/gpu": "2" })];
+  const { requests } = newPodInfo(podOf("p", [asking("a", { cpu: "1", memory: "2" }), asking("b", { memory: "2" })], inits));
+  assert.deepEqual([requests.milliCpu, requests.memory, requests.scalars.get("example.com/gpu")], [3000, 4, 2]);
+});
