@@ -1,12 +1,22 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import type { IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
-import { ingressClasses, ingresses, nodes, secrets, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import {
+  endpointSlices,
+  ingressClasses,
+  ingresses,
+  nodes,
+  secrets,
+  services,
+} from "@coxswain/apimachinery/schema/kinds/resources";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -27,7 +37,7 @@ test("an Ingress gets the default class, the node's address and events, and its 
   await server.client.patch<Node>(nodes, { name: "n1", subresource: "status" }, { type: "merge", body: { status } });
   const ending = new AbortController();
   const [httpPort, httpsPort] = [await freePort(), await freePort()];
-  const part = await startIngress({
+  const context = {
     ...addOns,
     nodeName: "n1",
     turns: new Turns(),
@@ -41,10 +51,18 @@ test("an Ingress gets the default class, the node's address and events, and its 
       "ingress-connections-per-client": 100,
     } as never,
     recorder: newEventRecorder({ client, component: "ingress", log, clock }),
-    fail(err) {
+    fail(err: unknown) {
       throw err;
     },
-  });
+  };
+  // Beside another part that looks slices up by Service too; and it fails once, as when a program still has the port.
+  addOns.informers.for<EndpointSlice>(endpointSlices).addIndex("service", () => []);
+  const taken = createServer().listen(httpPort);
+  await once(taken, "listening");
+  await assert.rejects(startIngress(context), /cannot listen on port/);
+  taken.close();
+  await once(taken, "close");
+  const part = await startIngress(context);
   t.after(() => ending.abort());
   await waitFor(async () => (await server.client.list<IngressClass>(ingressClasses)).items.length === 1, {
     what: "the IngressClass",

@@ -28,8 +28,10 @@ const connectTimeoutMs = 5_000;
 const closeGraceMs = 5_000;
 const withdrawMs = 2_000;
 const serviceLabel = "kubernetes.io/service-name";
-const byServiceIndex = "service";
 const serviceOf = ({ metadata }: EndpointSlice): ObjectKey => toKey(metadata.namespace, metadata.labels?.[serviceLabel] ?? "");
+/** Informers are shared: the name is this part's own, and the function the same when the part starts again. */
+const byServiceIndex = "ingress-service";
+const byService = (slice: EndpointSlice): string[] => [serviceOf(slice)];
 
 /** Serves HTTP and HTTPS for the Ingresses of its class, on all addresses of this node. */
 export async function startIngress(context: PartContext): Promise<Part> {
@@ -100,7 +102,7 @@ async function watched({ informers, signal }: PartContext): Promise<Seen> {
     slices: informers.for<EndpointSlice>(endpointSlices),
     nodes: informers.for<Node>(nodes),
   };
-  seen.slices.addIndex(byServiceIndex, (slice) => [serviceOf(slice)]);
+  seen.slices.addIndex(byServiceIndex, byService);
   await Promise.all(Object.values(seen).map((informer: SharedInformer<unknown>) => informer.waitForSync(signal)));
   return seen;
 }
