@@ -1,5 +1,7 @@
 import type { ServicesFlags } from "./flags.ts";
 import { runProgram } from "./host/run-program.ts";
+import { releaseAddresses } from "./load-balancers/local-addresses.ts";
+import { poolOf } from "./load-balancers/settings.ts";
 import { podNetworkSettings } from "./pod-network/settings.ts";
 import { withdraw } from "./pod-network/withdraw.ts";
 import { cleanUp } from "./services/iptables.ts";
@@ -10,6 +12,7 @@ import { settingsOf } from "./services/part.ts";
 export async function cleanUpMachine(flags: ServicesFlags): Promise<void> {
   const { prefix } = settingsOf(flags);
   await withdraw(podNetworkSettings(flags), runProgram);
+  await releaseAddresses(poolOf(flags), runProgram);
   await cleanUp(prefix, runProgram); // all parts' chains begin with it
   await restoreLoopbackRouting(runProgram);
 }

@@ -133,6 +133,15 @@ export const flagTable = flags(
       check: atLeast(1),
     }),
   }),
+  section("Load balancers", {
+    "load-balancer-pool": stringSlice({
+      help: "Addresses for Services of type LoadBalancer: networks, ranges (192.0.2.10-192.0.2.20) and single ones, in a network of the nodes. Empty: Services get the nodes' addresses.",
+    }),
+    "load-balancer-reserved-ports": stringSlice({
+      default: ["22", "2379-2381", "6443", "8472", "10053", "10248-10262"],
+      help: "Ports of the nodes' addresses that no Service of type LoadBalancer gets, beside those of the kubelets.",
+    }),
+  }),
   section("Local volumes", {
     "local-volumes-dir": string({
       default: "/var/lib/coxswain/volumes",

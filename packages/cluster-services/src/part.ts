@@ -45,6 +45,8 @@ export type StartPart = (context: PartContext) => Promise<Part>;
 export interface PartRights {
   /** Rules in the whole cluster. */
   readonly cluster?: readonly PolicyRule[];
+  /** Namespaces of this program that the roles below need. */
+  readonly namespaces?: readonly string[];
   /** Rules by namespace. */
   readonly namespaced?: Readonly<Record<string, readonly PolicyRule[]>>;
   /** Further RBAC objects, e.g. roles for those who use what the part serves. */

@@ -1,5 +1,6 @@
 import { dnsRights } from "./dns/rights.ts";
 import { ingressRights } from "./ingress/rights.ts";
+import { loadBalancerAddressesRights, loadBalancersRights } from "./load-balancers/rights.ts";
 import { localVolumesRights } from "./local-volumes/rights.ts";
 import { metricsApiRights } from "./metrics-api/rights.ts";
 import type { PartDefinition } from "./part.ts";
@@ -53,5 +54,19 @@ export const parts: readonly PartDefinition[] = [
     onByDefault: false,
     rights: ingressRights,
     load: async () => (await import("./ingress/part.ts")).startIngress,
+  },
+  {
+    name: "load-balancers",
+    runs: "once",
+    onByDefault: true,
+    rights: loadBalancersRights,
+    load: async () => (await import("./load-balancers/part.ts")).startLoadBalancers,
+  },
+  {
+    name: "load-balancer-addresses",
+    runs: "node",
+    onByDefault: true,
+    rights: loadBalancerAddressesRights,
+    load: async () => (await import("./load-balancers/addresses-part.ts")).startLoadBalancerAddresses,
   },
 ];

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { PolicyRule } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
 import type { PartDefinition } from "./part.ts";
 import { parts } from "./parts.ts";
 import { rightsOf, servicesGroup } from "./rights.ts";
@@ -34,6 +35,25 @@ test("a role and a binding for each part, where its rules apply", () => {
     "Role kube-system/coxswain-services:volumes",
     "RoleBinding kube-system/coxswain-services:volumes",
   ]);
+});
+
+test("a namespace of a part comes before the role in it", () => {
+  const part: PartDefinition = { ...oncePart, runs: "node", rights: { namespaces: ["own"], namespaced: { own: [] } } };
+  assert.deepEqual(namesOf([part]).slice(2), [
+    "Namespace /own",
+    "Role own/coxswain-services:volumes",
+    "RoleBinding own/coxswain-services:volumes",
+  ]);
+});
+
+test("no part may write leases that others rely on", () => {
+  const isLease = ({ resources = [], resourceNames }: PolicyRule): boolean =>
+    resources.includes("leases") && resourceNames === undefined;
+  for (const { name, rights } of parts) {
+    assert.ok(!(rights.cluster ?? []).some(isLease), name);
+    for (const [namespace, rules] of Object.entries(rights.namespaced ?? {}))
+      if (rules.some(isLease)) assert.ok(rights.namespaces?.includes(namespace), `${name}: leases in ${namespace}`);
+  }
 });
 
 test("no right to the lease where no part runs once", () => {

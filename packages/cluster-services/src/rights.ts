@@ -25,7 +25,7 @@ export interface RightsOptions {
   readonly leaseName: string;
 }
 
-/** Pure: the RBAC objects that the chosen parts need: a role and a binding for the process and for each part. */
+/** Pure: the RBAC objects that the chosen parts need: a role and a binding for the process and for each part, and their namespaces. */
 export function rightsOf(parts: readonly PartDefinition[], { leaseNamespace, leaseName }: RightsOptions): KubeObject[] {
   const own: PartRights = {
     cluster: ownRules,
@@ -36,6 +36,7 @@ export function rightsOf(parts: readonly PartDefinition[], { leaseNamespace, lea
     ...parts.map(({ name, rights }) => ({ name: partRole(name), rights })),
   ];
   return all.flatMap(({ name, rights }) => [
+    ...(rights.namespaces ?? []).map((own) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name: own } })),
     ...(rights.cluster === undefined ? [] : clusterWide(name, rights.cluster)),
     ...Object.entries(rights.namespaced ?? {}).flatMap(([namespace, rules]) => inNamespace(namespace, name, rules)),
     ...(rights.others ?? []),

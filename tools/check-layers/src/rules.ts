@@ -106,7 +106,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     dns: "DNS server for the names of Services and Pods, forwards all others",
     "metrics-api": "`metrics.k8s.io` from the kubelets' metrics",
     "local-volumes": "PersistentVolumes that are folders of a node",
-    "load-balancers": "",
+    "load-balancers": "addresses for Services of type LoadBalancer, announced by the nodes",
     ingress: "HTTP and HTTPS for Ingresses",
     "parts.ts": "the table of parts",
     "choose-parts.ts": "`--enable` and `--disable`",

@@ -4,12 +4,13 @@
  */
 import { createSocket } from "node:dgram";
 import { writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect, createServer, isIPv4 } from "node:net";
 import { createInterface } from "node:readline";
 
 export type AgentRequest =
   | { readonly op: "listen"; readonly name: string; readonly port: number }
   | { readonly op: "set"; readonly file: string; readonly value: string }
+  | { readonly op: "send"; readonly from: string; readonly to: string }
   | (AskRequest & { readonly op: "ask" });
 
 export interface AskRequest {
@@ -72,8 +73,18 @@ function askUdp({ host, port, from }: AskRequest): Promise<string> {
   });
 }
 
+/** Sends an empty datagram. */
+function send(from: string, to: string): Promise<string[]> {
+  const socket = createSocket(isIPv4(from) ? "udp4" : "udp6");
+  return new Promise((resolve, reject) => {
+    socket.on("error", reject);
+    socket.bind({ address: from }, () => socket.send("", 9, to, () => socket.close(() => resolve([]))));
+  });
+}
+
 async function answer(request: AgentRequest): Promise<string[]> {
   if (request.op === "listen") return listen(request.name, request.port);
+  if (request.op === "send") return send(request.from, request.to);
   if (request.op === "set") {
     writeFileSync(request.file, request.value);
     return [];

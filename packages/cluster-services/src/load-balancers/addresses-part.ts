@@ -1,0 +1,98 @@
+import { randomUUID } from "node:crypto";
+import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { endpointSlices, nodes, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Part, PartContext } from "../part.ts";
+import { candidatesFor, hostPortConflicts } from "./announcements.ts";
+import { Announcer } from "./announcer.ts";
+import { thisMachine } from "./local-addresses.ts";
+import { newAnnouncerMetrics } from "./metrics.ts";
+import { byServiceIndex, readyNodes, serviceOf } from "./part.ts";
+import { poolOf } from "./settings.ts";
+
+/** Answers for addresses of the pool on this node, and tells users of host ports that Services take. */
+export async function startLoadBalancerAddresses(context: PartContext): Promise<Part> {
+  const pool = poolOf(context.flags);
+  return pool.isEmpty ? startHostPortWatch(context) : startAnnouncer(context);
+}
+
+async function startAnnouncer(context: PartContext): Promise<Part> {
+  const { flags, informers, nodeName, signal, clock, log, client, fail } = context;
+  const pool = poolOf(flags);
+  const serviceInformer = informers.for<Service>(services);
+  const sliceInformer = informers.for<EndpointSlice>(endpointSlices);
+  const nodeInformer = informers.for<Node>(nodes, { fieldSelector: `metadata.name=${nodeName}` });
+  sliceInformer.addIndex(byServiceIndex, serviceOf);
+  await Promise.all([serviceInformer, sliceInformer, nodeInformer].map((informer) => informer.waitForSync(signal)));
+  const announcer = new Announcer({
+    ...{ client, log, clock, host: thisMachine, chainPrefix: flags["iptables-chain-prefix"] },
+    identity: `${nodeName}_${randomUUID()}`,
+    nodeAddresses: () => (nodeInformer.lister.get(nodeName)?.status?.addresses ?? []).map(({ address }) => address),
+    metrics: newAnnouncerMetrics(context.metrics),
+  });
+  const changed = (): void => {
+    const candidates = candidatesFor({
+      ...{ nodeName, pool, services: serviceInformer.lister.list(), node: nodeInformer.lister.get(nodeName) },
+      nodesWithEndpoints: (key) => readyNodes(sliceInformer.lister.byIndex(byServiceIndex, key)),
+    });
+    announcer.set(candidates, signal);
+  };
+  const stopGathering = gathered(context, changed, [serviceInformer, sliceInformer, nodeInformer]);
+  const running = announcer.run(signal).catch(fail);
+  return {
+    check: () => announcer.check(),
+    async stop() {
+      stopGathering();
+      await running;
+    },
+  };
+}
+
+async function startHostPortWatch(context: PartContext): Promise<Part> {
+  const { informers, nodeName, recorder, signal } = context;
+  const serviceInformer = informers.for<Service>(services);
+  const nodeInformer = informers.for<Node>(nodes, { fieldSelector: `metadata.name=${nodeName}` });
+  const podInformer = informers.for<Pod>(pods, { fieldSelector: `spec.nodeName=${nodeName}` });
+  await Promise.all([serviceInformer, nodeInformer, podInformer].map((informer) => informer.waitForSync(signal)));
+  let told = new Set<string>();
+  const changed = (): void => {
+    const node = nodeInformer.lister.get(nodeName);
+    const conflicts = node === undefined ? [] : hostPortConflicts(serviceInformer.lister.list(), podInformer.lister.list(), node);
+    for (const { service, message } of conflicts) {
+      if (told.has(message)) continue;
+      recorder.event({ ...service, apiVersion: "v1", kind: "Service" }, "Warning", "HostPortConflict", message);
+    }
+    told = new Set(conflicts.map(({ message }) => message));
+  };
+  const stopGathering = gathered(context, changed, [serviceInformer, nodeInformer, podInformer]);
+  return {
+    async stop() {
+      stopGathering();
+    },
+  };
+}
+
+const gatherMs = 200;
+
+interface Watched {
+  addHandler(handler: { added(): void; updated(): void; deleted(): void }): unknown;
+}
+
+/** Calls `work` soon after changes that come together, and once at the start. @returns ends it */
+function gathered({ clock, log }: PartContext, work: () => void, informers: readonly Watched[]): () => void {
+  let timer: { cancel(): void } | undefined;
+  const now = (): void => {
+    timer = undefined;
+    try {
+      work();
+    } catch (err) {
+      log.error("cannot work through a change", err);
+    }
+  };
+  const changed = (): void => {
+    timer ??= clock.after(gatherMs, now);
+  };
+  for (const informer of informers) informer.addHandler({ added: changed, updated: changed, deleted: changed });
+  changed();
+  return () => timer?.cancel();
+}

@@ -1,0 +1,211 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { leases } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { type Machine, newSite } from "../testing/machines.ts";
+import { needsRoot } from "../testing/namespaces.ts";
+import { Announcer } from "./announcer.ts";
+import { linkFor, neighbourOn, releaseAddresses } from "./local-addresses.ts";
+import { newAnnouncerMetrics } from "./metrics.ts";
+import { Pool } from "./pool.ts";
+
+const long = process.env["COX_TEST_LONG"] === undefined ? "long: only with ./cox test --long" : false;
+const [vip, vip6] = ["192.168.77.50", "fd77::50"];
+
+/** An announcer of a machine, which can be killed: from then on it reaches neither the API server nor the kernel. */
+function start(t: TestContext, machine: Machine, client: Client, wanted: readonly string[]) {
+  const state = { isKilled: false };
+  const dead = new Error("killed");
+  const guarded = new Proxy(client, {
+    get(target, key) {
+      const value = Reflect.get(target, key) as unknown;
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => (state.isKilled ? Promise.reject(dead) : value.apply(target, args));
+    },
+  });
+  const announcer = new Announcer({
+    ...{ client: guarded, identity: machine.name, log: discardLogger, clock: realClock, chainPrefix: "COX-" },
+    host: {
+      run: (...args) => (state.isKilled ? Promise.reject(dead) : machine.run(...args)),
+      async send(from, to) {
+        if (!state.isKilled) await machine.namespace.request({ op: "send", from, to });
+      },
+      async set(file, value) {
+        if (!state.isKilled) await machine.namespace.request({ op: "set", file, value });
+      },
+    },
+    nodeAddresses: () => [],
+    metrics: newAnnouncerMetrics(newMetricsRegistry()),
+  });
+  const ending = new AbortController();
+  announcer.set(new Set(wanted), ending.signal);
+  const running = announcer.run(ending.signal);
+  const stop = async (): Promise<void> => {
+    ending.abort();
+    await running;
+  };
+  t.after(stop);
+  return {
+    announcer,
+    stop,
+    set: (...addresses: string[]) => announcer.set(new Set(addresses), ending.signal),
+    kill() {
+      state.isKilled = true;
+    },
+  };
+}
+
+const holderOf = (client: FakeClient, ip: string): string | undefined =>
+  client.object<{ metadata: object; spec: { holderIdentity: string } }>(
+    leases,
+    `coxswain-load-balancers/address-${ip.replaceAll(".", "-")}`,
+  )?.spec.holderIdentity;
+const has = async ({ namespace }: Machine, ip: string): Promise<boolean> =>
+  (await namespace.ip("address show dev eth0")).includes(` ${ip}/`);
+
+async function setUp(t: TestContext) {
+  const site = await newSite(t);
+  const [m1, m2] = await Promise.all([site.addMachine("m1", "a", 1), site.addMachine("m2", "a", 2)]);
+  for (const machine of [m1, m2]) await machine.namespace.request({ op: "listen", name: machine.name, port: 8080 });
+  // What the rules of Services do with a connection to the address: it gets another destination.
+  for (const machine of [m1, m2])
+    await machine.run("iptables", `-t nat -A PREROUTING -d ${vip} -p tcp --dport 80 -j REDIRECT --to-ports 8080`.split(" "));
+  for (const [i, machine] of [m1, m2].entries())
+    await machine.run(
+      "iptables",
+      `-t nat -A PREROUTING -d ${vip} -p tcp --dport 81 -j DNAT --to-destination 192.168.77.${i + 1}:8080`.split(" "),
+    );
+  const ask = async (port: number): Promise<string> => {
+    const [answer] = await site.router.ask({ protocol: "tcp", host: vip, port });
+    return (answer as string).split(" ")[0] as string;
+  };
+  return { site, m1, m2, ask, client: newFakeClient() };
+}
+
+test("an address moves to another machine with its lease, and clients follow at once", { skip: needsRoot }, async (t) => {
+  const { m1, m2, ask, client, site } = await setUp(t);
+  const one = start(t, m1, client, [vip, vip6]);
+  await waitFor(async () => (await has(m1, vip)) && (await has(m1, vip6)));
+  await waitFor(async () => (await ask(81)) === "m1");
+  one.announcer.check();
+
+  await t.test("programs that listen on all addresses do not answer on it", async () => {
+    assert.equal(await ask(8080), "refused");
+    assert.equal((await site.router.ask({ protocol: "tcp", host: "192.168.77.1", port: 8080 }))[0], "m1 192.168.77.254");
+  });
+
+  const two = start(t, m2, client, [vip]);
+  await t.test("a machine without the lease does not have the address", async () => {
+    await waitFor(() => client.actions.filter(({ verb }) => verb === "get").length > 4);
+    assert.equal(await has(m2, vip), false);
+  });
+
+  await t.test("it moves when the first one ends", async () => {
+    await one.stop();
+    assert.equal(await has(m1, vip), false);
+    assert.doesNotMatch(await m1.run("iptables", ["-S", "COX-LB-INPUT"]), /REJECT/);
+    await waitFor(() => holderOf(client, vip) === "m2");
+    await waitFor(async () => (await ask(81)) === "m2");
+  });
+
+  await t.test("it is given up when no Service has it, and taken again", async () => {
+    two.set();
+    await waitFor(async () => !(await has(m2, vip)));
+    two.set(vip);
+    await waitFor(async () => has(m2, vip));
+    assert.equal(holderOf(client, vip), "m2");
+  });
+
+  await t.test("what was taken away in the kernel comes back", async () => {
+    await m2.namespace.ip(`address delete ${vip}/32 dev eth0`);
+    await waitFor(async () => has(m2, vip));
+    two.announcer.check();
+  });
+
+  await t.test("it can be removed without the process", async () => {
+    two.kill();
+    await releaseAddresses(new Pool([`${vip}-${vip}`]), m2.run);
+    assert.equal(await has(m2, vip), false);
+  });
+});
+
+test("the address of a machine whose process was killed moves within seconds", { skip: needsRoot || long }, async (t) => {
+  const { m1, m2, ask, client } = await setUp(t);
+  const one = start(t, m1, client, [vip]);
+  await waitFor(() => holderOf(client, vip) === "m1");
+  start(t, m2, client, [vip]);
+  await waitFor(async () => (await ask(81)) === "m1");
+  const before = performance.now();
+  one.kill();
+  await waitFor(async () => (await ask(81)) === "m2", { timeoutMs: 20_000 });
+  assert.equal(await has(m1, vip), false, "the kernel has taken it away from the first");
+  t.diagnostic(`after ${Math.round(performance.now() - before)} ms`);
+});
+
+test("a machine that cannot reach the API server gives its addresses up", { skip: needsRoot || long }, async (t) => {
+  const { m1, client } = await setUp(t);
+  start(t, m1, client, [vip]);
+  await waitFor(async () => has(m1, vip));
+  client.react("*", "leases", () => {
+    throw new Error("ECONNREFUSED");
+  });
+  await waitFor(async () => !(await has(m1, vip)), { timeoutMs: 20_000 });
+});
+
+test("a kernel that refuses an address is shown, and asked again", async (t) => {
+  const client = newFakeClient();
+  const lines: string[] = [];
+  let refuses = true;
+  const machine = {
+    name: "m1",
+    async run(program: string, args: readonly string[], input = "") {
+      const text = [program, ...args].join(" ");
+      if (text === "ip -j -d address show")
+        return JSON.stringify([{ ifname: "eth0", addr_info: [{ local: "192.168.77.1", prefixlen: 24 }] }]);
+      if (input.startsWith("address replace")) {
+        if (refuses) throw new Error("RTNETLINK answers: Operation not permitted");
+        lines.push(input.trim());
+      }
+      return "";
+    },
+    namespace: { request: async () => [] },
+  } as unknown as Machine;
+  const { announcer } = start(t, machine, client, [vip]);
+  await waitFor(
+    () => assert.throws(() => announcer.check(), /192\.168\.77\.50: RTNETLINK answers: Operation not permitted/) === undefined,
+    {
+      retry: () => true,
+    },
+  );
+  refuses = false;
+  await waitFor(() => lines.length > 0);
+  assert.equal(lines[0], `address replace ${vip}/32 dev eth0 valid_lft 5 preferred_lft 0`);
+  await waitFor(
+    () => {
+      announcer.check();
+      return true;
+    },
+    { retry: () => true },
+  );
+});
+
+test("an address is on the interface of its network, else on that of the node's address", () => {
+  const link = (name: string, ip: string, bits = 24) => ({ name, mtu: 1500, address: "", isUp: true, addresses: [{ ip, bits }] });
+  const links = [
+    link("lo", "127.0.0.1", 8),
+    link("eth0", "10.0.0.1"),
+    link("eth1", "192.168.77.1"),
+    link("wan", "203.0.113.9", 32),
+  ];
+  assert.equal(linkFor(vip, links, ["10.0.0.1"])?.name, "eth1");
+  assert.equal(linkFor("198.51.100.1", links, ["10.0.0.1"])?.name, "eth0");
+  assert.equal(linkFor("203.0.113.9", links, []), undefined);
+  assert.equal(neighbourOn(link("eth1", "192.168.77.1")), "192.168.77.254");
+  assert.equal(neighbourOn(link("eth1", "192.168.77.254")), "192.168.77.253");
+  assert.equal(neighbourOn(link("wan", "203.0.113.9", 32)), undefined);
+});

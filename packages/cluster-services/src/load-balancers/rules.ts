@@ -1,0 +1,19 @@
+import { isIPv4 } from "node:net";
+import type { Jump } from "../services/rule-set.ts";
+import { chainMark } from "./names.ts";
+
+/**
+ * Pure: what comes to one of the addresses and belongs to no Service is rejected: programs of the machine that listen on all of its
+ * addresses are not to be reached by an address that users choose. Connections to Services have another destination by then.
+ */
+export function addressRules(
+  addresses: readonly string[],
+  chainPrefix: string,
+): { readonly text: string; readonly jumps: readonly Jump[] } {
+  const chain = `${chainPrefix}${chainMark}INPUT`;
+  const rules = addresses.flatMap((ip) =>
+    isIPv4(ip) ? [`-d ${ip}/32 ! -p icmp -j REJECT`] : [`-d ${ip}/128 ! -p ipv6-icmp -j REJECT`],
+  );
+  const text = ["*filter", `:${chain} - [0:0]`, ...rules.map((rule) => `-A ${chain} ${rule}`), "COMMIT", ""].join("\n");
+  return { text, jumps: [{ table: "filter", from: "INPUT", rule: `-j ${chain}` }] };
+}

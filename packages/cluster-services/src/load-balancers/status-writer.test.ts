@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { conflict, internalError } from "@coxswain/apimachinery/errors/status-error";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { aService } from "../testing/objects.ts";
+import { newLoadBalancerMetrics } from "./metrics.ts";
+import { Pool } from "./pool.ts";
+import { StatusWriter } from "./status-writer.ts";
+
+function setUp(t: TestContext, ...objects: Service[]) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock, objects: objects.map((object) => [services, object] as const) });
+  const events: string[] = [];
+  const ending = new AbortController();
+  const metrics = newMetricsRegistry();
+  const writer = new StatusWriter({
+    ...{ client, clock, log: discardLogger, turns: new Turns() },
+    cluster: () => ({
+      services: client.objects<Service>(services),
+      nodes: [],
+      pool: new Pool(["192.0.2.1-192.0.2.2"]),
+      nodesWithEndpoints: () => new Set(),
+      reservedPorts: new Set(),
+    }),
+    recorder: {
+      event: (object, type, reason) => void events.push(`${"metadata" in object ? object.metadata.name : ""} ${type} ${reason}`),
+      flush: () => Promise.resolve(),
+    },
+    metrics: newLoadBalancerMetrics(metrics),
+  });
+  t.after(() => ending.abort());
+  const addresses = (name: string): string =>
+    JSON.stringify(client.object<Service>(services, `default/${name}`)?.status?.loadBalancer?.ingress ?? []);
+  return { clock, client, events, writer, addresses, metrics, ending };
+}
+const balanced = (name: string): Service => aService(name, { type: "LoadBalancer" });
+const first = '[{"ip":"192.0.2.1"}]';
+
+test("writes the status once, and nothing but the status", async (t) => {
+  const { client, writer, addresses, events, ending } = setUp(t, balanced("a"));
+  await writer.sync(ending.signal);
+  assert.equal(addresses("a"), first);
+  await writer.sync(ending.signal);
+  assert.deepEqual(
+    client.writes.map(({ verb, subresource }) => `${verb} ${subresource}`),
+    ["update status"],
+  );
+  assert.deepEqual(events, ["a Normal AddressAssigned"]);
+});
+
+test("a Service that is of another type now loses its address, which the next one gets", async (t) => {
+  const { client, writer, addresses, ending } = setUp(t, aService("a", { type: "ClusterIP" }, ["192.0.2.1"]), balanced("b"));
+  await writer.sync(ending.signal);
+  assert.deepEqual([addresses("a"), addresses("b")], ["[]", first]);
+  client.remove(services, "default/b");
+  client.put(services, balanced("c"));
+  await writer.sync(ending.signal);
+  assert.equal(addresses("c"), first);
+});
+
+test("an exhausted pool is told once, and again when it has been exhausted again", async (t) => {
+  const { client, writer, events, metrics, ending } = setUp(t, balanced("a"), balanced("b"), balanced("c"));
+  for (let i = 0; i < 2; i++) await writer.sync(ending.signal);
+  const exhausted = (): number => events.filter((event) => event === "c Warning PoolExhausted").length;
+  assert.equal(exhausted(), 1);
+  assert.match(await metrics.render(), /^coxswain_load_balancer_services_without_address 1$/m);
+  client.remove(services, "default/a");
+  await writer.sync(ending.signal);
+  assert.match(await metrics.render(), /^coxswain_load_balancer_services_without_address 0$/m);
+});
+
+test("another writer's change and a Service that is gone are no failures; others are tried again", async (t) => {
+  const { client, clock, writer, addresses, ending } = setUp(t, balanced("a"), balanced("b"));
+  let failures = 0;
+  client.react("update", "services", () => {
+    if (++failures === 1) throw conflict(services, "a", "changed");
+    if (failures === 2) throw internalError("etcd is away");
+  });
+  const running = writer.run(ending.signal);
+  await waitFor(() => failures === 2);
+  await waitFor(() => assert.throws(() => writer.check(), /etcd is away/) === undefined);
+  await clock.advance(1_000);
+  await waitFor(() => addresses("b") !== "[]" && addresses("a") !== "[]");
+  writer.check();
+  ending.abort();
+  await running;
+});
