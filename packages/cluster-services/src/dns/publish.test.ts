@@ -68,6 +68,23 @@ test("repairs a slice that somebody changed or deleted, and withdraws its own at
   assert.equal(slice(), undefined);
 });
 
+test("a slice that cannot be withdrawn, or is gone, keeps no other from being withdrawn", async (t) => {
+  const { client, publisher, running, ending, slice } = await start(t);
+  await waitFor(() => slice("ipv6") !== undefined);
+  ending.abort();
+  await running;
+  let refused = true;
+  client.react("delete", "endpointslices", ({ name }) => {
+    if (refused && name.endsWith("ipv4")) throw forbidden(endpointSlices, name, "not now");
+    return undefined;
+  });
+  await assert.rejects(publisher.withdraw(AbortSignal.timeout(1_000)), /not now/);
+  assert.deepEqual([slice() === undefined, slice("ipv6")], [false, undefined]);
+  refused = false;
+  await publisher.withdraw(AbortSignal.timeout(1_000));
+  assert.equal(slice(), undefined);
+});
+
 test("stands back when the Service belongs to another server, and comes back when that is gone", async (t) => {
   const foreign = aService("kube-dns", { clusterIP: "10.96.0.10", selector: { "k8s-app": "kube-dns" } }, "kube-system");
   const left = dnsSlice(node, { address: "192.0.2.1", port: 10053 });

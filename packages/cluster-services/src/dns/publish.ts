@@ -133,11 +133,13 @@ export function newPublisher(options: PublisherOptions): Publisher {
     });
   };
   const withdraw = async (signal: AbortSignal): Promise<void> => {
-    for (const name of names) {
+    const deletions = [...names].map(async (name) => {
       await client.delete(endpointSlices, { namespace: dnsNamespace, name: name as string }, { signal }).catch((err: unknown) => {
         if (!isNotFound(err)) throw err;
       });
-    }
+    });
+    const failed = (await Promise.allSettled(deletions)).find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") throw failed.reason;
   };
   const reconcile = async (_: string, signal: AbortSignal) => {
     const service = options.services.lister.get(serviceKey);
