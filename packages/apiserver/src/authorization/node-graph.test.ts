@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { persistentVolumes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, persistentVolumes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newHttp, startTestServer } from "../testing/start-test-server.ts";
@@ -163,4 +164,34 @@ test("a secret that several volumes name belongs to the nodes of each of them, u
   await waitFor(() => reached() === "n1", { what: "the pod to be forgotten" });
   client.put(persistentVolumes, volume("a"));
   await waitFor(() => reached() === "", { what: "the claim to be forgotten" });
+});
+
+test("a node reads the config map of its own configuration, none of that name elsewhere, and only where that is on", async (t) => {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const configMap = { namespace: "kube-system", name: "settings", kubeletConfigKey: "kubelet" };
+  client.put(
+    nodes,
+    { metadata: { name: "n1" }, spec: { configSource: { configMap } } } as Node,
+    { metadata: { name: "n2" } } as Node,
+  );
+  const end = new AbortController();
+  t.after(() => end.abort());
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const graph = informedNodeGraph(informers, { configSources: true });
+  const without = informedNodeGraph(newInformerFactory(client, { log: discardLogger, clock }), { configSources: false });
+  informers.start(end.signal);
+  await waitFor(() => graph.synced, { what: "the graph" });
+  const reads = (node: string, kind: "configmaps" | "secrets", namespace: string, from = graph) =>
+    from.refersTo(node, kind, namespace, "settings");
+  assert.equal(reads("n1", "configmaps", "kube-system"), true);
+  assert.deepEqual(
+    [
+      reads("n1", "configmaps", "default"),
+      reads("n1", "secrets", "kube-system"),
+      reads("n2", "configmaps", "kube-system"),
+      reads("n1", "configmaps", "kube-system", without),
+    ],
+    [false, false, false, false],
+  );
 });
