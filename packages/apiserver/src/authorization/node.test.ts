@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Attributes, Decision } from "./authorizer.ts";
 import { type NodeGraph, nodeAuthorizer } from "./node.ts";
-import { podReferences, referenceKey } from "./pod-references.ts";
+import { podReferences, referenceKey, volumeSecretReferences } from "./pod-references.ts";
 
 const graph: NodeGraph = {
   synced: true,
@@ -29,6 +29,7 @@ function asks(changes: Partial<Attributes>): Attributes {
 }
 
 const lease = { group: "coordination.k8s.io", resource: "leases", namespace: "kube-node-lease", name: "n1" };
+const csiNode = { group: "storage.k8s.io", resource: "csinodes", namespace: "", name: "n1" };
 for (const { name, changes, allowed } of [
   { name: "read a secret of its pods", changes: {}, allowed: true },
   { name: "watch that secret by name", changes: { verb: "watch" }, allowed: true },
@@ -50,6 +51,11 @@ for (const { name, changes, allowed } of [
   { name: "renew its lease", changes: { ...lease, verb: "update" }, allowed: true },
   { name: "renew another's lease", changes: { ...lease, verb: "update", name: "n2" }, allowed: false },
   { name: "touch leases elsewhere", changes: { ...lease, namespace: "web" }, allowed: false },
+  { name: "write its CSINode", changes: { ...csiNode, verb: "patch" }, allowed: true },
+  { name: "write another's CSINode", changes: { ...csiNode, verb: "patch", name: "n2" }, allowed: false },
+  { name: "write a subresource of its CSINode", changes: { ...csiNode, verb: "patch", subresource: "status" }, allowed: false },
+  { name: "read a claim of its pods", changes: { resource: "persistentvolumeclaims" }, allowed: true },
+  { name: "read that claim's scale", changes: { resource: "persistentvolumeclaims", subresource: "scale" }, allowed: false },
   { name: "do what the fixed rules say", changes: { resource: "pods", verb: "list", name: "", namespace: "" }, allowed: true },
   { name: "do what they do not say", changes: { resource: "pods", verb: "delete" }, allowed: false },
   {
@@ -110,4 +116,17 @@ test("a pod refers to what each of its parts names, a mirror pod to nothing", ()
   assert.deepEqual([...found].sort(), wanted.map(([kind, name]) => referenceKey(kind, "web", name)).sort());
   const mirror = { metadata: { ...metadata, annotations: { "kubernetes.io/config.mirror": "x" } }, spec };
   assert.equal(podReferences(mirror as never).size, 0);
+});
+
+test("a volume's secrets are those for its controller and for both steps on the node, where they say or where its claim is", () => {
+  const csi = {
+    controllerPublishSecretRef: { name: "attach", namespace: "vault" },
+    nodeStageSecretRef: { name: "stage", namespace: "vault" },
+    nodePublishSecretRef: { name: "publish" },
+  };
+  assert.deepEqual(volumeSecretReferences({ metadata: {}, spec: { csi } } as never, "web").toSorted(), [
+    "secrets/vault/attach",
+    "secrets/vault/stage",
+    "secrets/web/publish",
+  ]);
 });

@@ -112,3 +112,13 @@ test("a namespace that the cache does not know yet is looked up; a store that fa
   });
   assert.equal(await admit({ ...inNamespace, namespace: "unknown" }), "500");
 });
+
+test("of two namespaces that were deleted the store is asked for each", async (t) => {
+  const { admit, client } = await aPlugin(t);
+  client.put(namespaces, { metadata: { name: "other" }, status: { phase: "Active" } } as never);
+  for (const name of ["other", "web"]) {
+    await admit({ ...ofNamespace, namespace: name, name });
+    client.put(namespaces, { metadata: { name }, status: { phase: "Terminating" } } as never);
+  }
+  for (const namespace of ["other", "web"]) assert.equal(await admit({ ...inNamespace, namespace }), "403 NamespaceTerminating");
+});

@@ -165,3 +165,29 @@ test("a dry run among others is checked on what they take, and takes nothing", a
   for (const answer of [await dry, await real]) assert.match(answer, /exceeded quota/);
   assert.equal(used("q"), 1);
 });
+
+test("who was refused among others is not charged when their charge is made again", async (t) => {
+  const { ask, used, client } = await charging(t, quota("a", 2, 0));
+  let updates = 0;
+  client.react("update", "resourcequotas", () => {
+    if (++updates !== 2) return undefined;
+    client.put(resourceQuotas, quota("a", 9, 1)); // another writer raises the limit
+    throw conflict(resourceQuotas, "a", "changed");
+  });
+  const answers = await Promise.all([ask(), ask(), ask()]);
+  assert.deepEqual(answers.slice(0, 2), ["charged", "charged"]);
+  assert.match(answers[2] ?? "", /exceeded quota/);
+  assert.equal(used("a"), 2);
+});
+
+test("a failure of a batch is the answer of all in it", async (t) => {
+  const { ask, client } = await charging(t, quota("a", 9, 0));
+  let updates = 0;
+  client.react("update", "resourcequotas", () => {
+    if (++updates === 2) throw internalError(new Error("etcd is away"));
+    return undefined;
+  });
+  const [first, ...rest] = await Promise.all([ask(), ask(), ask()]);
+  assert.equal(first, "charged");
+  for (const answer of rest) assert.match(answer, /etcd is away/);
+});

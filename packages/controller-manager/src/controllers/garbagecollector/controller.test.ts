@@ -210,3 +210,24 @@ for (const { name, verb, resource } of [
     assert.ok(world.client.writes.every((write) => write.verb !== "delete"));
   });
 }
+
+test("an owner that leaves its dependents stays until each of them is an orphan", async (t) => {
+  let isAway = true;
+  const leaving = { ...owner.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["orphan"] };
+  const world = await started(t, ({ client }) => {
+    client.react("patch", "pods", ({ name }) => {
+      if (isAway && name === "b") throw serviceUnavailable("away");
+      return undefined;
+    });
+    client.put(replicaSets, { ...owner, metadata: leaving });
+    client.put(pods, aPod({ name: "a", owner }), aPod({ name: "b", owner }));
+  });
+  const finalizers = () => world.client.object(replicaSets, "default/web")?.metadata.finalizers;
+  assert.deepEqual(finalizers(), ["orphan"]);
+  isAway = false;
+  await world.clock.advance(60_000);
+  await settle(60);
+  assert.ok(!finalizers()?.length);
+  const owners = world.client.objects<Pod>(pods).map(({ metadata }) => metadata.ownerReferences?.length ?? 0);
+  assert.deepEqual(owners, [0, 0]);
+});

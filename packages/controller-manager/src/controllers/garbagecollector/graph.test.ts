@@ -175,3 +175,10 @@ test("an owner is looked at when a blocking reference to it goes, not when anoth
   assert.deepEqual(graph.observe(identity, { ownerReferences: [blocked] }).attemptToDelete, []);
   assert.deepEqual(graph.observe(identity, {}).attemptToDelete, ["blocked"]);
 });
+
+test("foreground deletion wakes every dependent", () => {
+  const graph = new OwnerGraph();
+  see(graph, "rs");
+  for (const uid of ["a", "b", "c"]) see(graph, uid, ["rs"]);
+  assert.deepEqual(see(graph, "rs", [], foreground).attemptToDelete.toSorted(), ["a", "b", "c", "rs"]);
+});
