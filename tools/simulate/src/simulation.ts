@@ -1,5 +1,5 @@
 import { newLogger } from "@coxswain/apimachinery/logging/logger";
-import { emptyCluster, startCluster } from "./cluster/cluster.ts";
+import { type Cluster, emptyCluster, startCluster } from "./cluster/cluster.ts";
 import { newFaults } from "./faults/faults.ts";
 import { atRest, changedByOthers, newProblems, Violation, watchInvariants } from "./invariants/invariants.ts";
 import { observe } from "./invariants/observed.ts";
@@ -38,6 +38,7 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
   const world = newWorld({ seed, onTrace });
   const startMs = world.now();
   let failure: string | undefined;
+  let cluster: Cluster | undefined;
   const problems = newProblems();
   // It would end the program.
   const onRejection = (err: unknown): void => problems.fail(`nobody handles: ${err instanceof Error ? err.stack : String(err)}`);
@@ -47,7 +48,7 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
       if (problems.first !== undefined) throw new Violation(problems.first);
     });
     const faults = newFaults(world, plan.faults);
-    const cluster = await startCluster({
+    cluster = await startCluster({
       world,
       initial,
       controllers: plan.controllers,
@@ -84,8 +85,9 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
         : String(err);
     world.note(`failed: ${failure}`);
   } finally {
+    cluster?.release();
+    await world.end();
     process.off("unhandledRejection", onRejection);
-    world.end();
   }
   return {
     seed,

@@ -25,13 +25,14 @@ export class LoopbackExchange implements Exchange {
   #answer: (response: TransportResponse) => void = () => {};
   #fail: (err: Error) => void = () => {};
   #stream: PassThrough | undefined;
+  #unfollow: () => void = () => {};
 
   constructor(request: TransportRequest) {
     this.method = request.method;
     this.url = request.path;
     this.headers = { host: "loopback", ...(request.headers as IncomingHttpHeaders) };
     this.#body = Buffer.isBuffer(request.body) ? request.body : Buffer.from(request.body ?? "");
-    this.signal = request.signal === undefined ? this.#abort.signal : AbortSignal.any([request.signal, this.#abort.signal]);
+    this.signal = this.#abort.signal;
     this.response = new Promise((resolve, reject) => {
       this.#answer = resolve;
       this.#fail = reject;
@@ -39,6 +40,7 @@ export class LoopbackExchange implements Exchange {
     // The caller may have gone away; avoids an unhandled rejection then.
     this.response.catch(() => {});
     this.signal.addEventListener("abort", () => this.#end(this.signal.reason), { once: true });
+    this.#follow(request.signal);
   }
 
   get isGone(): boolean {
@@ -72,6 +74,7 @@ export class LoopbackExchange implements Exchange {
     const bytes = Buffer.from(body);
     this.status = status;
     this.bytesWritten = bytes.length;
+    this.#unfollow();
     this.#answer({ status, headers: this.#merged(headers), body: Readable.from(bytes.length === 0 ? [] : [bytes]) });
   }
 
@@ -79,7 +82,10 @@ export class LoopbackExchange implements Exchange {
     const body = new PassThrough();
     this.#stream = body;
     this.status = status;
-    body.once("close", () => this.#abort.abort(new Error("the reader went away")));
+    body.once("close", () => {
+      this.#unfollow();
+      this.#abort.abort(new Error("the reader went away"));
+    });
     this.#answer({ status, headers: this.#merged(headers), body });
     return {
       write: (chunk) => {
@@ -100,7 +106,7 @@ export class LoopbackExchange implements Exchange {
   }
 
   destroy(reason = new Error("the request was broken off")): void {
-    this.#end(reason);
+    this.#abort.abort(reason);
   }
 
   goAway(): void {}
@@ -113,7 +119,20 @@ export class LoopbackExchange implements Exchange {
     return merged;
   }
 
+  /**
+   * Until the response is over: the caller's signal may live as long as the process, and AbortSignal.any would keep each request that
+   * listens for as long.
+   */
+  #follow(caller: AbortSignal | undefined): void {
+    if (caller === undefined) return;
+    const onAbort = (): void => this.#abort.abort(caller.reason);
+    if (caller.aborted) onAbort();
+    else caller.addEventListener("abort", onAbort, { once: true });
+    this.#unfollow = () => caller.removeEventListener("abort", onAbort);
+  }
+
   #end(reason: Error): void {
+    this.#unfollow();
     this.#fail(reason);
     this.#stream?.destroy(reason);
   }

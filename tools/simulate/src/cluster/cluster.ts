@@ -22,6 +22,8 @@ export interface Cluster {
   readonly client: Client;
   /** Which API server each daemon speaks with: changed by faults. */
   readonly routes: Map<string, number>;
+  /** Lets go of everything, after the end. */
+  release(): void;
 }
 
 /** The place of an API server, which can crash anywhere and is started again. */
@@ -31,6 +33,8 @@ export interface ServerSlot {
   /** Resolves when it serves; does nothing when it runs. */
   start(): Promise<void>;
   crash(): void;
+  /** After the end of the world. */
+  release(): void;
 }
 
 export interface ClusterOptions {
@@ -77,7 +81,14 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     { host: "http://simulated", token: adminToken, qps: -1, userAgent: "user" },
     { clock: user.clock, transport },
   );
-  return { etcd, servers, daemons, machines, client, routes };
+  return {
+    ...{ etcd, servers, daemons, machines, client, routes },
+    release() {
+      for (const slot of servers) slot.release();
+      for (const one of daemons) one.release();
+      transport.close();
+    },
+  };
 }
 
 function newServerSlot(
@@ -90,6 +101,12 @@ function newServerSlot(
   let lives = 0;
   let process: SimulatedProcess | undefined;
   let server: SimulatedApiServer | undefined;
+  function end(): void {
+    if (server === undefined) process?.crash();
+    else server.crash();
+    process = undefined;
+    server = undefined;
+  }
   return {
     get server() {
       return server;
@@ -105,11 +122,9 @@ function newServerSlot(
     crash() {
       if (process === undefined) return;
       world.note(`${process.name} crashes`);
-      if (server === undefined) process.crash();
-      else server.crash();
-      process = undefined;
-      server = undefined;
+      end();
     },
+    release: end,
   };
 }
 
@@ -132,6 +147,6 @@ async function bootstrap(): Promise<readonly KeyValue[]> {
     server.crash();
     return etcd.entries("");
   } finally {
-    world.end();
+    await world.end();
   }
 }

@@ -21,6 +21,8 @@ export interface Daemon {
   readonly life: Life | undefined;
   start(): void;
   crash(): void;
+  /** After the end of the world: lets go of all that its lives were waiting for. */
+  release(): void;
 }
 
 export interface DaemonOptions {
@@ -40,6 +42,7 @@ export function newDaemon(options: DaemonOptions): Daemon {
   const { world, name, backend, network } = options;
   let life: Life | undefined;
   let lives = 0;
+  const releases: (() => void)[] = [];
 
   function start(): void {
     if (life !== undefined) return;
@@ -56,6 +59,10 @@ export function newDaemon(options: DaemonOptions): Daemon {
       signal: stopping.signal,
     };
     life = mine;
+    releases.push(() => {
+      stopping.abort();
+      transport.close();
+    });
     world.note(`${process.name} starts`);
     const ended = (why: string): void => {
       if (life !== mine || !process.alive) return;
@@ -83,6 +90,10 @@ export function newDaemon(options: DaemonOptions): Daemon {
       life.process.crash();
       life.transport.breakWatches();
       life = undefined;
+    },
+    release() {
+      life?.process.crash();
+      for (const release of releases.splice(0)) release();
     },
   };
 }

@@ -80,7 +80,9 @@ export function newSimulatedTransport(
       });
     },
     reconnect() {},
-    close() {},
+    close() {
+      for (const exchange of [...open]) exchange.destroy();
+    },
     breakWatches() {
       for (const exchange of [...open]) exchange.break();
     },

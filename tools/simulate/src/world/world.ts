@@ -27,7 +27,8 @@ export interface World {
   readonly hash: string;
   /** The last lines of the trace. */
   readonly lastSteps: readonly string[];
-  end(): void;
+  /** Gives the process back what it had. */
+  end(): Promise<void>;
 }
 
 export interface WorldOptions {
@@ -133,7 +134,8 @@ class SimulatedWorld implements World {
     return this.#lines.slice(-this.#kept);
   }
 
-  end(): void {
+  async end(): Promise<void> {
+    await this.#seal.settle();
     this.#seal.open();
   }
 

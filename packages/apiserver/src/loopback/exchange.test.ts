@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { test } from "node:test";
+import type { TransportRequest } from "@coxswain/apimachinery/client/transport-messages";
+import { LoopbackExchange } from "./exchange.ts";
+
+const requestOf = (signal: AbortSignal): TransportRequest => ({ method: "GET", path: "/", headers: {}, signal });
+
+test("a caller's signal that outlives its requests keeps none of them once they are over", async () => {
+  const { signal } = new AbortController();
+  for (const finish of [
+    (exchange: LoopbackExchange) => exchange.respond(200, {}, "{}"),
+    (exchange: LoopbackExchange) => exchange.destroy(),
+    (exchange: LoopbackExchange) => exchange.stream(200, {}).end("{}"),
+  ]) {
+    const exchange = new LoopbackExchange(requestOf(signal));
+    assert.equal(getEventListeners(signal, "abort").length, 1);
+    finish(exchange);
+    const body = await exchange.response.then(
+      (response) => response.body.toArray(),
+      () => [],
+    );
+    assert.ok(body.length <= 1);
+    await new Promise(setImmediate);
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+  }
+});
+
+test("a caller that gives up ends its request, before and after the response has begun", async () => {
+  const reason = new Error("enough");
+  for (const isEarly of [true, false]) {
+    const caller = new AbortController();
+    if (isEarly) caller.abort(reason);
+    const exchange = new LoopbackExchange(requestOf(caller.signal));
+    const body = isEarly ? undefined : (exchange.stream(200, {}), (await exchange.response).body);
+    if (!isEarly) caller.abort(reason);
+    assert.equal(exchange.signal.reason, reason);
+    if (body === undefined) await assert.rejects(exchange.response, reason);
+    else await assert.rejects(body.toArray(), reason);
+  }
+});
+
+test("a request that the server breaks off is no longer worked on", async () => {
+  const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
+  exchange.destroy(new Error("broken off"));
+  assert.equal(exchange.isGone, true);
+  await assert.rejects(exchange.response, /broken off/);
+});
