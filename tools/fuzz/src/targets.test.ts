@@ -7,9 +7,12 @@ import { WatchedThread } from "./watched.ts";
 
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
 const seed = isLong ? Math.floor(Math.random() * 2 ** 31) : 20211207;
-const limits = isLong ? { seed, most: Number.POSITIVE_INFINITY, cpuSeconds: 60 } : { seed, most: 300, cpuSeconds: 0.3 };
-
 const names = await targetNames();
+/** Of a run with a budget each target has its share. */
+const minutes = Number(process.env["COX_TEST_MINUTES"] ?? names.length);
+const limits = isLong
+  ? { seed, most: Number.POSITIVE_INFINITY, cpuSeconds: Math.min(60, (60 * minutes) / names.length) }
+  : { seed, most: 300, cpuSeconds: 0.3 };
 let thread = new WatchedThread({ withCoverage: isLong });
 after(() => thread.close());
 

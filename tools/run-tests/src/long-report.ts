@@ -1,3 +1,4 @@
+import { nightHours, type PlannedForm } from "./long-forms.ts";
 import type { Totals } from "./report.ts";
 import type { FileRun } from "./run-file.ts";
 
@@ -16,18 +17,37 @@ export interface Machine {
 /** Other files are only part of the totals. */
 const listedMs = 60_000;
 
+/** What was to run. */
+export interface Scope {
+  readonly hours: number;
+  readonly plan: readonly PlannedForm[];
+}
+
 /**
- * One page in Markdown about a run of the long forms: totals, stages, failures, and each file that reported figures or took longer
- * than a minute.
+ * One page in Markdown about a run of the long forms: totals, each form with its outcome, stages, failures, and each file that reported
+ * figures or took longer than a minute.
  * @param durationMs of the whole run
  */
-export function longReport(totals: Totals, runs: readonly FileRun[], machine: Machine, durationMs: number): string {
+export function longReport(
+  totals: Totals,
+  runs: readonly FileRun[],
+  machine: Machine,
+  durationMs: number,
+  { hours, plan }: Scope,
+): string {
   const listed = runs.filter((run) => run.figures.length > 0 || run.durationMs >= listedMs || run.failed.length > 0);
   const skipped = totals.skipped.length + totals.todo.length;
   return [
     "# The last long run\n",
     `${machine.begun}, commit ${machine.commit || "unknown"}, ${machine.cpus} CPUs, ${machine.memoryGb} GB, load at the end ${machine.load.map((each) => each.toFixed(1)).join(" ")}.`,
+    hours === nightHours
+      ? ""
+      : `A run of ${hours} hours instead of ${nightHours}: timed forms had ${Math.round((100 * hours) / nightHours)} % of their time, others ran in full or not at all.`,
     `**${totals.passed} passed, ${totals.failed} failed, ${skipped} skipped** in ${time(durationMs)}.\n`,
+    table(
+      ["form", "outcome", "budget", "time"],
+      plan.map((form) => outcomeOf(form, runs)),
+    ),
     table(
       ["stage", "time"],
       totals.stages.map((stage) => [stage.name, time(stage.durationMs)]),
@@ -36,6 +56,26 @@ export function longReport(totals: Totals, runs: readonly FileRun[], machine: Ma
     ...totals.skipped.map(({ name, reason }) => `- skipped: ${cell(name)}: ${cell(reason)}`),
     "",
   ].join("\n");
+}
+
+/** A form that has not run, or of which nothing has, is not one that passed. */
+function outcomeOf(form: PlannedForm, runs: readonly FileRun[]): string[] {
+  const files = form.files.length === 0 ? [form.name] : form.files;
+  const mine = runs.filter(({ file }) => files.includes(file));
+  const budget = `${Math.round(10 * form.minutes) / 10} min`;
+  const spent = time(mine.reduce((sum, { durationMs }) => sum + durationMs, 0));
+  if (!form.isLong) return [form.name, "not in this run: only the short form", budget, spent];
+  const absent = files.filter((file) => !mine.some((run) => run.file === file));
+  const failed = mine.flatMap((run) => run.failed).length;
+  const passed = mine.reduce((sum, run) => sum + run.passed, 0);
+  const skipped = mine.flatMap((run) => run.skipped);
+  const parts = [
+    failed > 0 ? `**${failed} failed**` : "",
+    passed > 0 ? `${passed} passed` : "",
+    skipped.length > 0 ? `${skipped.length} skipped (${[...new Set(skipped.map(({ reason }) => reason))].join("; ")})` : "",
+    absent.length > 0 ? `not run: ${absent.join(", ")}` : "",
+  ];
+  return [form.name, parts.filter((part) => part !== "").join(", ") || "nothing ran", budget, spent];
 }
 
 function rowOf(run: FileRun): string[] {

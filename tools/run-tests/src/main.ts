@@ -1,9 +1,10 @@
 import { execFileSync, spawn } from "node:child_process";
-import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArguments } from "./arguments.ts";
 import { lanesOf, longestFirst } from "./lanes.ts";
+import { longRunOf, mutation, nightHours, type PlannedForm, planOf } from "./long-forms.ts";
 import { longReport } from "./long-report.ts";
 import { addFile, closingReport, exitCode, fileReport, newTotals } from "./report.ts";
 import { type FileRun, type Limits, runFile } from "./run-file.ts";
@@ -18,7 +19,8 @@ const tests = globSync(["packages/*/src/**/*.test.ts", "tools/*/src/**/*.test.ts
   exclude: (name) => name === "node_modules",
 });
 const { options, selected } = parseArguments(process.argv.slice(2), tests.sort(), (path) => relative(root, resolve(root, path)));
-const { long, paths, namePatterns } = options;
+const { long, hours = nightHours, paths, namePatterns } = options;
+const plan = long ? planOf(hours) : [];
 const isEndToEnd = (file: string): boolean => file.startsWith("e2e/");
 
 const begun = new Date().toISOString();
@@ -60,9 +62,9 @@ if (long) writeLongReport();
 process.stdout.write(closingReport(totals, performance.now()));
 process.exitCode = interrupted.signal.aborted ? (interrupted.signal.reason as number) : exitCode(totals);
 
-async function check(name: string, command: string[]): Promise<boolean> {
+async function check(name: string, command: string[], limitMs?: number): Promise<boolean> {
   if (interrupted.signal.aborted) return false;
-  const passed = (await runStep(name, command)) === 0;
+  const passed = (await runStep(name, command, {}, limitMs)) === 0;
   totals[passed ? "passed" : "failed"]++;
   return passed;
 }
@@ -74,16 +76,17 @@ async function runTests(
 ): Promise<void> {
   if (files.length === 0) return;
   console.log(`== ${name}`);
-  const limits: Limits = { testMs: long ? 3_600_000 : 900_000, idleMs: 300_000, graceMs: 60_000 };
   const begin = performance.now();
   const waiting = [...files];
   const work = async (): Promise<void> => {
     for (let file = waiting.shift(); file !== undefined && !interrupted.signal.aborted; file = waiting.shift()) {
+      const form = longRunOf(file, plan, runs);
+      const limits: Limits = { testMs: Math.max(form?.fileMs ?? 0, 900_000), idleMs: 300_000, graceMs: 60_000 };
       const run = await runFile(file, {
         root,
         namePatterns,
-        env: { ...env, ...(long && { COX_TEST_LONG: "1" }) },
-        limits,
+        env: { ...env, ...form?.env },
+        limits: form === undefined ? limits : { ...limits, fileMs: form.fileMs },
         signal: interrupted.signal,
       });
       runs.push(run);
@@ -122,21 +125,40 @@ async function onSharedCluster(files: readonly string[]): Promise<void> {
   }
 }
 
-/** Faults in 300 places of the daemons; another draw each day. */
+/** Faults in 300 places of the daemons, fewer in a shorter run; another draw each day. */
 async function mutationTests(): Promise<void> {
   if (interrupted.signal.aborted) return;
   const results = join(root, ".cox", "mutants.json");
   const begin = performance.now();
   const seed = String(Math.floor(Date.parse(begun) / 86_400_000));
   const name = `mutation, seed ${seed}`;
-  const flags = ["--count", "300", "--seed", seed, "--json", results];
-  const isPassed = await check(name, node("tools/mutate/src/main.ts", "packages", ...flags));
-  const { tried, caught, percent } = JSON.parse(readFileSync(results, "utf8")) as Record<"tried" | "caught" | "percent", number>;
+  const { minutes } = plan.find((form) => form.name === mutation.name) ?? mutation;
+  const count = Math.max(1, Math.round((300 * minutes) / mutation.minutes));
+  const flags = ["--count", String(count), "--seed", seed, "--json", results];
+  rmSync(results, { force: true });
+  const isPassed = await check(name, node("tools/mutate/src/main.ts", "packages", ...flags), minutes * 60_000);
+  const isWhole = existsSync(results);
+  const { tried, caught, percent } = (
+    isWhole ? JSON.parse(readFileSync(results, "utf8")) : { tried: 0, caught: 0, percent: 0 }
+  ) as Record<"tried" | "caught" | "percent", number>;
   runs.push({
-    ...{ file: name, passed: isPassed ? 1 : 0, skipped: [], todo: [], durationMs: performance.now() - begin, output: "" },
-    failed: isPassed ? [] : [{ name: "too few faults were caught", where: results, error: "" }],
-    figures: [{ kind: "figure", name: "faults", text: `${caught} of ${tried} caught (${percent} %)` }],
+    ...{
+      file: mutation.name,
+      passed: isPassed ? 1 : 0,
+      skipped: [],
+      todo: [],
+      durationMs: performance.now() - begin,
+      output: "",
+    },
+    failed: isPassed ? [] : [{ name: isWhole ? "too few faults were caught" : "it did not finish", where: results, error: "" }],
+    figures: [{ kind: "figure", name: `seed ${seed}`, text: `${caught} of ${tried} faults caught (${percent} %)` }],
   });
+}
+
+/** The forms with a file that was asked for. */
+function selectedOf(forms: readonly PlannedForm[]): PlannedForm[] {
+  if (paths.length === 0 && namePatterns.length === 0) return [...forms];
+  return forms.filter(({ files }) => files.some((file) => selected.includes(file)));
 }
 
 /** Leaves the figures of a long run in `.cox/long-run.md`. */
@@ -144,7 +166,7 @@ function writeLongReport(): void {
   const machine = { cpus: cpus().length, memoryGb: Math.round(totalmem() / 2 ** 30), commit: commit(), begun, load: loadavg() };
   const page = join(root, ".cox", "long-run.md");
   mkdirSync(join(root, ".cox"), { recursive: true });
-  writeFileSync(page, longReport(totals, runs, machine, performance.now()));
+  writeFileSync(page, longReport(totals, runs, machine, performance.now(), { hours, plan: selectedOf(plan) }));
   console.log(`figures: ${relative(root, page)}`);
 }
 
@@ -165,10 +187,20 @@ function notRun(files: readonly string[], reason: string): void {
 }
 
 /** @returns the exit code */
-async function runStep(name: string, [command = "", ...rest]: string[], env: Record<string, string> = {}): Promise<number> {
+async function runStep(
+  name: string,
+  [command = "", ...rest]: string[],
+  env: Record<string, string> = {},
+  limitMs?: number,
+): Promise<number> {
   console.log(`== ${name}`);
   const begin = performance.now();
-  const child = spawn(command, rest, { cwd: root, stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, ...env } });
+  const child = spawn(command, rest, {
+    cwd: root,
+    stdio: ["ignore", "inherit", "inherit"],
+    env: { ...process.env, ...env },
+    timeout: limitMs,
+  });
   const code = await new Promise<number>((done) => {
     child.once("error", (err) => {
       console.log(`${command}: ${err.message}`);

@@ -8,12 +8,18 @@ test("flags and paths come in any order", () => {
     paths: ["a", "b"],
     namePatterns: ["x y", "/z/i"],
   });
+  for (const args of [["--hours", "1.5"], ["--hours=1.5"]])
+    assert.deepEqual(parseOptions([...args, "--long"]), { long: true, hours: 1.5, paths: [], namePatterns: [] });
   assert.equal(parseOptions(["a", "--help", "--unknown"]), "help");
   assert.equal(parseOptions(["-h"]), "help");
 });
 
 for (const { args, message } of [
   { args: ["--lnog"], message: "unknown flag --lnog" },
+  { args: ["--hours", "2"], message: "--hours needs --long" },
+  { args: ["--long", "--hours"], message: /^--hours needs a number/ },
+  { args: ["--long", "--hours=0"], message: /^--hours needs a number/ },
+  { args: ["--long", "--hours", "two"], message: /^--hours needs a number/ },
   { args: ["-x", "a"], message: "unknown flag -x" },
   { args: ["--long=yes"], message: "--long takes no value" },
   { args: ["a", "--test-name-pattern"], message: "--test-name-pattern needs a regular expression" },

@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 /** Options of `./cox test`. */
 export interface Options {
   readonly long: boolean;
+  /** For a run with `long`; undefined: a whole night. */
+  readonly hours?: number;
   /** Files and folders, relative to the repository, whose tests run. Empty: all tests and checks. */
   readonly paths: readonly string[];
   /** Patterns of `node --test-name-pattern`: a test runs when one of them matches its name. */
@@ -20,6 +22,7 @@ export function parseOptions(args: readonly string[]): Options | "help" {
   const paths: string[] = [];
   const namePatterns: string[] = [];
   let long = false;
+  let hours: number | undefined;
   for (let at = 0; at < args.length; at++) {
     const arg = args[at] as string;
     const [flag, inline] = arg.startsWith("--") ? splitFlag(arg) : [arg, undefined];
@@ -27,14 +30,22 @@ export function parseOptions(args: readonly string[]): Options | "help" {
     if (flag === "--long") {
       if (inline !== undefined) throw new UsageError("--long takes no value");
       long = true;
-    } else if (flag === "--test-name-pattern") {
+    } else if (flag === "--hours") hours = checkHours(inline ?? args[++at]);
+    else if (flag === "--test-name-pattern") {
       const pattern = inline ?? args[++at];
       if (pattern === undefined || pattern === "") throw new UsageError("--test-name-pattern needs a regular expression");
       namePatterns.push(checkPattern(pattern));
     } else if (flag.startsWith("-")) throw new UsageError(`unknown flag ${flag}`);
     else paths.push(arg);
   }
-  return { long, paths, namePatterns };
+  if (hours !== undefined && !long) throw new UsageError("--hours needs --long");
+  return { long, ...(hours !== undefined && { hours }), paths, namePatterns };
+}
+
+function checkHours(text: string | undefined): number {
+  const hours = /^\d+(?:\.\d+)?$/.test(text ?? "") ? Number(text) : 0;
+  if (hours <= 0 || hours > 48) throw new UsageError("--hours needs a number of hours, more than 0 and at most 48, e.g. 1.5");
+  return hours;
 }
 
 function splitFlag(arg: string): [string, string | undefined] {

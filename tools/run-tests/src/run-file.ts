@@ -12,6 +12,8 @@ export interface Limits {
   readonly idleMs: number;
   /** Additional time beyond `testMs`, for a blocked event loop in which Node's own time limit cannot fire. */
   readonly graceMs: number;
+  /** Time limit of the file: the budget of a long form. Default: none. */
+  readonly fileMs?: number;
 }
 
 export interface RunOptions {
@@ -88,7 +90,8 @@ async function endingOf(child: ChildProcess, read: () => Reported[], { limits, s
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
   let seen = 0;
-  let lastEventAt = performance.now();
+  const begin = performance.now();
+  let lastEventAt = begin;
   const timer = setInterval(() => {
     const lines = read();
     if (lines.length !== seen) {
@@ -98,6 +101,10 @@ async function endingOf(child: ChildProcess, read: () => Reported[], { limits, s
     const quietMs = performance.now() - lastEventAt;
     const running = underWay(lines);
     const hasRun = lines.some((line) => line.kind === "ended");
+    if (performance.now() - begin > (limits.fileMs ?? Number.POSITIVE_INFINITY))
+      stop(
+        `stopped after its budget of ${(limits.fileMs ?? 0) / 60_000} min, during ${running.join(", ") || "its start or end"}`,
+      );
     // Setup before the first test may take as long as a test.
     if ((running.length > 0 || !hasRun) && quietMs > limits.testMs + limits.graceMs)
       stop(

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { test } from "node:test";
+import { lanesOf } from "./lanes.ts";
+import { longestMinutes, longForms, longRunOf, nightHours, planOf } from "./long-forms.ts";
+
+const root = resolve(import.meta.dirname, "..", "..", "..");
+const lanes = {
+  concurrency: 3,
+  isEndToEnd: (file: string) => file.startsWith("e2e/"),
+  isShared: (file: string) => lanesOf([file]).shared.length > 0,
+};
+
+test("the budgets of all forms fit into a night, with half an hour for the other tests", () => {
+  assert.ok(longestMinutes(planOf(nightHours), lanes) <= nightHours * 60 - 30);
+});
+
+test("each test with a long form is in one form of the table, and each file of the table exists", () => {
+  const listed = longForms.flatMap(({ files }) => files);
+  assert.deepEqual(
+    listed.filter((file) => !existsSync(join(root, file))),
+    [],
+  );
+  assert.equal(new Set(listed).size, listed.length);
+  const sources = globSync(["packages/*/src/**/*.ts", "tools/*/src/**/*.ts", "e2e/**/*.ts"], {
+    cwd: root,
+    exclude: (name) => name === "node_modules",
+  });
+  const reads = (file: string): boolean => readFileSync(join(root, file), "utf8").includes(`${"process"}.env["COX_TEST_LONG"]`);
+  const readers = new Set(sources.filter((file) => reads(file)));
+  const isLong = (file: string): boolean =>
+    readers.has(file) ||
+    [...readFileSync(join(root, file), "utf8").matchAll(/from "(\.[^"]+)"/g)].some(([, path = ""]) =>
+      readers.has(join(dirname(file), path)),
+    );
+  const missing = sources.filter((file) => file.endsWith(".test.ts") && isLong(file) && !listed.includes(file));
+  assert.deepEqual(missing, [], "add them to long-forms.ts");
+});
+
+const forms = [
+  { name: "timed", files: ["t.test.ts"], minutes: 80, isTimed: true },
+  { name: "big", files: ["b.test.ts"], minutes: 30 },
+  { name: "small", files: ["s.test.ts", "s2.test.ts"], minutes: 10 },
+];
+
+test("a shorter run gives timed forms their share, and runs the shortest of the others in full", () => {
+  const shown = (hours: number) => planOf(hours, forms).map(({ minutes, isLong }) => [minutes, isLong]);
+  assert.deepEqual(shown(8), [
+    [80, true],
+    [30, true],
+    [10, true],
+  ]);
+  assert.deepEqual(shown(2), [
+    [20, true],
+    [30, false],
+    [10, true],
+  ]);
+  assert.deepEqual(shown(1), [
+    [10, true],
+    [30, false],
+    [10, false],
+  ]);
+});
+
+test("a file is told its time, limited by what is left of its form's budget, and nothing without a long form", () => {
+  const plan = planOf(2, forms);
+  assert.deepEqual(longRunOf("t.test.ts", plan, []), {
+    env: { COX_TEST_LONG: "1", COX_TEST_MINUTES: "18" },
+    fileMs: 22 * 60_000,
+  });
+  const done = [
+    { file: "s2.test.ts", durationMs: 60_000 },
+    { file: "t.test.ts", durationMs: 1 },
+  ];
+  assert.deepEqual(longRunOf("s.test.ts", plan, done), { env: { COX_TEST_LONG: "1" }, fileMs: 9 * 60_000 });
+  assert.equal(longRunOf("b.test.ts", plan, []), undefined);
+  assert.equal(longRunOf("x.test.ts", plan, []), undefined);
+});

@@ -1,0 +1,137 @@
+/** A long form of tests: what runs only with `--long`. */
+export interface LongForm {
+  readonly name: string;
+  /** Test files; the long forms of the others are the files' own. */
+  readonly files: readonly string[];
+  /** Its budget, for all of its files. A file that takes longer than what is left of it is stopped and has failed. */
+  readonly minutes: number;
+  /** Whether it ends by itself when its time is over, and thus can be given more or less; otherwise its work is fixed. */
+  readonly isTimed?: boolean;
+}
+
+/** Without a file: tools/mutate runs after all tests. */
+export const mutation: LongForm = { name: "mutation", files: [], minutes: 80, isTimed: true };
+
+/** Every file that reads COX_TEST_LONG is in one of them (tested). */
+export const longForms: readonly LongForm[] = [
+  { name: "simulation", files: ["tools/simulate/src/simulate.test.ts"], minutes: 90, isTimed: true },
+  { name: "fuzz with coverage", files: ["tools/fuzz/src/targets.test.ts"], minutes: 60, isTimed: true },
+  {
+    name: "fuzz of codecs and HTTP/2",
+    files: [
+      "packages/apimachinery/src/codec/fuzz.test.ts",
+      "packages/apimachinery/src/http2/wire/hpack.property.test.ts",
+      "packages/apimachinery/src/serving/http2-fuzz.test.ts",
+    ],
+    minutes: 15,
+  },
+  {
+    name: "oracles and properties",
+    files: [
+      "packages/apiserver/src/authentication/token-timing.test.ts",
+      "packages/apiserver/src/authorization/rbac-oracle.test.ts",
+      "packages/apiserver/src/cel/program.property.test.ts",
+      "packages/apiserver/src/registry/any-object.test.ts",
+      "packages/apiserver/src/watch/opening.test.ts",
+      "packages/controller-manager/src/controllers/job/faults.test.ts",
+      "packages/scheduler/src/scheduling-oracle.test.ts",
+    ],
+    minutes: 30,
+  },
+  {
+    name: "overload and slow clients",
+    files: [
+      "packages/apimachinery/src/serving/slow-clients.test.ts",
+      "packages/apiserver/src/server/hostile-upgrades.test.ts",
+      "packages/apiserver/src/server/metric-series.test.ts",
+      "packages/apiserver/src/server/overload.test.ts",
+    ],
+    minutes: 20,
+  },
+  { name: "hostile clients", files: ["e2e/hostile/hostile.test.ts"], minutes: 60 },
+  { name: "churn", files: ["e2e/robustness/store/churn.test.ts"], minutes: 25 },
+  {
+    name: "faults of the store",
+    files: ["e2e/robustness/store/clients.test.ts", "e2e/robustness/store/faults.test.ts"],
+    minutes: 25,
+  },
+  {
+    name: "rolling restart",
+    files: ["e2e/robustness/store/rolling-restart.test.ts", "e2e/start/rolling-restart.test.ts"],
+    minutes: 20,
+  },
+  {
+    name: "starts",
+    files: ["e2e/cox/clusters.test.ts", "e2e/start/any-order.test.ts", "e2e/start/lost-lease.test.ts"],
+    minutes: 30,
+  },
+  // The same as in every run.
+  { name: "kills", files: ["e2e/robustness/kill.test.ts", "e2e/robustness/recovery/recovery.test.ts"], minutes: 10 },
+  { name: "many definitions", files: ["e2e/controllers/many-definitions.test.ts"], minutes: 15 },
+  { name: "walk through the API", files: ["e2e/api/walk.test.ts"], minutes: 30 },
+  { name: "compose", files: ["e2e/deploy/compose.test.ts"], minutes: 15 },
+  { name: "static pods", files: ["e2e/deploy/static-pods.test.ts"], minutes: 15 },
+  { name: "kubelet configuration", files: ["e2e/node/dynamic-config.test.ts"], minutes: 5 },
+];
+
+/** For which the budgets are made, on two cores. */
+export const nightHours = 8;
+
+export interface PlannedForm extends LongForm {
+  /** false: its files run as without `--long`. */
+  readonly isLong: boolean;
+}
+
+/**
+ * What a run of so many hours consists of. Timed forms get their share of the time. Of the others the shortest run in full, as many as fit
+ * into the share of all of them.
+ */
+export function planOf(hours: number, forms: readonly LongForm[] = [...longForms, mutation]): PlannedForm[] {
+  const scale = hours / nightHours;
+  const fixed = forms.filter(({ isTimed }) => !isTimed).toSorted((a, b) => a.minutes - b.minutes);
+  let left = scale * fixed.reduce((sum, { minutes }) => sum + minutes, 0);
+  const chosen = new Set<LongForm>();
+  for (const form of fixed) {
+    left -= form.minutes;
+    if (left > -1e-6) chosen.add(form);
+  }
+  return forms.map((form) =>
+    form.isTimed ? { ...form, minutes: form.minutes * scale, isLong: true } : { ...form, isLong: chosen.has(form) },
+  );
+}
+
+/** Share of its budget after which a timed form ends by itself: the rest is for what it has begun. */
+const timedShare = 0.9;
+/** For the same, when a tenth of a short budget is too little. */
+const graceMs = 120_000;
+
+/** Environment and limit of a test file. @param done files that have run @returns undefined for a file that has no long form, or not in this run */
+export function longRunOf(
+  file: string,
+  plan: readonly PlannedForm[],
+  done: readonly { readonly file: string; readonly durationMs: number }[],
+): { readonly env: Readonly<Record<string, string>>; readonly fileMs: number } | undefined {
+  const form = plan.find(({ files }) => files.includes(file));
+  if (form === undefined || !form.isLong) return undefined;
+  const env: Record<string, string> = { COX_TEST_LONG: "1" };
+  if (form.isTimed) env["COX_TEST_MINUTES"] = String(form.minutes * timedShare);
+  const limitMs = form.minutes * 60_000 + (form.isTimed ? graceMs : 0);
+  const spentMs = done.filter((run) => form.files.includes(run.file)).reduce((sum, { durationMs }) => sum + durationMs, 0);
+  return { env, fileMs: limitMs - spentMs };
+}
+
+/** Minutes that the budgets take at most when they run as `./cox test` runs them. */
+export function longestMinutes(
+  plan: readonly PlannedForm[],
+  lanes: { readonly concurrency: number; isEndToEnd(file: string): boolean; isShared(file: string): boolean },
+): number {
+  const long = plan.filter(({ isLong }) => isLong);
+  const sum = (forms: readonly LongForm[]): number => forms.reduce((total, { minutes }) => total + minutes, 0);
+  const own = long.filter(({ files }) => files.some((file) => lanes.isEndToEnd(file) && !lanes.isShared(file)));
+  const shared = long.filter(({ files }) => files.some((file) => lanes.isEndToEnd(file) && lanes.isShared(file)));
+  const unit = long.filter(({ files }) => files.length > 0 && !files.some((file) => lanes.isEndToEnd(file)));
+  const longest = Math.max(0, ...unit.map(({ minutes }) => minutes));
+  // Greedy packing takes at most the average and the longest.
+  const units = Math.min(sum(unit), (sum(unit) - longest) / lanes.concurrency + longest);
+  return units + Math.max(sum(own), sum(shared)) + sum(long.filter(({ files }) => files.length === 0));
+}
