@@ -1,5 +1,6 @@
 import { newLogger } from "@coxswain/apimachinery/logging/logger";
 import { type Cluster, emptyCluster, startCluster } from "./cluster/cluster.ts";
+import { describe, drawShape } from "./cluster/shape.ts";
 import { newFaults } from "./faults/faults.ts";
 import { atRest, changedByOthers, newProblems, Violation, watchInvariants } from "./invariants/invariants.ts";
 import { observe } from "./invariants/observed.ts";
@@ -47,9 +48,12 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
     world.onStep(() => {
       if (problems.first !== undefined) throw new Violation(problems.first);
     });
+    const shape = drawShape(world.random);
+    world.note(`${plan.name}: ${describe(shape)}`);
     const faults = newFaults(world, plan.faults);
     cluster = await startCluster({
       world,
+      shape,
       initial,
       controllers: plan.controllers,
       rules: plan.rules(world.random),

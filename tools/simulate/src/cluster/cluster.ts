@@ -2,17 +2,18 @@ import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KeyValue } from "@coxswain/apiserver/storage/etcd/wire";
 import type { Observed } from "../invariants/observed.ts";
-import { type Machine, newMachine, type PodRules, runFakeNode } from "../nodes/fake-node.ts";
+import { type Machine, newMachine, type PodRules, register, runFakeNode } from "../nodes/fake-node.ts";
 import type { EtcdNetwork } from "../store/etcd-client.ts";
 import { type MemoryEtcd, newMemoryEtcd } from "../store/memory-etcd.ts";
 import { newProcess, newWorld, type SimulatedProcess, type World } from "../world/world.ts";
 import { adminToken, type SimulatedApiServer, startSimulatedApiServer } from "./api-server.ts";
 import { runControllerManager } from "./controller-manager.ts";
 import { type Daemon, newDaemon } from "./daemon.ts";
-import { type ApiNetwork, newSimulatedTransport } from "./network.ts";
+import { type ApiNetwork, type Backend, newSimulatedTransport } from "./network.ts";
 import { runScheduler } from "./scheduler.ts";
+import { mostNodes, type Shape } from "./shape.ts";
 
-/** Two API servers over one etcd, two controller managers, two schedulers, three nodes. */
+/** One or two API servers over one etcd, controller managers, schedulers and nodes. */
 export interface Cluster {
   readonly etcd: MemoryEtcd;
   readonly servers: readonly ServerSlot[];
@@ -39,6 +40,7 @@ export interface ServerSlot {
 
 export interface ClusterOptions {
   readonly world: World;
+  readonly shape: Shape;
   /** What etcd holds at first. */
   readonly initial: readonly KeyValue[];
   readonly controllers: readonly string[];
@@ -52,13 +54,18 @@ export interface ClusterOptions {
 }
 
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
-  const { world, log = () => discardLogger } = options;
-  const etcd = newMemoryEtcd(options.initial);
-  const api: ApiNetwork = { ...options.api, observed: options.observe(etcd) };
-  const servers = [0, 1].map((number) => newServerSlot(options, etcd, number));
+  const { world, shape, log = () => discardLogger } = options;
+  const machines = range(shape.nodes).map((number) => newMachine(nodeName(number)));
+  const absent = new Set(
+    range(mostNodes)
+      .slice(shape.nodes)
+      .map((number) => `/registry/minions/${nodeName(number)}`),
+  );
+  const etcd = newMemoryEtcd(options.initial.filter(({ key }) => !absent.has(key)));
+  const api: ApiNetwork = { ...options.api, storesEvents: shape.storesEvents, observed: options.observe(etcd) };
+  const servers = range(shape.servers).map((number) => newServerSlot(options, etcd, number));
   for (const slot of servers) await world.until("the start of an API server", slot.start(), 60_000);
   const routes = new Map<string, number>();
-  const machines = [1, 2, 3].map((number) => newMachine(`node-${number}`));
   const daemon = (name: string, run: Parameters<typeof newDaemon>[0]["run"]): Daemon =>
     newDaemon({
       world,
@@ -70,26 +77,33 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       run,
     });
   const daemons = [
-    ...[1, 2].map((number) => daemon(`manager-${number}`, (life) => runControllerManager(life, options.controllers))),
-    ...[1, 2].map((number) => daemon(`scheduler-${number}`, runScheduler)),
+    ...range(shape.managers).map((number) =>
+      daemon(`manager-${number + 1}`, (life) => runControllerManager(life, options.controllers, shape.leases)),
+    ),
+    ...range(shape.schedulers).map((number) => daemon(`scheduler-${number + 1}`, (life) => runScheduler(life, shape.leases))),
     ...machines.map((machine) => daemon(machine.name, (life) => runFakeNode(life, machine, options.rules))),
   ];
   for (const one of daemons) one.start();
-  const user = newProcess(world, "user");
-  const transport = newSimulatedTransport(world, user, () => servers[0]?.server, { delayMs: () => 1, loses: () => undefined });
-  const client = newClient(
-    { host: "http://simulated", token: adminToken, qps: -1, userAgent: "user" },
-    { clock: user.clock, transport },
-  );
+  const client = reliableClient(world, newProcess(world, "user"), () => servers[0]?.server);
   return {
     ...{ etcd, servers, daemons, machines, client, routes },
     release() {
       for (const slot of servers) slot.release();
       for (const one of daemons) one.release();
-      transport.close();
+      client.close();
     },
   };
 }
+
+/** Over a network that loses nothing. */
+function reliableClient(world: World, user: SimulatedProcess, backend: Backend): Client {
+  const transport = newSimulatedTransport(world, user, backend, { delayMs: () => 1, loses: () => undefined });
+  return newClient({ host: "http://simulated", token: adminToken, qps: -1, userAgent: "user" }, { clock: user.clock, transport });
+}
+
+const nodeName = (number: number): string => `node-${number + 1}`;
+
+const range = (length: number): number[] => Array.from({ length }, (_, number) => number);
 
 function newServerSlot(
   { world, etcd: networkOf, log = () => discardLogger }: ClusterOptions,
@@ -130,7 +144,7 @@ function newServerSlot(
 
 let first: Promise<readonly KeyValue[]> | undefined;
 
-/** What the first API server writes into an empty etcd: made once, the same for every cluster. */
+/** What the first API server writes into an empty etcd, and nodes that are ready: made once, the same for every cluster. */
 export function emptyCluster(): Promise<readonly KeyValue[]> {
   first ??= bootstrap();
   return first;
@@ -144,6 +158,13 @@ async function bootstrap(): Promise<readonly KeyValue[]> {
     const network: EtcdNetwork = { delayMs: () => 1, lagMs: () => 0, losesAnswer: () => false };
     const options = { world, process, etcd, network, log: discardLogger, bootstrap: true };
     const server = await world.until("the first start", startSimulatedApiServer(options), 60_000);
+    const user = newProcess(world, "user");
+    const client = reliableClient(world, user, () => server);
+    for (const number of range(mostNodes))
+      await world.until(
+        "registration",
+        register(client, nodeName(number), (ms) => user.clock.sleep(ms)),
+      );
     server.crash();
     return etcd.entries("");
   } finally {

@@ -10,8 +10,13 @@ import type { Life } from "./daemon.ts";
 export async function runControllerManager(
   { process, transport, clientConfig, log, signal }: Life,
   controllers: readonly string[],
+  flags: readonly string[],
 ): Promise<void> {
-  const { values } = parseFlags(kubeControllerManager.flags, [`--controllers=${controllers.join(",")}`, "--kube-api-qps=1000"]);
+  const { values } = parseFlags(kubeControllerManager.flags, [
+    `--controllers=${controllers.join(",")}`,
+    "--kube-api-qps=1000",
+    ...flags,
+  ]);
   await runManager({
     config: completeConfig(values),
     clientConfig,

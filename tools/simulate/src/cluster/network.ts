@@ -1,7 +1,8 @@
 import type { OutgoingHttpHeaders } from "node:http";
+import { Readable } from "node:stream";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
 import { ConnectionLost } from "@coxswain/apimachinery/client/transport-errors";
-import type { TransportRequest } from "@coxswain/apimachinery/client/transport-messages";
+import type { TransportRequest, TransportResponse } from "@coxswain/apimachinery/client/transport-messages";
 import type { ExchangeHandler, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import { LoopbackExchange } from "@coxswain/apiserver/loopback/exchange";
 import type { Observed } from "../invariants/observed.ts";
@@ -15,6 +16,8 @@ export interface ApiNetwork {
   loses(method: string, path: string): "request" | "answer" | undefined;
   /** Told when a server has carried out a request of a process, before the answer is on its way. */
   carriedOut?(process: SimulatedProcess, method: string): void;
+  /** false: events are accepted and forgotten on their way. */
+  readonly storesEvents?: boolean;
   /** Sees what servers send. */
   observed?: Observed | undefined;
 }
@@ -38,6 +41,7 @@ export function newSimulatedTransport(
   return {
     request(request) {
       request.signal?.throwIfAborted();
+      if (network.storesEvents === false && request.method !== "GET" && eventPath.test(request.path)) return accepted(request);
       const fate = network.loses(request.method, request.path);
       const what = `${request.method} ${request.path}`;
       return new Promise((resolve, reject) => {
@@ -87,6 +91,14 @@ export function newSimulatedTransport(
       for (const exchange of [...open]) exchange.break();
     },
   };
+}
+
+const eventPath = /\/namespaces\/[^/]+\/events(?:\/|$|\?)/;
+
+/** As if it had been stored. */
+async function accepted({ method, body = "" }: TransportRequest): Promise<TransportResponse> {
+  const headers = { "content-type": "application/json" };
+  return { status: method === "POST" ? 201 : 200, headers, body: Readable.from([Buffer.from(body)]) };
 }
 
 /** A request at a server of the simulation; the parts of a streamed answer travel over the virtual time line, in order. */

@@ -11,10 +11,11 @@ import { newScheduler } from "@coxswain/scheduler/scheduler";
 import type { Life } from "./daemon.ts";
 
 /** kube-scheduler with leader election, put together as its program does. It ends when it no longer leads. */
-export async function runScheduler({ process, client, log, signal }: Life): Promise<void> {
+export async function runScheduler({ process, client, log, signal }: Life, flags: readonly string[]): Promise<void> {
   const { clock } = process;
   const gates = newFeatureGates(kubeScheduler.name, {});
-  const config = completeConfig(parseFlags(kubeScheduler.flags, []).values, new Set(), gates);
+  const { values, set } = parseFlags(kubeScheduler.flags, [...flags]);
+  const config = completeConfig(values, set, gates);
   const informers = newInformerFactory(client, { log, clock });
   const scheduler = newScheduler({
     client,

@@ -134,13 +134,13 @@ class InjectedFaults implements Faults {
         this.#trouble.doomed.set(this.#pick(daemons.filter(({ name }) => !name.startsWith("node"))).name, 1 + this.#upTo(5));
       },
       "crash-server": ({ servers }) => this.#crashServer(this.#pick(servers)),
-      "crash-server-after-call": () => {
-        this.#trouble.doomedServers.set(this.#upTo(2), 1 + this.#upTo(20));
+      "crash-server-after-call": ({ servers }) => {
+        this.#trouble.doomedServers.set(this.#upTo(servers.length), 1 + this.#upTo(20));
       },
-      "time-travel": ({ daemons, routes }) => {
+      "time-travel": ({ daemons, servers, routes }) => {
         this.#counts.staleReads++;
         const victim = this.#pick(daemons);
-        const server = 1 - (routes.get(victim.name) ?? 0);
+        const server = servers.length - 1 - (routes.get(victim.name) ?? 0);
         this.#trouble.lagMs[server] = 2_000 + this.#upTo(10_000);
         this.#later(1_000 + this.#upTo(4_000), `${victim.name} sees the past`, () => {
           routes.set(victim.name, server);
@@ -150,9 +150,9 @@ class InjectedFaults implements Faults {
           this.#trouble.lagMs[server] = 0;
         });
       },
-      "stale-reads": ({ daemons, routes }) => {
+      "stale-reads": ({ daemons, servers, routes }) => {
         this.#counts.staleReads++;
-        const server = this.#upTo(2);
+        const server = this.#upTo(servers.length);
         this.#trouble.lagMs[server] = 200 + this.#upTo(5_000);
         const victim = this.#pick(daemons);
         routes.set(victim.name, server);

@@ -62,8 +62,9 @@ export function watchInvariants(
         const { metadata, spec } = objectOf(kv);
         replicas.set(metadata.uid ?? "", Math.max(replicas.get(metadata.uid ?? "") ?? 0, spec.replicas));
       }
-      if (!kv.key.startsWith("/registry/pods/")) continue;
-      if (type === "put" && kv.version === 1) checkReplicas(view, controllerOf(objectOf(kv)), replicas, faults, fail);
+      const isPod = kv.key.startsWith("/registry/pods/");
+      if (!isPod && !kv.key.startsWith("/registry/resourcequotas/")) continue;
+      if (isPod && type === "put" && kv.version === 1) checkReplicas(view, controllerOf(objectOf(kv)), replicas, faults, fail);
       const problem = plan.always?.(view, memory);
       if (problem !== undefined) fail(problem);
     }

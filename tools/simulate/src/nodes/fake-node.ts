@@ -122,7 +122,8 @@ export async function runFakeNode({ process, client, log, signal }: Life, machin
   stop();
 }
 
-async function register(client: Life["client"], name: string, pause: (ms: number) => Promise<void>): Promise<void> {
+/** Makes its Node object ready, unless it is. */
+export async function register(client: Life["client"], name: string, pause: (ms: number) => Promise<void>): Promise<void> {
   const capacity = { cpu: "8", memory: "16Gi", pods: "110" } as never;
   const ready = { type: "Ready", status: "True", reason: "KubeletReady" };
   for (;;) {
@@ -135,6 +136,8 @@ async function register(client: Life["client"], name: string, pause: (ms: number
         const labels = { "kubernetes.io/hostname": name };
         node = await client.create<Node>(nodes, { metadata: { name, labels }, spec: {} });
       }
+      const isReady = node.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
+      if (isReady && node.spec?.taints === undefined) return;
       node = await client.update<Node>(
         nodes,
         { ...node, status: { ...node.status, capacity, allocatable: capacity, conditions: [ready] } } as Node,
@@ -143,7 +146,7 @@ async function register(client: Life["client"], name: string, pause: (ms: number
         },
       );
       if (node.spec?.taints !== undefined)
-        await client.update<Node>(nodes, { ...node, spec: { ...node.spec, taints: [] } } as Node);
+        await client.update<Node>(nodes, { ...node, spec: { ...node.spec, taints: undefined } } as Node);
       return;
     } catch {
       await pause(500);

@@ -7,7 +7,7 @@ const labels = { app: "web" };
 /** A Deployment is created, scaled and rolled out, in any order and without waiting for what was asked before. */
 export const deploymentPlan: Plan = {
   name: "deployment",
-  controllers: ["podgc", "deployment", "replicaset", "garbagecollector"],
+  controllers: ["podgc", "deployment", "replicaset"],
   faults: allFaults,
   rules: lasting,
   async act(user) {

@@ -20,7 +20,7 @@ export interface Plan {
   readonly restMs?: number;
   /** Runs while things go wrong. */
   act(user: User): Promise<void>;
-  /** Looked at after each change of a pod. @param memory of this life @returns what must never be */
+  /** Looked at after each change of a pod or a quota. @param memory of this life @returns what must never be */
   always?(view: View, memory: Map<string, unknown>): string | undefined;
   /** Of the end. @returns what is still missing */
   missing(view: View): string | undefined;

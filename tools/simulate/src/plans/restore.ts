@@ -5,6 +5,7 @@ import type { Plan } from "./plan.ts";
 export const restorePlan: Plan = {
   ...deploymentPlan,
   name: "restore",
+  controllers: [...deploymentPlan.controllers, "garbagecollector"],
   faults: ["delay", "break-watches", "break-etcd-watches", "crash", "restore"],
   losesHistory: true,
   missing(view) {
