@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { TransientMap } from "../../meta/transient-map.ts";
 import { GatheredBytes, ReceiveWindow } from "../wire/buffers.ts";
-import { codeOf, errorCodes, protocolError, windowError } from "../wire/connection-error.ts";
+import { codeOf, errorCodes, protocolError, tooMuch, windowError } from "../wire/connection-error.ts";
 import {
   checkFrame,
   defaultWindowBytes,
@@ -44,6 +44,8 @@ export interface ClientConnectionEvents {
 const lastStreamId = 2 ** 31 - 1;
 /** SETTINGS_HEADER_TABLE_SIZE of a server that sends none. Source: RFC 9113, section 6.5.2 */
 const defaultTableBytes = 4096;
+/** A server that asks this often reads none of the answers. */
+const mostUnreadAnswers = 10_000;
 const noBytes = Buffer.alloc(0);
 const goneAway: StreamEnd = { type: "refused", reason: "the server goes away" };
 
@@ -71,6 +73,8 @@ export class ClientConnection implements StreamConnection, ServerFrames {
   #isLeaving = false;
   #isClosed = false;
   #failure: string | undefined;
+  /** Answers to PING and SETTINGS since the socket last had nothing left to write. */
+  #unreadAnswers = 0;
   /** Callbacks of unanswered pings, oldest first. */
   readonly #pings: (() => void)[] = [];
 
@@ -206,6 +210,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
   }
 
   onSettings(): void {
+    this.#countAnswer();
     this.output.send(frame(frameTypes.settings, flags.ack, 0, noBytes));
     if (this.#isReady) this.#events.changed?.();
     else {
@@ -217,7 +222,14 @@ export class ClientConnection implements StreamConnection, ServerFrames {
   }
 
   onPing(payload: Buffer): void {
+    this.#countAnswer();
     this.output.pong(payload);
+  }
+
+  /** @throws ConnectionError when the server asks without reading the answers */
+  #countAnswer(): void {
+    if (this.#socket.writableLength === 0) this.#unreadAnswers = 0;
+    else if (++this.#unreadAnswers > mostUnreadAnswers) throw tooMuch("pings and settings without end");
   }
 
   onPong(): void {
@@ -362,6 +374,8 @@ interface ServerFrames {
 }
 
 const mostHeaderBytes = 1024 * 1024;
+/** Of one block: frames may be empty. */
+const mostHeaderFrames = 500;
 
 /**
  * Parses the server's frames and checks what does not depend on the state of streams. The header table size announced to the
@@ -374,7 +388,7 @@ class ClientInput {
   readonly #read: (chunk: Buffer) => void;
   #hasSettings = false;
   /** A header block that awaits CONTINUATION frames, with the flags of its HEADERS frame. */
-  #block: { readonly stream: number; readonly flag: number; readonly bytes: GatheredBytes } | undefined;
+  #block: { readonly stream: number; readonly flag: number; readonly bytes: GatheredBytes; frames: number } | undefined;
 
   constructor(receiver: ServerFrames) {
     this.#receiver = receiver;
@@ -391,7 +405,7 @@ class ClientInput {
       throw protocolError("a frame within headers");
     }
     if (!this.#hasSettings && type !== frameTypes.settings) throw protocolError("no settings come first");
-    checkFrame(type, stream, payload.length);
+    checkFrame(type, flag, stream, payload.length);
     switch (type) {
       case frameTypes.data:
         this.#receiver.onData(stream, unpadded(flag, payload), payload.length, (flag & flags.endStream) !== 0);
@@ -429,13 +443,14 @@ class ClientInput {
       this.#receiver.onFields(stream, this.#decode(part), (flag & flags.endStream) !== 0);
       return;
     }
-    this.#block = { stream, flag, bytes: new GatheredBytes() };
+    this.#block = { stream, flag, frames: 1, bytes: new GatheredBytes() };
     this.#gather(this.#block.bytes, part);
   }
 
   #onContinuation(flag: number, payload: Buffer): void {
     const block = this.#block;
     if (block === undefined) throw protocolError("headers go on that did not begin");
+    if (++block.frames > mostHeaderFrames) throw tooMuch("headers without end");
     this.#gather(block.bytes, payload);
     if ((flag & flags.endHeaders) === 0) return;
     this.#block = undefined;
@@ -449,7 +464,7 @@ class ClientInput {
 
   #onSettings(flag: number, payload: Buffer): void {
     if ((flag & flags.ack) !== 0) return;
-    for (let at = 0; at + 6 <= payload.length; at += 6) {
+    for (let at = 0; at < payload.length; at += 6) {
       this.#receiver.onSetting(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
     }
     this.#hasSettings = true;

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { Duplex } from "node:stream";
 import { test } from "node:test";
-import { answered, aPipe, bytes, grant, ok, pipeOver, post } from "../testing/client-pipe.ts";
+import { answered, aPipe, bytes, grant, ok, pipeOver, post, windows } from "../testing/client-pipe.ts";
 import { errorCodes } from "../wire/connection-error.ts";
 import { flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "../wire/frames.ts";
 import { encodeFields } from "../wire/hpack.ts";
+import { ClientConnection } from "./connection.ts";
 import type { Fields } from "./stream.ts";
 
 const reset = (id: number, code: number): Buffer => numberFrame(frameTypes.resetStream, id, code);
@@ -249,3 +251,48 @@ test("pings are answered in order", async (t) => {
   await says(pong, pong);
   assert.deepEqual(answeredPings, [1, 2]);
 });
+
+for (const { name, first = [], frames } of [
+  { name: "settings of 7 bytes that come first", frames: [frame(frameTypes.settings, 0, 0, Buffer.alloc(7))] },
+  { name: "settings of 5 bytes", first: [settingsFrame([])], frames: [frame(frameTypes.settings, 0, 0, Buffer.alloc(5))] },
+  {
+    name: "an acknowledgement of settings with contents",
+    first: [settingsFrame([])],
+    frames: [frame(frameTypes.settings, flags.ack, 0, Buffer.alloc(6))],
+  },
+]) {
+  test(`a server's ${name} end the connection with FRAME_SIZE_ERROR`, async (t) => {
+    const { says, events } = aPipe(t);
+    await says(...first);
+    assert.deepEqual(await says(...frames), [`goAway 0 ${errorCodes.frameSize}`]);
+    assert.deepEqual(events, ["closed"]);
+  });
+}
+
+test("headers that go on in empty frames without end are not collected", async (t) => {
+  const { ask, says, turn, begin, ends } = aPipe(t);
+  await begin();
+  ask("a", 0);
+  await turn();
+  const empty = frame(frameTypes.continuation, 0, 1, Buffer.alloc(0));
+  const said = await says(frame(frameTypes.headers, 0, 1, Buffer.alloc(0)), ...Array.from({ length: 600 }, () => empty));
+  assert.deepEqual(said, [`goAway 0 ${errorCodes.enhanceYourCalm}`]);
+  assert.deepEqual(ends, ["a lost"]);
+});
+
+for (const { name, question } of [
+  { name: "pings", question: frame(frameTypes.ping, 0, 0, Buffer.alloc(8)) },
+  { name: "settings", question: settingsFrame([]) },
+]) {
+  test(`a server that sends ${name} and reads no answer is left`, async () => {
+    const closed: string[] = [];
+    const way = new Duplex({ read() {}, write() {} }); // takes the first bytes and never asks for more
+    new ClientConnection(way, windows, { ready() {}, leaving() {}, closed: (reason) => void closed.push(reason) });
+    way.push(settingsFrame([]));
+    for (let i = 0; i < 300 && closed.length === 0; i++) {
+      way.push(Buffer.concat(Array.from({ length: 100 }, () => question)));
+      await new Promise(setImmediate);
+    }
+    assert.deepEqual(closed, ["pings and settings without end"]);
+  });
+}

@@ -1,5 +1,5 @@
 import type { Turns } from "../../event-loop/turns.ts";
-import { frameSizeError, protocolError, tooMuch } from "../wire/connection-error.ts";
+import { protocolError, tooMuch } from "../wire/connection-error.ts";
 import { checkFrame, flags, frameTypes, headerFragment, newFrameReader, preface, unpadded } from "../wire/frames.ts";
 import { type DecodedFields, type FieldsDecoder, newFieldsDecoder } from "../wire/hpack.ts";
 
@@ -82,7 +82,7 @@ export class ServerInput {
       throw protocolError("a frame within headers");
     }
     if (!this.#hasSettings && type !== frameTypes.settings) throw protocolError("no settings come first");
-    checkFrame(type, stream, payload.length);
+    checkFrame(type, flag, stream, payload.length);
     switch (type) {
       case frameTypes.data:
         this.#receiver.onData(stream, unpadded(flag, payload), payload.length, (flag & flags.endStream) !== 0);
@@ -144,12 +144,8 @@ export class ServerInput {
   }
 
   #onSettings(flag: number, payload: Buffer): void {
-    const isAck = (flag & flags.ack) !== 0;
-    if (payload.length % 6 !== 0 || (isAck && payload.length > 0)) {
-      throw frameSizeError(`settings of ${payload.length} bytes`);
-    }
     if (this.#hasSettings) this.#receiver.onIdleFrame();
-    if (isAck) return;
+    if ((flag & flags.ack) !== 0) return;
     for (let at = 0; at < payload.length; at += 6) {
       this.#receiver.onSetting(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
     }

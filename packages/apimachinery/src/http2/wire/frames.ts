@@ -144,10 +144,11 @@ const rules: Readonly<Record<number, FrameRule>> = {
 };
 
 /**
+ * @param flag the frame's flags
  * @throws ConnectionError for a frame of the wrong size, or with a stream id where none is allowed or the reverse; unknown types
  * pass
  */
-export function checkFrame(type: number, stream: number, bytes: number): void {
+export function checkFrame(type: number, flag: number, stream: number, bytes: number): void {
   const rule = rules[type];
   if (rule === undefined) return;
   if (rule.about !== undefined && (rule.about === "stream") !== stream > 0) {
@@ -155,6 +156,9 @@ export function checkFrame(type: number, stream: number, bytes: number): void {
   }
   if (bytes !== (rule.bytes ?? bytes) || bytes < (rule.leastBytes ?? 0)) {
     throw frameSizeError(`a frame of type ${type} with ${bytes} bytes`);
+  }
+  if (type === frameTypes.settings && (bytes % 6 !== 0 || ((flag & flags.ack) !== 0 && bytes > 0))) {
+    throw frameSizeError(`settings of ${bytes} bytes`);
   }
 }
 
