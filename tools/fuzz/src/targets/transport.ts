@@ -1,9 +1,11 @@
 /** Bytes of connections. */
 import assert from "node:assert/strict";
+import { Duplex } from "node:stream";
 import { framedMessage, MessageTooLarge, newMessageReader, statusMessage } from "@coxswain/apimachinery/grpc/call";
+import { ClientConnection } from "@coxswain/apimachinery/http2/client/connection";
 import { areTrailers, requestHeadOf } from "@coxswain/apimachinery/http2/server/input";
-import { ConnectionError } from "@coxswain/apimachinery/http2/wire/connection-error";
-import { checkFrame, frame, newFrameReader, settingsFrame, unpadded } from "@coxswain/apimachinery/http2/wire/frames";
+import { ConnectionError, errorCodes } from "@coxswain/apimachinery/http2/wire/connection-error";
+import { checkFrame, frame, newFrameReader, preface, settingsFrame, unpadded } from "@coxswain/apimachinery/http2/wire/frames";
 import { decodeHuffman, encodeFields, HpackError, newFieldsDecoder } from "@coxswain/apimachinery/http2/wire/hpack";
 import { SimpleHeadReader } from "@coxswain/apimachinery/serving/simple-head";
 import { decodePacket, encodeData, encodeDialRequest } from "@coxswain/apiserver/egress/konnectivity-packets";
@@ -25,6 +27,7 @@ const request = encodeFields([
   "content-length",
   "3",
 ]);
+const response = encodeFields([":status", "200", "content-type", "application/json"]);
 /** A header, a key and its value, and an event that has them. */
 const header = Buffer.from([0x0a, 2, 0x18, 5]);
 const keyValue = Buffer.from([0x0a, 1, 0x61, 0x10, 1, 0x18, 2, 0x20, 1, 0x2a, 1, 0x62]);
@@ -81,12 +84,72 @@ export const targets: readonly Target[] = [
     declares: [ConnectionError],
     run(input) {
       const read = newFrameReader((type, flag, stream, payload) => {
-        checkFrame(type, stream, payload.length);
+        checkFrame(type, flag, stream, payload.length);
         unpadded(flag, payload);
       });
       const at = 1 + (input[0] ?? 0);
       read(input.subarray(1, at));
       read(input.subarray(at));
+    },
+  },
+  {
+    name: "http2-client",
+    seeds: [
+      Buffer.concat([
+        Buffer.of(40),
+        settingsFrame([
+          [3, 5],
+          [4, 100_000],
+        ]),
+        frame(1, 4, 1, response),
+        frame(0, 1, 1, Buffer.from("ab")),
+        frame(3, 0, 3, Buffer.alloc(4)),
+      ]),
+      Buffer.concat([
+        Buffer.of(9),
+        settingsFrame([]),
+        frame(1, 0, 1, response.subarray(0, 3)),
+        frame(9, 5, 1, response.subarray(3)),
+      ]),
+      Buffer.concat([Buffer.of(3), settingsFrame([]), frame(6, 0, 0, Buffer.alloc(8)), frame(7, 0, 0, Buffer.alloc(8))]),
+    ],
+    dictionary: [
+      settingsFrame([]),
+      frame(4, 1, 0, Buffer.alloc(0)),
+      frame(1, 5, 1, response),
+      frame(9, 4, 1, Buffer.alloc(0)),
+      frame(8, 0, 1, Buffer.from([0, 0, 1, 0])),
+      frame(3, 0, 1, Buffer.alloc(4)),
+    ],
+    run(input) {
+      let reasons = 0;
+      const codes: number[] = [];
+      const read = newFrameReader((type, _, __, payload) => {
+        if (type === 7) codes.push(payload.readUInt32BE(4));
+      });
+      let skip = preface.length;
+      const socket = new Duplex({
+        read() {},
+        write(chunk: Buffer, _, done) {
+          read(chunk.subarray(skip));
+          skip = 0;
+          done();
+        },
+      });
+      const windows = { streamWindowBytes: 70_000, connectionWindowBytes: 70_000 };
+      const made = new ClientConnection(socket, windows, { ready() {}, leaving() {}, closed: () => void reasons++ });
+      let ended = 0;
+      const handlers = { fields() {}, data() {}, closed: () => void ended++ };
+      for (const body of [0, 10]) made.request(request, Buffer.alloc(body), true, handlers);
+      const at = 1 + (input[0] ?? 0);
+      for (const chunk of [input.subarray(1, at), input.subarray(at)]) if (!socket.destroyed) socket.emit("data", chunk);
+      const before = ended;
+      socket.destroy();
+      return new Promise((resolve) => setImmediate(resolve)).then(() => {
+        assert.equal(reasons, 1, "closed once");
+        assert.ok(before <= 2 && ended === 2, "each request ends once");
+        assert.ok(!codes.includes(errorCodes.internal), "an error of its own");
+      });
     },
   },
   {
