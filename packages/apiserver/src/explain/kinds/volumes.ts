@@ -81,17 +81,6 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
       ...created(object),
     };
   },
-  ({ object, events }) => {
-    const failed = isPending(object) ? latestEvent(events, ["ProvisioningFailed"]) : undefined;
-    if (failed === undefined || /storageclass\.storage\.k8s\.io ".+" not found/.test(failed.message ?? "")) return undefined;
-    return {
-      by: failed.source?.component || binder,
-      reason: "ProvisioningFailed",
-      summary: `no volume can be provisioned: ${oneLine(failed.message)}`,
-      remedy: "Look at the log of the provisioner and at the parameters of the storage class.",
-      ...sinceTime(firstTimeOfEvent(failed)),
-    };
-  },
   ({ object, related: { storageClass, volumes } }) => {
     if (!isPending(object)) return undefined;
     const name = classNameOf(object);
@@ -116,6 +105,17 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
       summary: `${name === "" ? "has no storage class, and " : `storage class ${name} provisions none, and `}no persistent volume matches: ${why}`,
       remedy: "Create a persistent volume of that size, class and access mode; or name a storage class with a provisioner.",
       ...created(object),
+    };
+  },
+  ({ object, events }) => {
+    const failed = isPending(object) ? latestEvent(events, ["ProvisioningFailed"]) : undefined;
+    if (failed === undefined || /storageclass\.storage\.k8s\.io ".+" not found/.test(failed.message ?? "")) return undefined;
+    return {
+      by: failed.source?.component || binder,
+      reason: "ProvisioningFailed",
+      summary: `no volume can be provisioned: ${oneLine(failed.message)}`,
+      remedy: "Look at the log of the provisioner and at the parameters of the storage class.",
+      ...sinceTime(firstTimeOfEvent(failed)),
     };
   },
   ({ object, related: { storageClass, users } }) => {
