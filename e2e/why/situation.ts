@@ -1,0 +1,88 @@
+/** A stuck situation as data: what makes it, what is asked, and the phrase that its first line has to contain. */
+export interface Situation {
+  /** Also the name of its namespace, `why-<name>`, and of its objects without a namespace. */
+  readonly name: string;
+  /** Made in its namespace, in this order, unless they have no namespace. */
+  readonly objects: readonly Manifest[];
+  /** Labels of the namespace. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Steps one after the other when the objects exist. */
+  readonly steps?: readonly Step[];
+  /** Arguments of `kubectl why`. */
+  readonly ask: readonly string[];
+  /** What the first line says. */
+  readonly phrase: RegExp;
+  /** Arguments of kubectl that undo what the deletion of the namespace does not. */
+  readonly undo?: readonly (readonly string[])[];
+  /** Part of the normal run: needs no kubelet and is there at once. */
+  readonly quick?: true;
+}
+
+/** Arguments of kubectl, with `-n` added; an object to make; or a status to write. */
+export type Step = readonly string[] | { readonly make: Manifest } | { readonly status: object; readonly of: string };
+
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly [field: string]: unknown };
+  readonly [field: string]: unknown;
+}
+
+export const image = "busybox:1.35";
+
+export function manifest(apiVersion: string, kind: string, name: string, rest: object = {}): Manifest {
+  const { metadata, ...others } = rest as { metadata?: object };
+  return { apiVersion, kind, metadata: { name, ...metadata }, ...others };
+}
+
+/** Ends at once when it is asked to. */
+export const sleeps = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"];
+
+export const container = (more: object = {}): object => ({ name: "main", image, command: sleeps, ...more });
+
+export const podSpec = (ofContainer: object = {}, more: object = {}): object => ({
+  terminationGracePeriodSeconds: 1,
+  containers: [container(ofContainer)],
+  ...more,
+});
+
+export const pod = (name: string, ofContainer: object = {}, more: object = {}, metadata: object = {}): Manifest =>
+  manifest("v1", "Pod", name, { metadata, spec: podSpec(ofContainer, more) });
+
+const labels = { app: "web" };
+
+/** With labels app=web. */
+export const template = (ofContainer: object = {}, more: object = {}): object => ({
+  metadata: { labels },
+  spec: podSpec(ofContainer, more),
+});
+
+export const deployment = (ofContainer: object = {}, more: object = {}, spec: object = {}): Manifest =>
+  manifest("apps/v1", "Deployment", "web", {
+    spec: { selector: { matchLabels: labels }, template: template(ofContainer, more), ...spec },
+  });
+
+export const claim = (name: string, spec: object): Manifest =>
+  manifest("v1", "PersistentVolumeClaim", name, {
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "5Gi" } }, ...spec },
+  });
+
+/** A volume of 1Gi with its own class, of the situation's name. */
+export const volume = (name: string): Manifest =>
+  manifest("v1", "PersistentVolume", name, {
+    spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], storageClassName: name, hostPath: { path: "/tmp" } },
+  });
+
+export const volumeOf = (claimName: string): object => ({ volumes: [{ name: "data", persistentVolumeClaim: { claimName } }] });
+
+export const service = (spec: object): Manifest => manifest("v1", "Service", "web", { spec: { ports: [{ port: 80 }], ...spec } });
+
+export const keep = { finalizers: ["example.com/keep"] };
+
+export const release = (object: string): readonly string[] => [
+  "patch",
+  ...object.split("/"),
+  "--type=merge",
+  "-p",
+  '{"metadata":{"finalizers":null}}',
+];
