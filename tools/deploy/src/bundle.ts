@@ -20,6 +20,7 @@ const entryPoints = {
   "coxswain-services": "packages/cluster-services/src/main.ts",
   certs: "tools/deploy/src/certs.ts",
   check: "tools/deploy/src/check.ts",
+  doctor: "tools/deploy/src/doctor.ts",
   "yaml-thread": "packages/apimachinery/src/codec/yaml-thread.ts",
   "recorded-object-thread": "packages/apiserver/src/audit/recorded-object-thread.ts",
 };

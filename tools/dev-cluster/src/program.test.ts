@@ -208,6 +208,7 @@ for (const { name, err, text, code } of [
 test("verbs are refused by one program that knows them all", async () =>
   assert.deepEqual((await newProgram(root)).commands.map((command) => command.name()).sort(), [
     "certs",
+    "doctor",
     "down",
     "kubeconfig",
     "kubectl",

@@ -15,6 +15,7 @@ const verbs: Readonly<Record<string, (root: string) => Promise<Command>>> = {
   kubeconfig: async (root) => (await import("./verbs/kubeconfig.ts")).kubeconfigVerb(root),
   load: async (root) => (await import("./verbs/load.ts")).loadVerb(root),
   certs: async (root) => (await import("./verbs/certs.ts")).certsVerb(root),
+  doctor: async (root) => (await import("./verbs/doctor.ts")).doctorVerb(root),
   run: async (root) => (await import("./verbs/run.ts")).runVerb(root),
 };
 

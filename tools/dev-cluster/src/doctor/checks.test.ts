@@ -1,0 +1,264 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checks, findingsOf } from "./checks.ts";
+import { findingsText } from "./doctor.ts";
+import { type DoctorFacts, samplesOf } from "./facts.ts";
+
+const now = Date.parse("2026-03-01T12:00:00Z");
+const day = 24 * 3600_000;
+const lease = (name: string, renewTime: string, namespace = "kube-system") => ({
+  metadata: { name, namespace },
+  spec: { holderIdentity: "x", leaseDurationSeconds: 15, renewTime },
+});
+const justNow = "2026-03-01T11:59:58.000000Z";
+const node = (name: string, status: object = {}, spec: object = {}) => ({
+  metadata: { name },
+  spec,
+  status: { conditions: [{ type: "Ready", status: "True" }], nodeInfo: { kubeletVersion: "v1.23.0" }, ...status },
+});
+
+/** Of a cluster in which nothing is wrong. */
+const well = {
+  now,
+  certificates: [{ file: "/pki/ca.crt", subject: "CN=ca", begins: now - day, ends: now + 365 * day }],
+  disks: [{ path: "/data", freeBytes: 50 * 1024 ** 3, totalBytes: 100 * 1024 ** 3 }],
+  unready: [],
+  clockMs: 100,
+  serverVersion: "v1.23.0",
+  metrics: samplesOf(
+    'etcd_db_total_size_in_bytes{endpoint="http://127.0.0.1:2379"} 4.5e+06\ncoxswain_apiserver_cache_limit_bytes 1e9\n',
+  ),
+  nodes: [node("n1")],
+  leases: [lease("kube-scheduler", justNow), lease("kube-controller-manager", justNow), lease("n1", justNow, "kube-node-lease")],
+  apiServices: [{ metadata: { name: "v1." }, status: { conditions: [{ type: "Available", status: "True" }] } }],
+  webhooks: [],
+  services: [],
+  quotas: [],
+  failedPods: [],
+  namespaces: [{ metadata: { name: "default" } }],
+  signingRequests: [],
+  deprecated: [],
+  unread: [],
+} as unknown as DoctorFacts;
+
+const webhook = (more: object): object => ({
+  metadata: { name: "hooks" },
+  webhooks: [{ name: "w.example.com", clientConfig: { url: "https://x" }, rules: [], failurePolicy: "Fail", ...more }],
+});
+const everything = [{ apiGroups: ["*"], apiVersions: ["*"], operations: ["*"], resources: ["*"] }];
+const metric = (line: string): object => ({ metrics: samplesOf(line) });
+
+test("a cluster in which nothing is wrong has no findings", () => {
+  assert.deepEqual(findingsOf(well), []);
+  assert.equal(findingsText([]), `Nothing is wrong: ${Object.keys(checks).length} checks, no findings.\n`);
+});
+
+for (const { name, facts, harm, check, says } of [
+  {
+    name: "an API server that does not answer",
+    facts: { unreachable: "connect ECONNREFUSED" },
+    harm: "critical",
+    check: "server",
+    says: /ECONNREFUSED/,
+  },
+  {
+    name: "a failing check of /readyz",
+    facts: { unready: ["etcd: failed: reason withheld"] },
+    harm: "critical",
+    check: "server",
+    says: /etcd: failed/,
+  },
+  {
+    name: "an expired certificate",
+    facts: { certificates: [{ file: "/pki/a.crt", subject: "CN=a", begins: 0, ends: now - day }] },
+    harm: "critical",
+    check: "certificates",
+    says: /a\.crt \(CN=a\) expired 24h ago/,
+  },
+  {
+    name: "a certificate that ends soon",
+    facts: { certificates: [{ file: "/pki/a.crt", subject: "CN=a", begins: 0, ends: now + 3 * day }] },
+    harm: "warning",
+    check: "certificates",
+    says: /expires in 3d/,
+  },
+  {
+    name: "a full disk",
+    facts: { disks: [{ path: "/data", freeBytes: 100 * 1024 ** 2, totalBytes: 100 * 1024 ** 3 }] },
+    harm: "critical",
+    check: "disks",
+    says: /100 MiB of 102400 MiB left/,
+  },
+  { name: "a clock", facts: { clockMs: 9_000 }, harm: "warning", check: "clocks", says: /9s ahead of this machine's/ },
+  {
+    name: "the clock of a node",
+    facts: { leases: [...well.leases.slice(0, 2), lease("n1", "2026-03-01T12:05:00.000000Z", "kube-node-lease")] },
+    harm: "warning",
+    check: "clocks",
+    says: /node n1 is \d+[ms\d]* ahead/,
+  },
+  { name: "etcd's size", facts: metric("etcd_db_total_size_in_bytes 2.1e9"), harm: "critical", check: "etcd", says: /2003 MiB/ },
+  {
+    name: "no scheduler",
+    facts: { leases: well.leases.slice(1) },
+    harm: "critical",
+    check: "leaders",
+    says: /no kube-scheduler leads/,
+  },
+  {
+    name: "a node that is not ready",
+    facts: { nodes: [node("n1", { conditions: [] })] },
+    harm: "critical",
+    check: "nodes",
+    says: /no kubelet has reported/,
+  },
+  {
+    name: "a cordoned node",
+    facts: { nodes: [node("n1", {}, { unschedulable: true })] },
+    harm: "notice",
+    check: "nodes",
+    says: /cordoned/,
+  },
+  {
+    name: "an API service",
+    facts: {
+      apiServices: [
+        { metadata: { name: "v1.x" }, status: { conditions: [{ type: "Available", status: "False", message: "gone" }] } },
+      ],
+    },
+    harm: "critical",
+    check: "api-services",
+    says: /v1\.x is away: gone/,
+  },
+  {
+    name: "a webhook that matches everything",
+    facts: { webhooks: [webhook({ rules: everything })] },
+    harm: "warning",
+    check: "webhooks",
+    says: /matches every resource/,
+  },
+  {
+    name: "a webhook without its service",
+    facts: { webhooks: [webhook({ clientConfig: { service: { namespace: "a", name: "b" } } })] },
+    harm: "critical",
+    check: "webhooks",
+    says: /its service a\/b does not exist; what it matches is refused/,
+  },
+  {
+    name: "a slow webhook",
+    facts: { webhooks: [webhook({ timeoutSeconds: 30 })] },
+    harm: "notice",
+    check: "webhooks",
+    says: /for 30 s/,
+  },
+  {
+    name: "a webhook that could not be called",
+    facts: metric('apiserver_admission_webhook_rejection_count{error_type="calling_webhook_error",name="w.example.com"} 3'),
+    harm: "warning",
+    check: "webhooks",
+    says: /w\.example\.com could not be called 3 times/,
+  },
+  {
+    name: "refused requests",
+    facts: metric('apiserver_flowcontrol_rejected_requests_total{flow_schema="global-default",reason="queue-full"} 7'),
+    harm: "warning",
+    check: "overload",
+    says: /^7 requests .*global-default \(queue-full\)/,
+  },
+  {
+    name: "a kubelet that is too old",
+    facts: { nodes: [node("n1", { nodeInfo: { kubeletVersion: "v1.20.4" } })] },
+    harm: "warning",
+    check: "versions",
+    says: /3 minor versions older/,
+  },
+  {
+    name: "a quota",
+    facts: { quotas: [{ metadata: { namespace: "a", name: "q" }, status: { hard: { pods: "10" }, used: { pods: "9" } } }] },
+    harm: "notice",
+    check: "quotas",
+    says: /a\/q is nearly used up: pods 9 of 10/,
+  },
+  {
+    name: "evicted pods",
+    facts: { failedPods: [{ metadata: { namespace: "a", name: "p" }, status: { reason: "Evicted", message: "low on memory" } }] },
+    harm: "warning",
+    check: "evictions",
+    says: /1 pod was evicted, such as a\/p: low on memory/,
+  },
+  {
+    name: "a namespace in deletion",
+    facts: { namespaces: [{ metadata: { name: "old", deletionTimestamp: "2026-03-01T11:00:00Z" } }] },
+    harm: "warning",
+    check: "namespaces",
+    says: /old has been in deletion for 60m/,
+  },
+  {
+    name: "deprecated APIs",
+    facts: { deprecated: [{ version: "policy/v1beta1", resource: "poddisruptionbudgets", removedIn: "1.25", users: ["helm"] }] },
+    harm: "notice",
+    check: "deprecated-apis",
+    says: /poddisruptionbudgets of policy\/v1beta1, which release 1\.25 does not serve, are written by helm/,
+  },
+  {
+    name: "full caches",
+    facts: metric(
+      'coxswain_apiserver_cache_limit_bytes 1000\ncoxswain_apiserver_cache_bytes{use="a"} 600\ncoxswain_apiserver_cache_bytes{use="b"} 390',
+    ),
+    harm: "notice",
+    check: "caches",
+    says: /caches are full/,
+  },
+  {
+    name: "signing requests",
+    facts: { signingRequests: [{ metadata: { name: "r", creationTimestamp: "2026-03-01T11:00:00Z" } }] },
+    harm: "notice",
+    check: "signing-requests",
+    says: /^1 certificate signing requests wait for approval: r$/,
+  },
+  {
+    name: "what may not be read",
+    facts: { unread: ["secrets: forbidden"] },
+    harm: "notice",
+    check: "rights",
+    says: /secrets: forbidden/,
+  },
+]) {
+  test(`the doctor finds ${name}`, () => {
+    const found = findingsOf({ ...well, ...(facts as Partial<DoctorFacts>) });
+    assert.deepEqual(
+      found.map((one) => [one.harm, one.check]),
+      [[harm, check]],
+    );
+    assert.match(found[0]?.summary ?? "", says);
+    assert.notEqual(found[0]?.remedy, "");
+  });
+}
+
+test("what only controllers ask for, since it has no newer version, is no finding", () => {
+  const asked = { version: "policy/v1beta1", resource: "podsecuritypolicies", removedIn: "1.25", users: [], isOnlyVersion: true };
+  assert.deepEqual(findingsOf({ ...well, deprecated: [asked] }), []);
+  assert.equal(findingsOf({ ...well, deprecated: [{ ...asked, isOnlyVersion: false }] }).length, 1);
+});
+
+test("an API service that is away for a moment only is no finding", () => {
+  const conditions = [{ type: "Available", status: "False", message: "starting", lastTransitionTime: "2026-03-01T11:59:30Z" }];
+  assert.deepEqual(findingsOf({ ...well, apiServices: [{ metadata: { name: "v1.x" }, status: { conditions } }] as never }), []);
+});
+
+test("the most harmful finding comes first", () => {
+  const worst = findingsOf({
+    ...well,
+    unready: ["etcd: failed"],
+    nodes: [node("n1", {}, { unschedulable: true })] as never,
+    clockMs: 9_000,
+  });
+  assert.deepEqual(
+    worst.map(({ harm }) => harm),
+    ["critical", "warning", "notice"],
+  );
+  assert.match(
+    findingsText(worst),
+    /^CRITICAL {2}server: .*\n {10}\S.*\nWARNING {3}clocks: [\s\S]*\n3 findings: 1 critical, 1 warning, 1 notice\n$/,
+  );
+});

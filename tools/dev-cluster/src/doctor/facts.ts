@@ -1,0 +1,249 @@
+/** What the doctor looks at, gathered from the API server with an administrator's kubeconfig, and from this machine. */
+import { X509Certificate } from "node:crypto";
+import { globSync, readFileSync, statfsSync } from "node:fs";
+import { join } from "node:path";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type {
+  MutatingWebhookConfiguration,
+  ValidatingWebhookConfiguration,
+} from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import type { Namespace, Node, Pod, ResourceQuota, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import * as refs from "@coxswain/apimachinery/schema/kinds/resources";
+import { parse } from "yaml";
+
+export interface CertificateFact {
+  /** Path of the file it is in. */
+  readonly file: string;
+  readonly subject: string;
+  /** In ms since the epoch. */
+  readonly begins: number;
+  readonly ends: number;
+}
+
+export interface DiskFact {
+  readonly path: string;
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+}
+
+/** One sample of a metrics page. */
+export interface Sample {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** A deprecated version of a resource that somebody asked for since the start of the server. */
+export interface DeprecatedUse {
+  /** `policy/v1beta1` */
+  readonly version: string;
+  readonly resource: string;
+  readonly removedIn: string;
+  /** Field managers that write objects in this version. */
+  readonly users: readonly string[];
+  /** No newer version is served: controllers that watch every resource ask for this one too. */
+  readonly isOnlyVersion: boolean;
+}
+
+/** What cannot be read is absent, and `unread` says why. */
+export interface DoctorFacts {
+  /** In ms since the epoch. */
+  readonly now: number;
+  readonly certificates: readonly CertificateFact[];
+  readonly disks: readonly DiskFact[];
+  /** Why the API server does not answer. */
+  readonly unreachable?: string;
+  /** `name: what it said` of failing checks and warnings of /readyz. */
+  readonly unready: readonly string[];
+  /** By how much the server's clock is ahead of this machine's, in ms. */
+  readonly clockMs?: number;
+  readonly serverVersion?: string;
+  readonly metrics: readonly Sample[];
+  readonly nodes: readonly Node[];
+  readonly leases: readonly Lease[];
+  readonly apiServices: readonly APIService[];
+  readonly webhooks: readonly (ValidatingWebhookConfiguration | MutatingWebhookConfiguration)[];
+  readonly services: readonly Service[];
+  readonly quotas: readonly ResourceQuota[];
+  readonly failedPods: readonly Pod[];
+  readonly namespaces: readonly Namespace[];
+  readonly signingRequests: readonly CertificateSigningRequest[];
+  readonly deprecated: readonly DeprecatedUse[];
+  /** `nodes: forbidden …` */
+  readonly unread: readonly string[];
+}
+
+export interface DoctorTarget {
+  readonly client: Client | undefined;
+  /** Why there is no client. */
+  readonly noClient?: string;
+  /** Folders with certificates (`*.crt`, `*.pem`) and kubeconfigs (`*.conf`), searched to a depth of three. */
+  readonly folders: readonly string[];
+  /** Folders whose disks must not fill up; those that do not exist are left out. */
+  readonly data: readonly string[];
+}
+
+const answerWithinMs = 15_000;
+const mostObjects = 2_000;
+
+export async function gatherFacts({ client, noClient, folders, data }: DoctorTarget): Promise<DoctorFacts> {
+  const local = { now: Date.now(), certificates: certificatesIn(folders), disks: disksOf(data) };
+  const unread: string[] = [];
+  const nothing = {
+    ...{ unready: [], metrics: [], nodes: [], leases: [], apiServices: [], webhooks: [], services: [] },
+    ...{ quotas: [], failedPods: [], namespaces: [], signingRequests: [], deprecated: [], unread },
+  };
+  if (client === undefined) return { ...local, ...nothing, unreachable: noClient ?? "there is no kubeconfig" };
+  const signal = AbortSignal.timeout(answerWithinMs);
+  const list = async <T extends object = KubeObject>(ref: ResourceRef, fieldSelector?: string): Promise<T[]> => {
+    try {
+      const options = { limit: mostObjects, signal, ...(fieldSelector !== undefined && { fieldSelector }) };
+      return (await client.list<T>(ref, {}, options)).items;
+    } catch (err) {
+      unread.push(`${ref.resource}: ${messageOf(err)}`);
+      return [];
+    }
+  };
+  const text = async (path: string): Promise<string | undefined> => {
+    const { status, body } = await client.raw("GET", path, { signal });
+    if (status === 200 || path.startsWith("/readyz")) return body.toString();
+    unread.push(`${path}: status ${status}`);
+    return undefined;
+  };
+  let first: Awaited<ReturnType<Client["raw"]>>;
+  const asked = Date.now();
+  try {
+    first = await client.raw("GET", "/version", { signal });
+  } catch (err) {
+    return { ...local, ...nothing, unreachable: messageOf(err) };
+  }
+  // The header has whole seconds.
+  const date = Date.parse(String(first.headers["date"] ?? "")) + 500;
+  const metrics = samplesOf((await text("/metrics")) ?? "");
+  return {
+    ...local,
+    unread,
+    ...(!Number.isNaN(date) && { clockMs: date - (asked + Date.now()) / 2 }),
+    ...(first.status === 200 && { serverVersion: (JSON.parse(first.body.toString()) as { gitVersion: string }).gitVersion }),
+    unready: unreadyOf((await text("/readyz?verbose")) ?? ""),
+    metrics,
+    nodes: await list<Node>(refs.nodes),
+    leases: await list<Lease>(refs.leases),
+    apiServices: await list<APIService>(refs.apiServices),
+    webhooks: [
+      ...(await list<ValidatingWebhookConfiguration>(refs.validatingWebhookConfigurations)),
+      ...(await list<MutatingWebhookConfiguration>(refs.mutatingWebhookConfigurations)),
+    ],
+    services: await list<Service>(refs.services),
+    quotas: await list<ResourceQuota>(refs.resourceQuotas),
+    failedPods: await list<Pod>(refs.pods, "status.phase=Failed"),
+    namespaces: await list<Namespace>(refs.namespaces),
+    signingRequests: await list<CertificateSigningRequest>(refs.certificateSigningRequests),
+    deprecated: await deprecatedUses(metrics, list, text),
+  };
+}
+
+const messageOf = (err: unknown): string => {
+  const { message, cause } = err as Error;
+  return cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
+};
+
+/** Lines of `/readyz?verbose` that do not say ok, or say more than that. */
+const unreadyOf = (page: string): string[] =>
+  page.split("\n").flatMap((line) => {
+    const match = /^\[([+-])\]([^ ]+) (.*)$/.exec(line);
+    return match === null || (match[1] === "+" && match[3] === "ok") ? [] : [`${match[2]}: ${match[3]}`];
+  });
+
+/** Samples of a page in Prometheus' text format. */
+export function samplesOf(page: string): Sample[] {
+  const samples: Sample[] = [];
+  for (const line of page.split("\n")) {
+    const match = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line);
+    if (match === null) continue;
+    const labels: Record<string, string> = {};
+    for (const [, name, value] of (match[2] ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g))
+      labels[name as string] = value as string;
+    samples.push({ name: match[1] as string, labels, value: Number(match[3]) });
+  }
+  return samples;
+}
+
+async function deprecatedUses(
+  metrics: readonly Sample[],
+  list: (ref: ResourceRef) => Promise<KubeObject[]>,
+  text: (path: string) => Promise<string | undefined>,
+): Promise<DeprecatedUse[]> {
+  const uses: DeprecatedUse[] = [];
+  for (const { name, labels, value } of metrics) {
+    if (name !== "apiserver_requested_deprecated_apis" || value === 0) continue;
+    const { group = "", version: short = "", resource = "", removed_release: removedIn = "" } = labels;
+    const version = group === "" ? short : `${group}/${short}`;
+    const ref = { group, version: short, resource, kind: "", namespaced: true };
+    const managers = (await list(ref)).flatMap(({ metadata }) =>
+      (metadata.managedFields ?? []).filter(({ apiVersion }) => apiVersion === version).map(({ manager }) => manager ?? ""),
+    );
+    const users = [...new Set(managers)].filter((manager) => manager !== "").toSorted();
+    uses.push({ version, resource, removedIn, users, isOnlyVersion: await isOnlyVersion(ref, text) });
+  }
+  return uses;
+}
+
+/** By discovery. */
+async function isOnlyVersion(
+  { group, version, resource }: ResourceRef,
+  text: (path: string) => Promise<string | undefined>,
+): Promise<boolean> {
+  const { versions = [] } = JSON.parse((await text(`/apis/${group}`)) ?? "{}") as { versions?: { version: string }[] };
+  for (const other of versions) {
+    if (other.version === version) continue;
+    const page = (await text(`/apis/${group}/${other.version}`)) ?? "{}";
+    const { resources = [] } = JSON.parse(page) as { resources?: { name: string }[] };
+    if (resources.some(({ name }) => name === resource)) return false;
+  }
+  return true;
+}
+
+function certificatesIn(folders: readonly string[]): CertificateFact[] {
+  return folders.flatMap((folder) => {
+    const files = globSync(["{*,*/*,*/*/*}.{crt,pem,conf}"], { cwd: folder }).toSorted();
+    return files.flatMap((name) => {
+      const file = join(folder, name);
+      try {
+        return readCertificates(file);
+      } catch {
+        return []; // neither a certificate nor a kubeconfig with one, or not ours to read
+      }
+    });
+  });
+}
+
+function readCertificates(file: string): CertificateFact[] {
+  const text = readFileSync(file, "utf8");
+  const pem = file.endsWith(".conf") ? clientCertificateOf(text) : text;
+  return (pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []).map((one) => {
+    const { subject, validFrom, validTo } = new X509Certificate(one);
+    return { file, subject: (subject ?? "").split("\n").join(", "), begins: Date.parse(validFrom), ends: Date.parse(validTo) };
+  });
+}
+
+function clientCertificateOf(kubeconfig: string): string {
+  const { users = [] } = parse(kubeconfig) as { users?: { user?: { "client-certificate-data"?: string } }[] };
+  return users.map(({ user }) => Buffer.from(user?.["client-certificate-data"] ?? "", "base64").toString()).join("\n");
+}
+
+function disksOf(paths: readonly string[]): DiskFact[] {
+  return paths.flatMap((path) => {
+    try {
+      const { bavail, blocks, bsize } = statfsSync(path);
+      return [{ path, freeBytes: bavail * bsize, totalBytes: blocks * bsize }];
+    } catch {
+      return [];
+    }
+  });
+}
