@@ -28,6 +28,10 @@ test("two clusters that start at the same moment beside a third share nothing, a
   ])
     assert.equal(new Set(values).size, values.length, values.join(" "));
 
+  for (const name of names) {
+    const { code, output: findings } = await cox(["doctor", "--name", name], elsewhere);
+    assert.deepEqual([code, findings.trim()], [0, "Nothing is wrong: 18 checks, no findings."]);
+  }
   const { output } = await cox(["list"], elsewhere);
   for (const name of names)
     assert.match(output, new RegExp(`^${name} +running +https://127.0.0.1:${settingsOf(name).ports.apiserver} `, "m"));

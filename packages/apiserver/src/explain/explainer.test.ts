@@ -27,15 +27,32 @@ const decided = {
 };
 const tooLarge = pendingPod("0/1 nodes are available: 1 Insufficient cpu.");
 
-test("a daemon's own words take the place of what objects show", async () => {
+test("the scheduler's numbers follow what objects show", async () => {
   const { cause } = await explained({ objects: [tooLarge], decisions: [decided] });
-  assert.deepEqual([cause?.summary, cause?.reason], ["needs 300m more CPU on n1", "InsufficientResources"]);
+  assert.equal(cause?.summary, "not enough cpu on 1 node: it requests ?; needs 300m more CPU on n1");
+});
+
+test("what a daemon says of a pod that is well is no finding, of a kind without rules it is, for some minutes", async () => {
+  const well = stored("v1", "Pod", "p", { spec: {}, status: { phase: "Succeeded" } });
+  assert.equal((await explained({ objects: [well], decisions: [decided] })).healthy, true);
+  const account = stored("v1", "ServiceAccount", "p");
+  const of = { ...decided, object: { ...decided.object, resource: "serviceaccounts", kind: "ServiceAccount" } };
+  const lately = { ...of, lastAt: "2026-03-01T11:59:00Z" };
+  assert.equal((await explained({ objects: [account], decisions: [lately] })).cause?.summary, "needs 300m more CPU on n1");
+  assert.equal((await explained({ objects: [account], decisions: [{ ...of, lastAt: "2026-03-01T11:40:00Z" }] })).healthy, true);
+  assert.equal((await explained({ objects: [account], decisions: [{ ...lately, component: "kube-apiserver" }] })).healthy, true);
 });
 
 test("a decision about what may not be read is told without its text", async () => {
   const related = [{ ...decided.object, resource: "nodes", kind: "Node", namespace: "", name: "n1" }];
-  const { cause } = await explained({ objects: [tooLarge], decisions: [{ ...decided, related }], hidden: ["nodes"] });
-  assert.match(cause?.summary ?? "", /^insufficient resources \(details are of objects that you may not read\)$/);
+  const hidden = ["nodes"];
+  const { cause } = await explained({ objects: [tooLarge], decisions: [{ ...decided, related }], hidden });
+  assert.equal(cause?.summary, "not enough cpu on 1 node: it requests ?");
+  const object = { ...decided.object, resource: "serviceaccounts", kind: "ServiceAccount" };
+  const decisions = [{ ...decided, object, related, lastAt: "2026-03-01T11:59:00Z" }];
+  const account = await explained({ objects: [stored("v1", "ServiceAccount", "p")], decisions, hidden });
+  assert.equal(account.cause?.summary, "insufficient resources (details are of objects that you may not read)");
+  assert.doesNotMatch(JSON.stringify(account), /n1/);
 });
 
 test("daemons that did not answer are named, and not asked again", async () => {

@@ -7,7 +7,7 @@ import type { Decision, DecisionAnswers, DecisionReader, ObjectRef } from "@coxs
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Explanation, Finding } from "./explanation.ts";
-import { type AnyFacts, anyDeletionRules, anyRules, gatherAny } from "./kinds/any-object.ts";
+import { type AnyFacts, anyDeletionRules, anyRules, decisionRule, gatherAny } from "./kinds/any-object.ts";
 import { rulesByKind } from "./kinds/table.ts";
 import { type Facts, isSeen, oneLine, type Problem, type Reader, type Rule } from "./rule.ts";
 
@@ -104,7 +104,7 @@ export class Explainer {
     };
     const rules: readonly Rule<KubeObject, AnyFacts>[] = object.metadata.deletionTimestamp
       ? [...(kind?.deletion ?? []), ...anyDeletionRules]
-      : [...(kind?.rules ?? []), ...anyRules];
+      : [...(kind?.rules ?? [decisionRule]), ...anyRules];
     return { ...facts, rules };
   }
 
@@ -141,24 +141,29 @@ export class Explainer {
         continue;
       }
       const { related: _, details: __, remedy: ___, ...rest } = decision;
-      shown.push({ ...rest, summary: `${wordsOf(decision.reason)} (details are of objects that you may not read)` });
+      const summary = `${wordsOf(decision.reason)} (details are of objects that you may not read)`;
+      shown.push({ ...rest, related: unreadable, summary });
     }
     return shown;
   }
 }
 
-/** A daemon's own words about the same thing say more than what objects show. */
+/** The scheduler knows by how much a pod is too large. */
 function exacter(problem: Omit<Problem, "follow" | "onlyIfFollowed">, decisions: readonly Decision[]) {
   const own = decisions.find(
-    ({ reason, component }) => component === problem.by && (reason === problem.reason || component === "kube-scheduler"),
+    ({ reason, component, related }) =>
+      component === "kube-scheduler" && reason === "InsufficientResources" && reason === problem.reason && related !== unreadable,
   );
-  if (own === undefined) return problem;
-  const { summary, since, remedy = problem.remedy } = own;
-  return { ...problem, summary: oneLine(summary), since, ...(remedy !== undefined && { remedy }) };
+  return own === undefined || problem.summary === oneLine(own.summary)
+    ? problem
+    : { ...problem, summary: oneLine(`${problem.summary}; ${own.summary}`) };
 }
 
 const keyOf = ({ resource, group, namespace, name }: Omit<ObjectRef, "kind" | "uid">): string =>
   `${resource}.${group}/${namespace}/${name}`;
+
+/** In place of what a decision is about and may not be read. */
+const unreadable: readonly ObjectRef[] = [];
 
 /** `InsufficientResources` to `insufficient resources`. */
 const wordsOf = (reason: string): string => reason.replaceAll(/(?<=[a-z])([A-Z])/g, " $1").toLowerCase();

@@ -2,7 +2,7 @@
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { type Facts, isSeen, oneLine, type Problem, type Reader, sinceTime } from "../rule.ts";
+import { type Facts, isOlder, isSeen, oneLine, type Problem, type Reader, sinceTime } from "../rule.ts";
 
 export interface AnyFacts {
   /** Dependents that block a foreground deletion. */
@@ -97,21 +97,26 @@ const ownerGone: AnyRule = ({ related: { goneOwners, hasOwner } }) => {
   };
 };
 
-/** What a daemon says about the object that no rule has seen. */
-const decision: AnyRule = ({ decisions, object }) => {
-  const known =
-    decisions.find(({ verdict }) => verdict === "failed" || verdict === "refused") ??
-    decisions.find(({ verdict }) => verdict === "waiting");
-  if (known === undefined || (object.metadata.deletionTimestamp && known.verdict === "done")) return undefined;
+/** Older ones may speak of what has long been repaired. */
+const decisionsCountMs = 10 * 60_000;
+
+/** What a daemon says about an object of a kind that no rule is for. What admission refused never came to be. */
+export const decisionRule: AnyRule = ({ decisions, now }) => {
+  const recent = decisions.filter(
+    ({ lastAt, component }) => component !== "kube-apiserver" && !isOlder(lastAt, decisionsCountMs, now),
+  );
+  const known = recent.find(({ verdict }) => verdict !== "waiting") ?? recent[0];
+  if (known === undefined) return undefined;
+  const { component: by, reason, summary, since, remedy, related } = known;
   return {
-    by: known.component,
-    reason: known.reason,
-    summary: oneLine(known.summary),
-    since: known.since,
-    ...(known.remedy !== undefined && { remedy: known.remedy }),
-    ...(known.related && { follow: known.related }),
+    by,
+    reason,
+    summary: oneLine(summary),
+    since,
+    ...(remedy !== undefined && { remedy }),
+    ...(related && { follow: related }),
   };
 };
 
 export const anyDeletionRules: readonly AnyRule[] = [foreground, finalizers];
-export const anyRules: readonly AnyRule[] = [decision, ownerGone];
+export const anyRules: readonly AnyRule[] = [ownerGone];
