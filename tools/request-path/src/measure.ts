@@ -16,7 +16,7 @@ const warmingRequests = 10;
 const repeats = 5;
 const tracedRequests = 2;
 
-/** @param withReturns records the order of the calls of the first two requests too, which takes a minute */
+/** @param withReturns records the order of the calls of the first two requests too, which takes some seconds */
 export async function measureAll(withReturns: boolean): Promise<Map<string, Path>> {
   const server = await startTestServer(undefined);
   const coverage = new Coverage();

@@ -6,15 +6,16 @@ import { limits } from "./limits.ts";
 import { measureAll } from "./measure.ts";
 import { returnsIn } from "./trace.ts";
 
-test("a warmed request runs no more files and modules than its limit", async (t) => {
-  const paths = await measureAll(false);
+test("a warmed request runs no more files and modules, and returns to no more files, than its limit", async (t) => {
+  const paths = await measureAll(true);
   assert.deepEqual([...paths.keys()], Object.keys(limits));
-  for (const [name, { functions }] of paths) {
+  for (const [name, { functions, returns = 0 }] of paths) {
     const { files, modules } = figuresOf(functions);
     const limit = limits[name] ?? { files: 0, modules: 0 };
-    t.diagnostic(`${name}: ${files} files, ${modules} modules`);
+    t.diagnostic(`${name}: ${files} files, ${modules} modules, ${returns} returns`);
     assert.ok(files > 5, `${name}: only ${files} files were seen to run`);
     assert.ok(files <= limit.files, `${name} runs ${files} files; \`main.ts --list\` names them`);
+    assert.ok(returns <= (limit.returns ?? 0), `${name} comes back ${returns} times to files that it has left`);
     assert.ok(modules <= limit.modules, `${name} runs ${modules} modules; \`main.ts --list\` names them`);
   }
 });

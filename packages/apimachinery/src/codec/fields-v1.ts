@@ -15,6 +15,14 @@ const byText = new LRUCache<string, FieldsV1>({
   maxSize: 2 * 1024 * 1024,
   sizeCalculation: (_, text) => text.length + 64,
 });
+/** What the interned values take, for the memory budget. */
+export const fieldsMemory = {
+  get bytes(): number {
+    return byText.calculatedSize;
+  },
+  limitBytes: byText.maxSize,
+};
+/** The text of each interned value, which is frozen: a pure cache. */
 const texts = new WeakMap<object, string>();
 /** Longer texts are not frozen: freezing takes longer than parsing, and small values suffice to detect illegal mutation. */
 const mostFrozen = 64 * 1024;

@@ -43,6 +43,7 @@ export function decodeProtobufAfter(bytes: Uint8Array, before: EncodedObject): K
 }
 
 const noStructs: ReadonlyMap<number, string> = new Map();
+/** A pure cache: descriptors do not change. */
 const lendable = new WeakMap<TypeDescriptor, ReadonlyMap<number, string>>();
 
 /** Field number → name of the top-level structs that can be shared; empty for kinds without any, e.g. ConfigMap. */

@@ -235,6 +235,7 @@ function readMapEntry(reader: LimitedReader, map: Fields, valueType: FieldType):
   setOwn(map, key, value ?? zeroOf(valueType)() ?? null);
 }
 
+/** A pure cache: types of fields do not change. */
 const mapValueReaders = new WeakMap<FieldType, Read>();
 
 function mapValueReader(type: FieldType): Read {

@@ -26,6 +26,7 @@ export function pathLengthOf(certificate: X509Certificate): number | undefined {
   return length.value;
 }
 
+/** A pure cache: certificates do not change. */
 const pathLengths = new WeakMap<X509Certificate, { readonly value: number | undefined }>();
 const basicConstraints = Buffer.from("551d13", "hex"); // 2.5.29.19
 

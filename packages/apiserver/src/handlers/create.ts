@@ -25,16 +25,16 @@ export async function create(call: Call): Promise<void> {
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
   await turns.next(body.length);
-  await trackFields(call, options.fieldManager, undefined, object);
-  await turns.next(body.length);
 
   const attributes = (subject: KubeObject) =>
     admissionAttributes(call, "CREATE", subject, undefined, { dryRun: options.dryRun, options });
   const mutation = attributes(object);
+  await trackFields(call, options.fieldManager, undefined, object);
+  await turns.next(body.length);
   const subject = () => mutation.object ?? object;
   await guardEntries(call, subject, () => env.admission.mutate(mutation));
   const admitted = subject();
-  dedupOwnerReferences(call, admitted, true);
+  if (admitted.metadata.ownerReferences !== undefined) dedupOwnerReferences(call, admitted, true);
   await turns.next(body.length);
 
   const store = served.store as NonNullable<typeof served.store>;

@@ -13,37 +13,30 @@ export interface WatchMetrics {
 
 const labels = ["group", "version", "kind"];
 const sizes = [1, 2, 4, 8, 16, 32, 64, 128].map((kib) => kib * 1024);
-const known = new WeakMap<ServedResource, WatchMetrics>();
 
-/** The watch metrics of one kind; created for its first watch. */
-export function watchMetricsOf(registry: MetricsRegistry, served: ServedResource): WatchMetrics {
-  let found = known.get(served);
-  if (found === undefined) {
-    const { group, version, kind } = served.kind;
-    const gauge = registry.gauge({
-      name: "apiserver_registered_watchers",
-      help: "Number of currently registered watchers for a given resources",
-      labels,
-    });
-    const counter = registry.counter({
-      name: "apiserver_watch_events_total",
-      help: "Number of events sent in watch clients",
-      labels,
-    });
-    const histogram = registry.histogram({
-      name: "apiserver_watch_events_sizes",
-      help: "Watch event size distribution in bytes",
-      labels,
-      buckets: sizes,
-    });
-    found = {
-      watchers: gauge.labels(group, version, kind),
-      events: counter.labels(group, version, kind),
-      sizes: histogram.labels(group, version, kind),
-    };
-    known.set(served, found);
-  }
-  return found;
+/** The watch metrics of one kind. */
+export function watchMetricsOf(registry: MetricsRegistry, { kind: { group, version, kind } }: ServedResource): WatchMetrics {
+  const gauge = registry.gauge({
+    name: "apiserver_registered_watchers",
+    help: "Number of currently registered watchers for a given resources",
+    labels,
+  });
+  const counter = registry.counter({
+    name: "apiserver_watch_events_total",
+    help: "Number of events sent in watch clients",
+    labels,
+  });
+  const histogram = registry.histogram({
+    name: "apiserver_watch_events_sizes",
+    help: "Watch event size distribution in bytes",
+    labels,
+    buckets: sizes,
+  });
+  return {
+    watchers: gauge.labels(group, version, kind),
+    events: counter.labels(group, version, kind),
+    sizes: histogram.labels(group, version, kind),
+  };
 }
 
 /** @param readers number of watches that received these frames */

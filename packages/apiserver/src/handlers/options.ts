@@ -202,6 +202,7 @@ export function revisionParam(resourceVersion: string, readBy: "etcd" | "cache")
  */
 export function checkFieldSelector(definition: ResourceDefinition, fields: FieldSelector): void {
   if (fields.empty) return;
+  if (fields.terms.length === 0) return;
   const known = selectableFieldsOf(definition);
   for (const { field } of fields.terms) {
     if (field === "metadata.name" || known.has(field)) continue;
@@ -215,17 +216,10 @@ export function checkFieldSelector(definition: ResourceDefinition, fields: Field
   }
 }
 
-const knownFields = new WeakMap<ResourceDefinition, ReadonlySet<string>>();
-
 /** The selectable fields of a definition, determined by evaluating them for an empty object. */
 function selectableFieldsOf(definition: ResourceDefinition): ReadonlySet<string> {
-  let fields = knownFields.get(definition);
-  if (fields === undefined) {
-    const empty = { metadata: {}, spec: {}, status: {}, involvedObject: {}, source: {} } as KubeObject;
-    fields = new Set(Object.keys(definition.selectableFields?.(empty) ?? {}));
-    knownFields.set(definition, fields);
-  }
-  return fields;
+  const empty = { metadata: {}, spec: {}, status: {}, involvedObject: {}, source: {} } as KubeObject;
+  return new Set(Object.keys(definition.selectableFields?.(empty) ?? {}));
 }
 
 /** A boolean parameter: `?x`, `?x=`, `?x=1`, `?x=yes` are true; `false` and `0` are not. */

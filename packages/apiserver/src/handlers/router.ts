@@ -27,7 +27,7 @@ import { newOpenApi, openApiV3Paths } from "./openapi.ts";
 import { checkFieldSelector, listOptions } from "./options.ts";
 import { patch, patchTypeOf } from "./patch.ts";
 import { checkAccept, methodNotAllowed, onlyJson } from "./response.ts";
-import type { ServedResources } from "./served-resources.ts";
+import type { ServedResource, ServedResources } from "./served-resources.ts";
 import { findSubresource, runObject, type ServedSubresource } from "./subresource.ts";
 import { update } from "./update.ts";
 import { writeVersion } from "./version.ts";
@@ -72,7 +72,9 @@ export function newRouter(options: RouterOptions): Router {
     // Upstream has no route for such paths, whatever they name.
     if (info.path.startsWith("//") || info.path === "/apis//") return notFoundPage(env, ctx);
     if (info.isResourceRequest) {
-      if (env.resources.hasGroupVersion(info.group, info.version)) return runRoute(env, ctx);
+      const served = env.resources.find(info.group, info.version, info.parts[0] ?? "");
+      if (served !== undefined) return runRoute(env, ctx, served);
+      if (env.resources.hasGroupVersion(info.group, info.version)) throw noSuchPath();
       if (hasRoutes(env, info.group)) throw noSuchPath();
       return notFoundPage(env, ctx);
     }
@@ -99,11 +101,10 @@ function hasRoutes({ resources }: HandlerEnv, group: string): boolean {
 /**
  * Uses only the RequestInfo that was authorized and does not parse the URL again: a different reading would bypass authorization.
  */
-function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
+function runRoute(env: HandlerEnv, ctx: RequestContext, served: ServedResource): Promise<void> {
   const { info } = ctx;
   const [resource = "", name = "", subresource = "", ...rest] = info.parts;
-  const served = env.resources.find(info.group, info.version, resource);
-  if (served === undefined || info.legacyPrefix === "proxy") throw noSuchPath();
+  if (info.legacyPrefix === "proxy") throw noSuchPath();
   const { definition } = served;
   const namespace = definition.namespaced ? info.namespace : "";
   if (definition.namespaced ? namespace === "" && name !== "" : !isClusterPath(info, name)) throw noSuchPath();

@@ -16,6 +16,8 @@ export interface ServedResource {
   readonly isHub: boolean;
   /** The field managers of its endpoints by subresource, `""` for its own; each is made for the first write. */
   readonly fieldManagers: Map<string, FieldManager>;
+  /** Stores of its subresources, by name: its own store with another strategy. */
+  readonly subresourceStores: Map<string, RegistryStore>;
 }
 
 /**
@@ -55,6 +57,7 @@ export function newServedResources(): ServedResources {
         hubKind: { group: hubGroup, version: definition.hub, kind: definition.kind },
         isHub: hubGroup === definition.group && definition.hub === version.version,
         fieldManagers: new Map(),
+        subresourceStores: new Map(),
       });
       generation++;
     },

@@ -92,20 +92,11 @@ function viewOf(
     verbs,
     run(call, verb) {
       if (verb === "get") return get(call);
-      const store = storeWith(served.store as RegistryStore, name, strategy);
+      const whole = served.store as RegistryStore;
+      const store = served.subresourceStores.getOrInsertComputed(name, () => whole.withStrategy(strategy));
       return verb === "update" ? update(call, store) : patch(call, store);
     },
   };
-}
-
-const narrowed = new WeakMap<RegistryStore, Map<string, RegistryStore>>();
-
-function storeWith(store: RegistryStore, name: string, strategy: Strategy): RegistryStore {
-  const stores = narrowed.get(store) ?? new Map<string, RegistryStore>();
-  narrowed.set(store, stores);
-  const view = stores.get(name) ?? store.withStrategy(strategy);
-  stores.set(name, view);
-  return view;
 }
 
 function scaleView(served: ServedResource, paths: ScalePaths, verbs: readonly string[]): ServedSubresource {

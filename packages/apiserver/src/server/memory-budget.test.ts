@@ -13,9 +13,13 @@ test("the metrics show what each use keeps and may keep", async () => {
     'coxswain_apiserver_cache_bytes{use="lists"} 1000',
     'coxswain_apiserver_cache_bytes{use="histories"} 0',
     'coxswain_apiserver_cache_bytes{use="documents"} 0',
+    'coxswain_apiserver_cache_bytes{use="fields"} 0',
+    'coxswain_apiserver_cache_bytes{use="buffers"} 0',
     'coxswain_apiserver_cache_limit_bytes{use="encodings"} 134217728',
     'coxswain_apiserver_cache_limit_bytes{use="lists"} 67108864',
     'coxswain_apiserver_cache_limit_bytes{use="histories"} 134217728',
     'coxswain_apiserver_cache_limit_bytes{use="documents"} 67108864',
+    'coxswain_apiserver_cache_limit_bytes{use="fields"} 2097152',
+    'coxswain_apiserver_cache_limit_bytes{use="buffers"} 16777216',
   ]);
 });

@@ -1,3 +1,5 @@
+import { fieldsMemory } from "@coxswain/apimachinery/codec/fields-v1";
+import { slabMemory } from "@coxswain/apimachinery/http2/wire/buffers";
 import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { EntryMemory } from "../storage/entry.ts";
@@ -30,7 +32,8 @@ export function newMemoryBudget(metrics: MetricsRegistry): MemoryBudget {
   const lists = new ByteShare(shares.lists);
   const documents = new ByteShare(shares.documents, shares.documents / 4);
   const histories = new HistoryMemory(shares.histories);
-  const uses = Object.entries({ encodings, lists, histories, documents });
+  // Two belong to the process: field sets of managed fields by their text, and free buffers of HTTP/2 connections.
+  const uses = Object.entries({ encodings, lists, histories, documents, fields: fieldsMemory, buffers: slabMemory });
   metrics.gauge({
     name: "coxswain_apiserver_cache_bytes",
     help: "Bytes that are kept in memory for later requests, by what they are used for",

@@ -54,7 +54,7 @@ export class History {
     const now = this.#clock.monotonic();
     this.#changes.push(change);
     this.#times.push(now);
-    this.#count(weight(change));
+    this.#count(change.weightBytes);
     while (this.length > fewest && this.#isOldestExcess(now)) this.#dropOldest();
     this.#memory.makeRoom();
     this.#fit();
@@ -86,7 +86,7 @@ export class History {
     this.#changes = [...older, ...this.#changes.slice(this.#head)];
     this.#times = [...older.map(() => now), ...this.#times.slice(this.#head)];
     this.#head = 0;
-    for (const change of older) this.#count(weight(change));
+    for (const change of older) this.#count(change.weightBytes);
     this.#start = start;
     this.#memory.makeRoom();
     this.#fit();
@@ -124,7 +124,7 @@ export class History {
   #dropOldest(): void {
     const oldest = this.#changes[this.#head] as Change;
     this.#start = oldest.revision;
-    this.#count(-weight(oldest));
+    this.#count(-oldest.weightBytes);
     this.#changes[this.#head] = undefined;
     this.#head++;
     if (this.#head > 1_000 && this.#head * 2 > this.#changes.length) {
@@ -157,20 +157,6 @@ export class History {
     }
     return low;
   }
-}
-
-/**
- * Only the previous state is kept alive by the change alone: the current one is in the cache, or is the previous state of a later
- * change. Memoized, because the weight must be the same when a change is added and dropped, while cached encodings vary.
- */
-const weights = new WeakMap<Change, number>();
-function weight(change: Change): number {
-  let size = weights.get(change);
-  if (size === undefined) {
-    size = 256 + (change.previous?.sizeBytes ?? 0);
-    weights.set(change, size);
-  }
-  return size;
 }
 
 /** A history that can give up its oldest change. */
@@ -225,12 +211,22 @@ export class Change {
   #added: WatchEvent | undefined;
   #modified: WatchEvent | undefined;
   #deleted: WatchEvent | undefined;
+  #weightBytes: number | undefined;
 
   constructor(key: string, revision: number, previous: Entry | undefined, current: Entry | undefined) {
     this.key = key;
     this.revision = revision;
     this.previous = previous;
     this.current = current;
+  }
+
+  /**
+   * What a history that holds the change keeps alive: only the previous state; the current one is in the cache, or is the previous
+   * state of a later change. The same when the change is added and dropped, while cached encodings vary.
+   */
+  get weightBytes(): number {
+    this.#weightBytes ??= 256 + (this.previous?.sizeBytes ?? 0);
+    return this.#weightBytes;
   }
 
   /** The event for a watcher whose selector matched the object `before` the change and matches it `after`. */

@@ -84,6 +84,14 @@ const mostKeptBytes = 16 * 1024 * 1024;
 const kept: Buffer[][] = Array.from({ length: largestSlabBytes / stepBytes + 1 }, () => []);
 let keptBytes = 0;
 
+/** What the free slabs take, for the memory budget. */
+export const slabMemory = {
+  get bytes(): number {
+    return keptBytes;
+  },
+  limitBytes: mostKeptBytes,
+};
+
 /** @returns a buffer of at least `bytes` bytes, uninitialised */
 export function takeSlab(bytes: number): Buffer {
   if (bytes > largestSlabBytes) return Buffer.allocUnsafeSlow(bytes);

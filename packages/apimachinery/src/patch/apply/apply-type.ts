@@ -85,6 +85,7 @@ const boolean: ScalarApplyType = { kind: "scalar", scalar: "boolean" };
 export const untyped: ScalarApplyType = { kind: "scalar", scalar: "untyped" };
 const quantity: ScalarApplyType = { ...untyped, canonical: canonicalQuantity };
 
+/** A pure cache: descriptors do not change. */
 const structs = new WeakMap<TypeDescriptor, { own: StructApplyType; atomic: StructApplyType; granular: StructApplyType }>();
 
 /** Cached: the same object for the same descriptor. */

@@ -154,6 +154,7 @@ interface OrderedField {
   readonly key: string;
 }
 
+/** A pure cache: types do not change. */
 const orders = new WeakMap<StructApplyType, readonly OrderedField[]>();
 
 /** The fields in FieldsV1 order. Only for built-in types: field names of others come from users. */
