@@ -182,6 +182,11 @@ const refused: readonly Attempt[] = [
     want: 'node "n1" can only update pod status for pods with spec.nodeName set to itself',
   },
   {
+    what: "reports of another node's pod, which it says is its own",
+    ask: ["PATCH", `${pods}/theirs/status`, () => ({ spec: { nodeName: "n1" }, status: { message: "x" } })],
+    want: 'node "n1" can only update pod status for pods with spec.nodeName set to itself',
+  },
+  {
     what: "adds a container to its pod",
     ask: ["PATCH", `${pods}/mine/ephemeralcontainers`, () => ({})],
     want: `unexpected pod subresource "ephemeralcontainers", only 'status' and 'eviction' are allowed`,

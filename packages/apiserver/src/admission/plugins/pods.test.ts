@@ -193,3 +193,47 @@ test("without NamespaceLifecycle, NamespaceExists still asks for the namespace",
   assert.equal(code, 404);
   assert.equal(body.message, 'namespaces "nowhere" not found');
 });
+
+test("a pod's second pull secret is looked at as the first, and its init containers get the account's token too", async () => {
+  const metadata = { name: "pulling", annotations: { "kubernetes.io/enforce-mountable-secrets": "true" } };
+  const account = { metadata, imagePullSecrets: [{ name: "mine" }] };
+  await server.request("POST", "/api/v1/namespaces/default/serviceaccounts", account);
+  const asking = (name: string, ...secrets: string[]) =>
+    server.request(
+      "POST",
+      pods,
+      aPod(name, {
+        serviceAccountName: "pulling",
+        imagePullSecrets: secrets.map((secret) => ({ name: secret })),
+        initContainers: [{ name: "i", image: "busybox:1" }],
+      }),
+    );
+  const refused = await asking("two", "mine", "other");
+  assert.match(refused.body.message, /imagePullSecrets\[1\]\.name="other" is not allowed/);
+  const { code, body, text } = await asking("one", "mine");
+  assert.equal(code, 201, text);
+  for (const { volumeMounts } of [...body.spec.initContainers, ...body.spec.containers])
+    assert.deepEqual(
+      volumeMounts?.map(({ mountPath }: { mountPath: string }) => mountPath),
+      ["/var/run/secrets/kubernetes.io/serviceaccount"],
+    );
+});
+
+test("a second class may not become the default by an update; a pod keeps its preemption policy when a client drops it", async () => {
+  const classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
+  for (const [name, globalDefault] of [
+    ["first", true],
+    ["second", false],
+  ] as const)
+    assert.equal((await server.request("POST", classes, { metadata: { name }, value: 7, globalDefault })).code, 201);
+  const merge = { "content-type": "application/merge-patch+json" };
+  const update = () => server.request("PATCH", `${classes}/second`, { globalDefault: true }, merge);
+  await waitFor(async () => (await update()).code === 403, { what: "the second default to be refused" });
+  const { body: stored } = await server.request("POST", pods, aPod("prior"));
+  assert.equal(stored.spec.preemptionPolicy, "PreemptLowerPriority");
+  const { preemptionPolicy: _, priority: __, ...spec } = stored.spec;
+  const { code, body, text } = await server.request("PUT", `${pods}/prior`, { ...stored, spec });
+  assert.equal(code, 200, text);
+  assert.equal(body.spec.preemptionPolicy, "PreemptLowerPriority");
+  for (const name of ["first", "second"]) await server.request("DELETE", `${classes}/${name}`);
+});
