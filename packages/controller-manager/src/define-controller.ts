@@ -17,7 +17,10 @@ export type Reconcile<C extends ControllerContext> = (ctx: C, key: ObjectKey, si
 
 /** A work queue, its event sources and the reconcile function of its keys. `name` is that of the work queue in logs and metrics. */
 export interface ControllerDefinition<C extends ControllerContext>
-  extends Pick<ControllerOptions, "name" | "sources" | "workers" | "maxRetries" | "limiter" | "batchMs"> {
+  extends Pick<
+    ControllerOptions,
+    "name" | "sources" | "workers" | "maxRetries" | "limiter" | "batchMs" | "resource" | "objectOf"
+  > {
   readonly reconcile: Reconcile<C>;
 }
 
@@ -26,8 +29,9 @@ export function defineController<C extends ControllerContext>(
   ctx: C,
   { reconcile, ...options }: ControllerDefinition<C>,
 ): Controller {
-  const { log, clock, turns, queueMetrics: metrics } = ctx;
-  return newController({ ...options, reconcile: (key, signal) => reconcile(ctx, key, signal), log, clock, turns, metrics });
+  const { log, clock, turns, decisions, queueMetrics: metrics } = ctx;
+  const common = { log, clock, turns, decisions, metrics };
+  return newController({ ...options, ...common, reconcile: (key, signal) => reconcile(ctx, key, signal) });
 }
 
 /** A check that is repeated for all objects. */

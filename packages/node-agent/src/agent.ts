@@ -21,6 +21,7 @@ import { readIdentity } from "./node/identity.ts";
 import { newOwnNode } from "./node/own-node.ts";
 import { newRuntimeHealth } from "./node/runtime-health.ts";
 import { describePod, isMirrorPod, type NodePod } from "./pod/pod.ts";
+import { PodDecisions } from "./pod/pod-decisions.ts";
 import type { ResourceList } from "./pod/pod-resources.ts";
 import { newAdmission } from "./pods/admission.ts";
 import { newEndPod } from "./pods/end-pod.ts";
@@ -107,6 +108,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   // ---- container runtime and API server
   const metrics = newMetricsRegistry({ processMetrics: true, ...config.metrics });
   const decisions = new DecisionLog({ component: "kubelet", clock, registry: metrics });
+  const podDecisions = new PodDecisions(decisions, () => clock.now());
   const probeMetrics = newMetricsRegistry(config.metrics);
   const agentMetrics = newAgentMetrics(metrics);
   agentMetrics.nodeName.labels(nodeName).set(1);
@@ -120,7 +122,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     });
   const runtimeHealth = newRuntimeHealth({ runtime, clock });
   const api = options.api && newApiConnection({ api: options.api, config, nodeName, metrics, clock, log });
-  const tell = newAgentEvents({ recorder: api?.recorder, nodeName, log });
+  const tell = newAgentEvents({ recorder: api?.recorder, nodeName, log, decisions: podDecisions });
   const events = newLifecycleEvents({
     ...basics,
     runtime,
@@ -238,10 +240,14 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       times.worked(work, ms);
       times.synced(pod, status.get(pod.metadata.uid)?.phase);
     },
+    onSynced: (pod) => podDecisions.synced(pod, status.get(pod.metadata.uid)),
+    onTerminating: (pod, graceSeconds) => podDecisions.terminating(pod, graceSeconds),
+    onRetry: (...retry) => podDecisions.failed(...retry),
     onFailure: (pod, err) =>
       tell.pod(pod, undefined, "Warning", "FailedSync", `error determining status: ${(err as Error).message}`),
     onGone: async (pod, { runtimeOnly, wantedAgain }) => {
       times.gone(pod.metadata.uid);
+      podDecisions.gone(pod);
       if (runtimeOnly) return;
       // the new Pod has the same UID and must not start from the old status
       if (wantedAgain) return status.forget(pod.metadata.uid);
@@ -257,6 +263,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     status,
     admit: newAdmission({ config, nodeName, node, allocatable, managers, devices, shutdown, preempt }),
     onRejected: (pod, rejection) => {
+      podDecisions.rejected(pod, rejection.reason, rejection.message);
       tell.pod(pod, undefined, "Warning", rejection.reason, rejection.message);
       status.set(pod, rejectedStatus(pod, rejection, clock.now()));
     },

@@ -1,6 +1,7 @@
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { containerFieldPath } from "./pod/pod.ts";
+import type { PodDecisions } from "./pod/pod-decisions.ts";
 import type { ContainerEvent } from "./runtime/containers.ts";
 
 /** Records events of the node and its Pods; in standalone mode they are only logged. */
@@ -11,15 +12,24 @@ export interface AgentEvents {
 }
 
 /** Creates the event recorder of the agent; without `recorder` (standalone mode), Pod events are only logged. */
-export function newAgentEvents(options: { recorder: EventRecorder | undefined; nodeName: string; log: Logger }): AgentEvents {
-  const { recorder, nodeName, log } = options;
+export function newAgentEvents(options: {
+  recorder: EventRecorder | undefined;
+  nodeName: string;
+  log: Logger;
+  decisions?: PodDecisions;
+}): AgentEvents {
+  const { recorder, nodeName, log, decisions } = options;
   // The UID is the node's name: upstream refers to the node this way, and `kubectl describe node` selects by it.
   const node = { apiVersion: "v1", kind: "Node", name: nodeName, uid: nodeName };
   return {
-    node: (type, reason, message) => recorder?.event(node, type, reason, message),
+    node(type, reason, message) {
+      if (type === "Warning") decisions?.node(nodeName, reason, message);
+      recorder?.event(node, type, reason, message);
+    },
     pod(pod, container, type, reason, message, annotations) {
       const { namespace, name, uid, resourceVersion } = pod.metadata;
       log.v(3)?.info("Event occurred", { object: `${namespace}/${name}`, type, reason, message });
+      decisions?.event(pod, container?.name, type, reason, message);
       const fieldPath = container && containerFieldPath(container.kind, container.name);
       recorder?.event(
         {

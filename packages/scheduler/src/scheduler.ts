@@ -187,7 +187,8 @@ class SchedulingLoop implements Scheduler {
     preemption?: string,
   ): Promise<void> {
     const { metrics, log, client, clock } = this.#options;
-    const { entry, profile, begin } = attempt;
+    // The rest of the attempt must not be kept for the diagnosis.
+    const { entry, profile, info, begin } = attempt;
     const refused = err instanceof FitError || err instanceof NoNodesError;
     const message = messageOf(err);
     metrics.attempted(refused ? "unschedulable" : "error", profile.schedulerName, begin);
@@ -202,7 +203,7 @@ class SchedulingLoop implements Scheduler {
     this.#queue.update(attempt.info.pod, current);
     this.#nominator.set(current, nominatedNode);
     this.#decisions.refused(current, err, {
-      diagnose: () => diagnose(profile, attempt.info, this.#cache.snapshot(), this.#nominator),
+      diagnose: () => diagnose(profile, info, this.#cache.snapshot(), this.#nominator),
       preemption: nominatedNode ? "room is being made for it: it waits until pods of lower priority have ended" : preemption,
       nextTryMs: () => this.#nextTryMs(current),
     });

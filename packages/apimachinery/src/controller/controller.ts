@@ -1,8 +1,12 @@
 import type { Clock } from "../clock/clock.ts";
+import type { ObjectRef } from "../decisions/decision.ts";
+import type { DecisionLog, Outcome } from "../decisions/decision-log.ts";
+import { outcomeOfError } from "../decisions/outcome-of-error.ts";
 import { isConflict } from "../errors/predicates.ts";
 import type { Turns } from "../event-loop/turns.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { ObjectKey } from "../meta/object-key.ts";
+import type { ResourceRef } from "../meta/group-version.ts";
+import { type ObjectKey, splitKey } from "../meta/object-key.ts";
 import type { QueueObserver } from "../workqueue/queue.ts";
 import type { RateLimiter } from "../workqueue/rate-limiters.ts";
 import { newRateLimitingQueue } from "../workqueue/rate-limiting-queue.ts";
@@ -12,6 +16,8 @@ import type { Source } from "./sources.ts";
 export interface Result {
   /** Reconcile again after this time even without a change. */
   readonly requeueAfterMs?: number;
+  /** What the object waits for, or what was computed, for who asks; undefined: there is nothing to tell. */
+  readonly decision?: Outcome | undefined;
 }
 
 /** No further work until something changes. */
@@ -52,6 +58,12 @@ export interface ControllerOptions {
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics?: QueueMetrics | undefined;
+  /** Receives the outcomes of reconciles. */
+  readonly decisions?: DecisionLog | undefined;
+  /** Of the keys' objects; default: that of the first source with one. */
+  readonly resource?: ResourceRef | undefined;
+  /** For keys that are not an object's namespace and name. @returns undefined when the object is not known */
+  readonly objectOf?: ((key: ObjectKey) => ObjectRef | undefined) | undefined;
   /** Taken by each reconcile; undefined: it starts at once. */
   readonly turns?: Turns | undefined;
 }
@@ -61,6 +73,7 @@ export function newController(options: ControllerOptions): Controller {
   const { name, sources, reconcile, workers = 1, maxRetries, limiter, batchMs = 0, log, clock, turns } = options;
   const metrics = options.metrics?.(name);
   const queue = newRateLimitingQueue<ObjectKey>({ clock, limiter, observer: metrics });
+  const note = noting(options);
   const enqueue = (key: ObjectKey): void => (batchMs > 0 ? queue.addAfter(key, batchMs) : queue.add(key));
   for (const source of sources) source.start({ enqueue, enqueueAfter: queue.addAfter });
 
@@ -69,10 +82,11 @@ export function newController(options: ControllerOptions): Controller {
       try {
         const turn = turns?.next(); // reconciles that need no I/O would block lease renewals and health probes
         if (turn !== undefined) await turn;
-        const { requeueAfterMs } = await reconcile(key, signal);
+        const { requeueAfterMs, decision } = await reconcile(key, signal);
         // Before `forget`: an invalid delay throws and counts as a failure, so it must not reset the backoff.
         if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
         queue.forget(key);
+        note?.(key, decision, requeueAfterMs);
       } catch (err) {
         if (!signal.aborted) failed(key, err);
       } finally {
@@ -84,13 +98,15 @@ export function newController(options: ControllerOptions): Controller {
     if (maxRetries !== undefined && queue.numRequeues(key) >= maxRetries) {
       log.error("dropped from the queue after too many failures", err, { controller: name, key });
       queue.forget(key);
+      note?.(key, outcomeOfError(err));
       return;
     }
     // Conflicts are expected: the retry sees the other writer's state.
     if (isConflict(err)) log.v(2)?.info("reconcile lost against another writer", { controller: name, key });
     else log.error("reconcile failed", err, { controller: name, key });
     metrics?.retried();
-    queue.addRateLimited(key);
+    const delayMs = queue.addRateLimited(key);
+    if (!isConflict(err)) note?.(key, outcomeOfError(err), delayMs);
   };
 
   return {
@@ -112,4 +128,23 @@ export function newController(options: ControllerOptions): Controller {
       return queue.length;
     },
   };
+}
+
+/** @returns undefined when nothing is to be recorded */
+function noting({ name, sources, decisions, clock, ...options }: ControllerOptions) {
+  const resource = options.resource ?? sources.find((source) => source.resource !== undefined)?.resource;
+  const objectOf = options.objectOf ?? (resource && ((key: ObjectKey) => refOf(resource, key)));
+  if (decisions === undefined || objectOf === undefined) return undefined;
+  return (key: ObjectKey, outcome: Outcome | undefined, delayMs?: number): void => {
+    if (outcome === undefined && decisions.entries === 0) return;
+    const object = objectOf(key);
+    if (object === undefined) return;
+    const nextTryMs = delayMs === undefined ? undefined : clock.now() + delayMs;
+    if (outcome === undefined) decisions.forget(object, name);
+    else decisions.record(object, name, { ...outcome, nextTryMs: outcome.nextTryMs ?? nextTryMs });
+  };
+}
+
+function refOf({ group, resource, kind }: ResourceRef, key: ObjectKey): ObjectRef {
+  return { group, resource, kind, ...splitKey(key), uid: "" };
 }

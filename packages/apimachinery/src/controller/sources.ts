@@ -1,10 +1,13 @@
 import type { SharedInformer } from "../informers/shared-informer.ts";
+import type { ResourceRef } from "../meta/group-version.ts";
 import { keyOf, type ObjectKey, toKey } from "../meta/object-key.ts";
 import { controllerOf } from "../meta/owner-references.ts";
 import type { KubeObject } from "../meta/types.ts";
 
 /** Maps changes in the cluster to keys to reconcile. */
 export interface Source {
+  /** The resource whose objects' own keys it enqueues. */
+  readonly resource?: ResourceRef;
   start(queue: SourceQueue): void;
   waitForSync(signal: AbortSignal): Promise<void>;
 }
@@ -19,11 +22,12 @@ export function enqueueSelf<T extends KubeObject>(
   informer: SharedInformer<T>,
   relevant: (old: T, now: T) => boolean = () => true,
 ): Source {
-  return enqueueMapped(
+  const source = enqueueMapped(
     informer,
     (object) => [keyOf(object)],
     (old, now) => relevant(old, now),
   );
+  return { ...source, resource: informer.ref };
 }
 
 /** Enqueues the controlling owner if it is of this kind; also the previous owner when it changed. */

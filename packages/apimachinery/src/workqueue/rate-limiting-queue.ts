@@ -9,7 +9,8 @@ import { defaultControllerRateLimiter, type RateLimiter } from "./rate-limiters.
  * Source: k8s.io/client-go util/workqueue/rate_limiting_queue.go
  */
 export interface RateLimitingQueue<K> extends DelayingQueue<K> {
-  addRateLimited(key: K): void;
+  /** @returns ms until the key is handed out again */
+  addRateLimited(key: K): number;
   forget(key: K): void;
   numRequeues(key: K): number;
 }
@@ -33,7 +34,11 @@ export function newRateLimitingQueue<K>(options: {
     get shuttingDown() {
       return queue.shuttingDown;
     },
-    addRateLimited: (key) => queue.addAfter(key, limiter.when(key)),
+    addRateLimited(key) {
+      const delayMs = limiter.when(key);
+      queue.addAfter(key, delayMs);
+      return delayMs;
+    },
     forget: limiter.forget,
     numRequeues: limiter.numRequeues,
   };

@@ -5,6 +5,7 @@
  * Source: k8s.io/apiserver pkg/admission/{chain.go,reinvocation.go,metrics/metrics.go}
  */
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { AdmissionDecisions } from "./decisions.ts";
 import type { AdmissionAttributes, AdmissionChain, AdmissionPlugin } from "./plugin.ts";
 
 const buckets = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
@@ -23,7 +24,12 @@ interface Step {
   passed: Duration | undefined;
 }
 
-export function newAdmissionChain(plugins: readonly AdmissionPlugin[], metrics: MetricsRegistry): AdmissionChain {
+/** @param decisions receives refusals, for diagnostics */
+export function newAdmissionChain(
+  plugins: readonly AdmissionPlugin[],
+  metrics: MetricsRegistry,
+  decisions?: AdmissionDecisions,
+): AdmissionChain {
   const ofPlugin = metrics.histogram({
     name: "apiserver_admission_controller_admission_duration_seconds",
     help: "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
@@ -45,12 +51,13 @@ export function newAdmissionChain(plugins: readonly AdmissionPlugin[], metrics: 
     const startedAt = performance.now();
     let rejected = "true";
     try {
-      await runPlugins(steps.get(operation) ?? [], type, attributes, ofPlugin);
+      await runPlugins(steps.get(operation) ?? [], type, attributes, ofPlugin, decisions);
       if (attributes.wantsAnotherRound === true && type === "admit") {
         attributes.round = 1;
-        await runPlugins(steps.get(operation) ?? [], type, attributes, ofPlugin);
+        await runPlugins(steps.get(operation) ?? [], type, attributes, ofPlugin, decisions);
       }
       rejected = "false";
+      if (type === "validate") decisions?.admitted(attributes);
     } finally {
       ofStep.labels(type, operation, rejected).observe((performance.now() - startedAt) / 1000);
     }
@@ -79,6 +86,7 @@ async function runPlugins(
   type: Type,
   attributes: AdmissionAttributes,
   duration: Histogram,
+  decisions: AdmissionDecisions | undefined,
 ): Promise<void> {
   const { operation, resource } = attributes;
   const name = resource.group === "" ? resource.resource : `${resource.resource}.${resource.group}`;
@@ -95,6 +103,7 @@ async function runPlugins(
       }
     } catch (err) {
       taken = duration.labels(plugin.name, type, operation, "true");
+      decisions?.refused(plugin.name, attributes, err);
       throw err;
     } finally {
       taken?.observe((performance.now() - startedAt) / 1000);

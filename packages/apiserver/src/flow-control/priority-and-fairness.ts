@@ -29,6 +29,8 @@ interface PriorityAndFairnessOptions {
   readonly clock: Clock;
   readonly metrics: RequestMetrics;
   readonly load: ReadWriteLoad;
+  /** Called with the flow schema of each request that gets 429. */
+  readonly refused?: (request: ServerRequest, schema: string) => void;
 }
 
 export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter {
@@ -57,13 +59,17 @@ export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter
     };
     if (flow.queues === undefined) return execute(nothing);
     const ticket = ask(flow, request, facts);
-    if (ticket === undefined) return refuse(metrics, request);
+    const refusedNow = (): void => {
+      options.refused?.(request, flow.schema);
+      refuse(metrics, request);
+    };
+    if (ticket === undefined) return refusedNow();
     if (ticket.state === "executing") return execute(() => ticket.finish());
     counts.waiting(1);
     return turnOf(ticket, request.signal).then((runs) => {
       counts.waiting(-1);
       flow.counted.waited((clock.monotonic() - ticket.arrivalMs) / 1000, runs);
-      return runs ? execute(() => ticket.finish()) : refuse(metrics, request);
+      return runs ? execute(() => ticket.finish()) : refusedNow();
     });
   };
 }

@@ -1,9 +1,11 @@
 /** Sets up the load limit of the server: priority and fairness, or the two max-in-flight limits. */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { flowSchemas } from "@coxswain/apimachinery/schema/kinds/resources";
 import { defaultLevels, defaultSchemas, isMandatory } from "../bootstrap/flow-schemas.ts";
 import type { ApiserverConfig } from "../config.ts";
 import type { Filter } from "../filters/filter.ts";
@@ -35,6 +37,7 @@ export interface LoadLimitOptions {
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
   readonly requestMetrics: RequestMetrics;
+  readonly decisions?: DecisionLog | undefined;
 }
 
 /** @throws Error when the limits add up to zero with priority and fairness */
@@ -64,8 +67,31 @@ export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
     config.served("flowcontrol.apiserver.k8s.io", "v1beta2", resource, true),
   );
   return {
-    filter: priorityAndFairness({ flowControl, storedObjects, clock, metrics: requestMetrics, load }),
+    filter: priorityAndFairness({
+      flowControl,
+      storedObjects,
+      clock,
+      metrics: requestMetrics,
+      load,
+      refused: refusalsIn(options.decisions),
+    }),
     page: flowControlPages(flowControl),
     follow: isServed ? followConfiguration({ ...options, flowControl }) : () => {},
+  };
+}
+
+/** Keeps at which level whose requests were refused last. */
+function refusalsIn(decisions: DecisionLog | undefined) {
+  return ({ user, info }: ServerRequest, schema: string): void => {
+    const { group, resource, kind } = flowSchemas;
+    decisions?.record({ group, resource, kind, namespace: "", name: schema, uid: "" }, "flow-control", {
+      verdict: "refused",
+      reason: "TooManyRequests",
+      tell: {
+        summary: "requests of its flows got 429: the seats and queues of its priority level were taken",
+        details: { lastUser: user.name, lastRequest: `${info.verb} ${info.path}` },
+        remedy: "send fewer or smaller requests, or give its priority level more shares",
+      },
+    });
   };
 }

@@ -23,6 +23,7 @@ import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
 import { makePlugins } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
+import { AdmissionDecisions } from "../admission/decisions.ts";
 import type { ObjectVersions, PluginContext } from "../admission/plugin-context.ts";
 import { newWebhookCaller } from "../admission/webhooks/caller.ts";
 import { webhookCredentials } from "../admission/webhooks/credentials.ts";
@@ -267,7 +268,11 @@ export function connectRooms(options: RoomOptions): Rooms {
   });
   services.authenticateToken = authenticateToken;
 
-  const admission = newAdmissionChain(plugins, metrics);
+  const admission = newAdmissionChain(
+    plugins,
+    metrics,
+    options.decisions && new AdmissionDecisions(options.decisions, context.versions),
+  );
   const route = newRouter({
     resources,
     aggregated: aggregator,

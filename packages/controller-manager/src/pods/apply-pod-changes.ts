@@ -1,4 +1,5 @@
 import type { Expectations } from "@coxswain/apimachinery/controller/expectations";
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { hasCause } from "@coxswain/apimachinery/errors/predicates";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
@@ -76,3 +77,10 @@ export async function deleteExpectedPod(
     if (!willBeObserved) expectations.deletionObserved(keyOf(owner), pod.metadata.uid ?? "");
   }
 }
+
+/** Of an owner whose expectations are not satisfied. */
+export const ownWritesPending: Outcome = {
+  verdict: "waiting",
+  reason: "ExpectationsPending",
+  tell: "waits to see the pods that it created or deleted last, before it counts them",
+};

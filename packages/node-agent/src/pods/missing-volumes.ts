@@ -1,4 +1,5 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { DecidedError } from "@coxswain/apimachinery/decisions/outcome-of-error";
 import { newBackoff } from "../pod/backoff.ts";
 import { type NodePod, usedVolumes } from "../pod/pod.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
@@ -51,8 +52,14 @@ export function newMissingVolumes({ clock, event }: { clock: Clock; event: Conta
         warn("FailedMount", text);
         missingSince.set(uid, clock.monotonic());
       }
-      const error = new Error(text);
-      if (failures.every(({ cause }) => cause instanceof VolumeWaits)) return { error, retryMs: attachCheckMs };
+      const waits = failures.every(({ cause }) => cause instanceof VolumeWaits);
+      const each = failures.map(({ volume, message }) => `${volume}: ${message}`).join("; ");
+      const error = new DecidedError(text, {
+        verdict: waits ? "waiting" : "failed",
+        reason: claims.length > 0 ? "ClaimUnusable" : waits ? "VolumesNotAttached" : "VolumesNotMounted",
+        tell: `waits for its volumes: ${each}`,
+      });
+      if (waits) return { error, retryMs: attachCheckMs };
       retries.next(uid);
       return { error, retryMs: retries.current(uid) };
     },

@@ -17,6 +17,12 @@ export interface PodWorkersOptions {
   /** Called when a deleted Pod is cleaned up; `wantedAgain`: a Pod with the same UID is about to start. */
   onGone: (pod: NodePod, info: { runtimeOnly: boolean; wantedAgain: boolean }) => Promise<void>;
   onFailure?: (pod: NodePod, err: unknown) => void;
+  /** All of a sync went well. */
+  onSynced?: (pod: NodePod) => void;
+  /** @param graceSeconds may be infinite */
+  onTerminating?: (pod: NodePod, graceSeconds: number) => void;
+  /** A step failed and is tried again in `delayMs`. */
+  onRetry?: (pod: NodePod, stage: "sync" | "termination" | "cleanup", err: unknown, delayMs: number) => void;
   /** A Pod's first sync begins, `waitedMs` after the Pod was added. */
   onStarted?: (pod: NodePod, waitedMs: number) => void;
   /** A sync has ended (`create`, `update`, `sync`) or a termination (`kill`). */
@@ -72,6 +78,8 @@ interface Worker {
   /** What the next sync is for. */
   work: PodWork;
 }
+
+const stageNames = { syncing: "sync", terminating: "termination", cleaning: "cleanup", ended: "cleanup" } as const;
 
 const failureRetryMs = 10_000;
 /** Doubles with each failure: e.g. a volume driver needed for unmounting may be unavailable for long. */
@@ -202,6 +210,8 @@ class QueuedPodWorkers implements PodWorkers {
           if (worker.stage === "cleaning") worker.cleanRetryMs = Math.min(worker.cleanRetryMs * 2, maxCleanRetryMs);
           // No jitter on top of the delay for a failed kill.
           if (worker.stage === "terminating") delayMs = Math.min(delayMs, failureRetryMs);
+          if (!worker.abort.signal.aborted || worker.stage !== "syncing")
+            this.#options.onRetry?.(worker.pod, stageNames[worker.stage], err, delayMs);
         }
         if (delayMs === 0) worker.again = true;
         else if (delayMs !== undefined && !worker.again) worker.timer = clock.after(delayMs, () => this.#kick(worker));
@@ -248,9 +258,12 @@ class QueuedPodWorkers implements PodWorkers {
     }
     if (outcome.kind === "failed") {
       log.v(2)?.info("pod is not synced", { pod: describePod(worker.pod), reason: outcome.error.message });
-      if (outcome.retryMs === undefined) return this.#jitter(failureRetryMs);
-      return outcome.jitter ? this.#jitter(outcome.retryMs) : outcome.retryMs;
+      const { retryMs = failureRetryMs, jitter = outcome.retryMs === undefined } = outcome;
+      const delayMs = jitter ? this.#jitter(retryMs) : retryMs;
+      this.#options.onRetry?.(worker.pod, "sync", outcome.error, delayMs);
+      return delayMs;
     }
+    this.#options.onSynced?.(worker.pod);
     return Math.max(1, Math.min(this.#jitter(syncFrequencyMs), outcome.againMs ?? Number.POSITIVE_INFINITY));
   }
 
@@ -258,6 +271,7 @@ class QueuedPodWorkers implements PodWorkers {
     const { clock, runner, onWorked } = this.#options;
     const { runtimeOnly, graceSeconds, verdict } = worker;
     worker.killing = true;
+    if (!runtimeOnly) this.#options.onTerminating?.(worker.pod, graceOf(worker));
     const started = clock.monotonic();
     try {
       await runner.terminate(worker.pod, { runtimeOnly, graceSecondsOverride: graceSeconds, verdict });

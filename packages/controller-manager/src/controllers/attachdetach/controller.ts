@@ -1,7 +1,9 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { guarded } from "@coxswain/apimachinery/controller/guarded";
 import { needsSynced } from "@coxswain/apimachinery/controller/sources";
+import { type ObjectRef, objectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { nodes, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, runTogether } from "../../define-controller.ts";
@@ -30,6 +32,7 @@ export function newAttachDetachController(base: ControllerContext): Runnable {
   const sources = Object.values(ctx.cache).map((informer) => needsSynced<never>(informer as never));
   const volumeQueue: Controller = defineController(ctx, {
     name: "attachdetach_volumes",
+    objectOf: (id) => volumeOf(ctx, id),
     sources,
     reconcile: reconcileVolume,
     workers: 10,
@@ -43,6 +46,7 @@ export function newAttachDetachController(base: ControllerContext): Runnable {
   });
   const nodeQueue: Controller = defineController(ctx, {
     name: "attachdetach_nodes",
+    resource: nodes,
     sources,
     reconcile: reconcileNode,
     workers: 5,
@@ -77,6 +81,11 @@ export function newAttachDetachController(base: ControllerContext): Runnable {
       }
     },
   };
+}
+
+function volumeOf({ cache }: AttachDetachContext, id: VolumeId): ObjectRef | undefined {
+  const [volume] = cache.volumes.lister.byIndex("volume-id", id);
+  return volume && objectRef(persistentVolumes, volume);
 }
 
 function detachableNodes({ detachable }: AttachDetachContext, id: VolumeId): Set<string> {

@@ -19,6 +19,7 @@ export function newClusterRoleAggregationController(base: ControllerContext): Co
   const ctx: AggregationContext = { ...base, clusterRoles: base.informers.for<ClusterRole>(clusterRoles) };
   return defineController(ctx, {
     name: "ClusterRoleAggregator",
+    resource: clusterRoles,
     sources: [
       enqueueBy(ctx.clusterRoles, ({ enqueue }) => {
         const enqueueAggregated = (): void => {

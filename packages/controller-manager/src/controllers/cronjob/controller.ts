@@ -1,5 +1,6 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueControllerOwner } from "@coxswain/apimachinery/controller/sources";
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
@@ -25,6 +26,7 @@ export function newCronJobController(base: ControllerContext): Controller {
   const ctx = newCronJobContext(base);
   return defineController(ctx, {
     name: "cronjob",
+    resource: cronJobs,
     sources: [
       enqueueBy(ctx.cronJobs, ({ enqueue, enqueueAfter }) => ({
         added: (cronJob) => enqueue(keyOf(cronJob)),
@@ -144,7 +146,14 @@ async function applyPlan(sync: CronJobSync, children: readonly Job[]): Promise<R
   }
   for (const uid of await deleteSurplusJobs(sync, children)) removeActive(status, uid);
   const delayMs = schedule && untilNextMs({ ...cronJob, status }, schedule, clock.now());
-  return delayMs === undefined ? done : { requeueAfterMs: delayMs };
+  const [, reason, message] = events.at(-1) ?? [];
+  const decision: Outcome | undefined =
+    cronJob.spec.suspend === true
+      ? { verdict: "waiting", reason: "Suspended", tell: "is suspended: no jobs are started" }
+      : reason === undefined
+        ? undefined
+        : { verdict: "refused", reason, tell: message ?? "" };
+  return delayMs === undefined ? { ...done, decision } : { requeueAfterMs: delayMs, decision };
 }
 
 async function deleteActive(sync: CronJobSync): Promise<void> {

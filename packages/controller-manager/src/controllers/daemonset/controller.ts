@@ -1,6 +1,7 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
 import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { hasCause } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -11,7 +12,7 @@ import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachi
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
-import { applyPodChanges } from "../../pods/apply-pod-changes.ts";
+import { applyPodChanges, ownWritesPending } from "../../pods/apply-pod-changes.ts";
 import { enqueueWhenAvailable, type Ownership, ownerEventHandlers } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { writeStatus } from "../../pods/write-status.ts";
@@ -161,12 +162,17 @@ async function sync(ctx: DaemonSetContext, key: ObjectKey, daemonSet: DaemonSet,
   const status = daemonSetStatus(view, mayAct);
   if (!sameStatus(daemonSet.status, status)) await writeStatus(ctx.client, daemonSets, daemonSet, status, signal);
   if (failure !== undefined) throw failure.error;
+  if (!mayAct) return { decision: ownWritesPending };
   // A Pod becomes available after minReadySeconds without an event.
   const { minReadySeconds = 0 } = daemonSet.spec;
   const availableAfterMs =
     minReadySeconds > 0 && status.numberReady !== status.numberAvailable ? minReadySeconds * 1000 : undefined;
   const requeueAfterMs = Math.min(retryAfterMs ?? Number.POSITIVE_INFINITY, availableAfterMs ?? Number.POSITIVE_INFINITY);
-  return Number.isFinite(requeueAfterMs) ? { requeueAfterMs } : done;
+  const decision: Outcome | undefined =
+    retryAfterMs === undefined
+      ? undefined
+      : { verdict: "waiting", reason: "FailedPodBackOff", tell: "a failed pod is replaced after its back-off" };
+  return Number.isFinite(requeueAfterMs) ? { requeueAfterMs, decision } : done;
 }
 
 function claimPods(ctx: DaemonSetContext, daemonSet: DaemonSet, signal: AbortSignal): Promise<Pod[]> {

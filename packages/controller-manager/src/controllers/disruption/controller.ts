@@ -1,5 +1,7 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
+import { outcomeOfError } from "@coxswain/apimachinery/decisions/outcome-of-error";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
@@ -97,7 +99,7 @@ async function reconcile(ctx: DisruptionContext, key: ObjectKey, signal: AbortSi
     if (isConflict(err) || signal.aborted) throw err;
     ctx.log.error("Failed to sync PDB", err, { podDisruptionBudget: key });
     await writeStatus(ctx, budget, failedStatus(budget, messageOf(err), ctx.clock.now()), signal);
-    return done;
+    return { decision: outcomeOfError(err) };
   }
 }
 
@@ -128,7 +130,20 @@ async function sync(ctx: DisruptionContext, budget: PodDisruptionBudget, signal:
   const status = wantedStatus(budget, expected, healthy, disruptions.pending, now);
   if (status !== undefined) await writeStatus(ctx, budget, status, signal);
   // Plus 1 ms, because a Pod is overdue only after that time.
-  return disruptions.recheckAt === undefined ? done : { requeueAfterMs: disruptions.recheckAt - now + 1 };
+  const decision = noneAllowed(status ?? budget.status);
+  return disruptions.recheckAt === undefined ? { decision } : { requeueAfterMs: disruptions.recheckAt - now + 1, decision };
+}
+
+/** undefined when evictions are allowed. */
+function noneAllowed(status: PodDisruptionBudgetStatus | undefined): Outcome | undefined {
+  if (status === undefined || status.disruptionsAllowed > 0) return undefined;
+  const { currentHealthy, desiredHealthy, expectedPods } = status;
+  const tell =
+    expectedPods === 0
+      ? "selects no pods, so it allows no eviction"
+      : `allows no eviction: ${currentHealthy} of ${expectedPods} pods are healthy, and ${desiredHealthy} have to be`;
+  // A budget without slack is well as long as all the pods are that it asks for.
+  return { verdict: currentHealthy < desiredHealthy ? "waiting" : "done", reason: "NoDisruptionsAllowed", tell };
 }
 
 function selectedPods(

@@ -12,6 +12,7 @@ import { defineController } from "../../define-controller.ts";
 import { isHeadless, podsOf, serviceSources } from "../../services/service-pods.ts";
 import { newTriggerTimes, type TriggerTimes, withTriggerTime } from "../../services/trigger-times.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
+import { missingAddresses } from "./missing-addresses.ts";
 import { canonicalSubsets, limitAddresses } from "./subsets.ts";
 
 /**
@@ -80,7 +81,8 @@ async function reconcile(ctx: EndpointContext, key: ObjectKey, signal: AbortSign
   const time = triggers.update(service, selected);
   const { subsets, truncated } = limitAddresses(canonicalSubsets(endpointsOfPods(service, selected)));
   const wanted = wantedEndpoints(service, current, subsets, truncated);
-  if (current !== undefined && isSame(current, wanted)) return done;
+  const result: Result = { decision: missingAddresses(service, selected) };
+  if (current !== undefined && isSame(current, wanted)) return result;
   wanted.metadata.annotations = withTriggerTime(wanted.metadata.annotations, time);
   try {
     if (current === undefined) await ctx.client.create<Endpoints>(endpoints, wanted, { signal });
@@ -96,7 +98,7 @@ async function reconcile(ctx: EndpointContext, key: ObjectKey, signal: AbortSign
     ctx.recorder.event(wanted, "Warning", reason, `${what} ${key}: ${messageOf(err)}`);
     throw err;
   }
-  return done;
+  return result;
 }
 
 /** Deletes the Endpoints of a deleted Service, unless they are a leader election lock. */

@@ -1,5 +1,7 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { insist } from "@coxswain/apimachinery/controller/periodic";
+import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { Telling } from "@coxswain/apimachinery/decisions/decision-log";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
@@ -27,12 +29,14 @@ export function newGarbageCollector(base: ControllerContext): Runnable | undefin
   const workers = ctx.config.concurrency.garbageCollector;
   const deletions: Controller = defineController(ctx, {
     name: "garbage_collector_attempt_to_delete",
+    objectOf: (uid) => refOf(ctx, ctx.builder.graph.get(uid)),
     sources: [],
     reconcile: attemptToDelete,
     workers,
   });
   const orphanings: Controller = defineController(ctx, {
     name: "garbage_collector_attempt_to_orphan",
+    objectOf: (uid) => refOf(ctx, ctx.builder.graph.get(uid)),
     sources: [],
     reconcile: attemptToOrphan,
     workers,
@@ -124,7 +128,12 @@ async function finishForeground(
   if (blocking.length > 0) {
     const waiting = blocking.filter(({ deletingDependents }) => !deletingDependents).map(({ identity }) => identity.uid);
     onEffects({ attemptToDelete: waiting, attemptToOrphan: [] });
-    return done;
+    const tell = (): Telling => ({
+      summary: `is deleted in the foreground: waits for ${blocking.length} of its dependents, which block it, to be deleted`,
+      related: blocking.slice(0, mostDependentsTold).flatMap((dependent) => refOf(ctx, dependent) ?? []),
+      remedy: "see what keeps the dependents",
+    });
+    return { decision: { verdict: "waiting", reason: "DependentsBlockDeletion", tell, sizeBytes: 64 * blocking.length } };
   }
   // A watch that has not synced may still deliver a dependent.
   if (!builder.synced) return { requeueAfterMs: unobservedRetryMs };
@@ -189,6 +198,15 @@ async function orphan(
   const owners = latest.metadata.ownerReferences ?? [];
   const left = owners.filter(({ uid }) => uid !== ownerUid);
   if (left.length < owners.length) await patchMetadata(ctx, ref, latest, { ownerReferences: left }, signal);
+}
+
+const mostDependentsTold = 20;
+
+function refOf({ builder }: GarbageCollectorContext, node: GraphNode | undefined): ObjectRef | undefined {
+  if (node === undefined) return undefined;
+  const { apiVersion, kind, namespace, name, uid } = node.identity;
+  const ref = builder.resourceOf(apiVersion, kind);
+  return ref && { group: ref.group, resource: ref.resource, kind, namespace, name, uid };
 }
 
 function coordinates(ref: ResourceRef, identity: Identity): Identity {

@@ -23,6 +23,7 @@ import { type History, newHistory, normalizeReplicas, withScaleEvent } from "./b
 import { type MetricsClient, newMetricsClient } from "./metrics-client.ts";
 import { MetricError, type MetricProposal, proposalOf } from "./proposals.ts";
 import { newStatus, type StatusDraft } from "./status.ts";
+import { sumOf } from "./sum.ts";
 
 /**
  * horizontal-pod-autoscaler: scales each target to the replica count computed from its metrics, once per sync period.
@@ -77,7 +78,7 @@ async function reconcile(ctx: AutoscalerContext, key: ObjectKey, signal: AbortSi
   } finally {
     if (!signal.aborted) await writeStatus(ctx, autoscaler, draft, signal);
   }
-  return { requeueAfterMs: ctx.config.horizontalPodAutoscaler.syncPeriodMs };
+  return { requeueAfterMs: ctx.config.horizontalPodAutoscaler.syncPeriodMs, decision: sumOf(autoscaler, draft.status()) };
 }
 
 async function scaleTarget(

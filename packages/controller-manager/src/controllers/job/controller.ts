@@ -1,5 +1,6 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
@@ -71,7 +72,7 @@ async function reconcile(ctx: JobContext, key: ObjectKey, signal: AbortSignal): 
   const skipped = skipReason(mode, ctx.featureGates);
   if (skipped !== undefined) {
     ctx.recorder.event(job, "Warning", ...skipped);
-    return done;
+    return { decision: { verdict: "refused", reason: skipped[0], tell: skipped[1] } };
   }
   const start = ctx.clock.monotonic();
   const measured: { action: SyncAction } = { action: "reconciling" };
@@ -82,10 +83,16 @@ async function reconcile(ctx: JobContext, key: ObjectKey, signal: AbortSignal): 
     if (!ctx.featureGates.enabled("SuspendJob")) copy.spec.suspend = false;
     const failing = await syncJob({ ctx, key, job: copy, tracked, signal }, measured);
     if (!failing) result = "success";
-    return done;
+    return { decision: waitingFor(copy, failing) };
   } finally {
     metrics.synced(mode, result, measured.action, (ctx.clock.monotonic() - start) / 1000);
   }
+}
+
+function waitingFor({ spec }: Job, failing: boolean): Outcome | undefined {
+  if (spec.suspend === true) return { verdict: "waiting", reason: "Suspended", tell: "is suspended: its pods are not created" };
+  if (!failing) return undefined;
+  return { verdict: "waiting", reason: "FailedPodBackOff", tell: "a pod of it failed: the next one is created after a back-off" };
 }
 
 /** Reads the Job from the API server after a status write of unknown outcome; undefined when it does not exist. */

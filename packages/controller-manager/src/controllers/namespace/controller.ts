@@ -1,6 +1,7 @@
 import { discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
+import { DecidedError } from "@coxswain/apimachinery/decisions/outcome-of-error";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
@@ -11,6 +12,7 @@ import { exponentialBackoff } from "@coxswain/apimachinery/workqueue/rate-limite
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, definePeriodic, runTogether } from "../../define-controller.ts";
 import { deletionConditions } from "./conditions.ts";
+import { obstacles } from "./obstacles.ts";
 import { type DeletionOutcome, deleteContents } from "./writes.ts";
 
 /**
@@ -23,6 +25,7 @@ export function newNamespaceController(ctx: ControllerContext): Runnable {
   const informer = ctx.informers.for<Namespace>(namespaces);
   const controller = defineController(ctx, {
     name: "namespace",
+    resource: namespaces,
     sources: [
       enqueueBy(informer, (queue) => {
         const enqueueDelayed = (namespace: Namespace): void => {
@@ -77,11 +80,13 @@ async function reconcile(ctx: ControllerContext, name: ObjectKey, signal: AbortS
   const outcome = await deleteContents(client, await discoverPreferredResources(client, { signal }), terminating, signal);
   namespace = await writeConditions(ctx, namespace, outcome, signal);
   const [failure] = [...outcome.discoveryFailures.map(({ error }) => error), ...outcome.failures];
-  if (failure !== undefined) throw new Error(`cannot delete all content of namespace ${name}`, { cause: failure });
+  if (failure !== undefined) {
+    throw new DecidedError(`cannot delete all content of namespace ${name}`, obstacles(outcome), { cause: failure });
+  }
   if (outcome.estimateSeconds > 0) {
     const requeueAfterMs = Math.floor(outcome.estimateSeconds / 2 + 1) * 1000;
     log.v(4)?.info("Content remaining in namespace", { namespace: name, waitMs: requeueAfterMs });
-    return { requeueAfterMs };
+    return { requeueAfterMs, decision: obstacles(outcome) };
   }
   log.v(4)?.info("finalizing namespace", { namespace: name, at: clock.now() });
   await finalize(ctx, namespace, signal);

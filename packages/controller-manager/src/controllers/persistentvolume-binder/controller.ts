@@ -1,16 +1,19 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import type { Verdict } from "@coxswain/apimachinery/decisions/decision";
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/resources";
+import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, runTogether } from "../../define-controller.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { type BinderContext, claimKeyOf, newBinderContext, recordEvent } from "./context.ts";
 import { withDeletionFinalizers } from "./finalizers.ts";
 import { withMigration } from "./migration.ts";
-import { planClaim } from "./plan-claim.ts";
+import { type EventData, planClaim } from "./plan-claim.ts";
 import { planVolume } from "./plan-volume.ts";
 import { provision } from "./provision.ts";
 import { reclaim } from "./reclaim.ts";
@@ -95,18 +98,37 @@ async function reconcileClaim(ctx: BinderContext, key: ObjectKey, signal: AbortS
       return done;
     case "provision":
       provision(ctx, claim);
-      return done;
+      return { decision: provisioning(ctx, claim) };
     case "wait":
       if (step.event !== undefined) recordEvent(ctx, claim, step.event);
       await write.setClaimPhase(claim, "Pending", undefined, signal);
-      return done;
+      return { decision: step.event ? asDecision("waiting", step.event) : volumeMissing(claim) };
     case "lose":
       await write.setClaimPhase(claim, "Lost", undefined, signal, step.event);
-      return done;
+      return { decision: asDecision("failed", step.event) };
     case "fail":
       recordEvent(ctx, claim, step.event);
       throw new Error(step.error);
   }
+}
+
+const asDecision = (verdict: Verdict, { reason, message }: EventData): Outcome => ({ verdict, reason, tell: message });
+
+function volumeMissing({ spec }: PersistentVolumeClaim): Outcome {
+  return { verdict: "waiting", reason: "VolumeMissing", tell: `the volume that it names, ${spec.volumeName}, does not exist` };
+}
+
+function provisioning({ classes, config }: BinderContext, claim: PersistentVolumeClaim): Outcome {
+  const name = classNameOf(claim);
+  const storageClass = classes.lister.get(name);
+  if (storageClass === undefined) {
+    const summary = `its storage class ${name} does not exist, and no volume matches`;
+    return { verdict: "waiting", reason: "StorageClassMissing", tell: { summary, remedy: "create the class, or name another" } };
+  }
+  const tell = config.volumes.dynamicProvisioning
+    ? `waits for a volume from the provisioner ${storageClass.provisioner}`
+    : "no volume matches, and this cluster provisions none";
+  return { verdict: "waiting", reason: "ProvisioningPending", tell };
 }
 
 function namesOfUnscheduled(users: readonly Pod[]): string[] {

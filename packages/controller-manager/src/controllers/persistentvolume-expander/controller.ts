@@ -22,6 +22,7 @@ export function newExpandController(base: ControllerContext): Controller | undef
   const ctx: ExpandContext = { ...base, claims: base.informers.for<PersistentVolumeClaim>(persistentVolumeClaims) };
   return defineController(ctx, {
     name: "volume_expand",
+    resource: persistentVolumeClaims,
     sources: [
       enqueueBy(ctx.claims, ({ enqueue }) => {
         const enqueueBound = (claim: PersistentVolumeClaim): void => {

@@ -1,6 +1,7 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
 import { enqueueBy, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -14,7 +15,7 @@ import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
-import { applyPodChanges } from "../../pods/apply-pod-changes.ts";
+import { applyPodChanges, ownWritesPending } from "../../pods/apply-pod-changes.ts";
 import { enqueueWhenAvailable, type Ownership, ownerEventHandlers } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { isActive } from "../../pods/pod-state.ts";
@@ -106,13 +107,20 @@ async function reconcile<T extends ReplicasOwner>(ctx: ReplicasContext<T>, key: 
   const status = replicaStatus(owner, owned, failure?.shown, ctx.clock.now());
   const stored = await updateStatus(ctx, owner, status, signal);
   if (failure !== undefined) throw failure.error;
+  if (!mayAct && !owner.metadata.deletionTimestamp) return { decision: ownWritesPending };
 
   const { replicas = 1, minReadySeconds = 0 } = owner.spec;
   // A Pod becomes available after minReadySeconds without an event.
   if (minReadySeconds > 0 && stored.readyReplicas === replicas && stored.availableReplicas !== replicas) {
-    return { requeueAfterMs: minReadySeconds * 1000 };
+    const left = replicas - (stored.availableReplicas ?? 0);
+    return { requeueAfterMs: minReadySeconds * 1000, decision: minReadyPending(left, minReadySeconds) };
   }
   return done;
+}
+
+function minReadyPending(pods: number, minReadySeconds: number): Outcome {
+  const tell = `${pods} ready pods do not count as available before minReadySeconds (${minReadySeconds} s) have passed`;
+  return { verdict: "waiting", reason: "MinReadySeconds", tell };
 }
 
 function claimPods<T extends ReplicasOwner>(ctx: ReplicasContext<T>, owner: T, signal: AbortSignal): Promise<Pod[]> {

@@ -28,7 +28,7 @@ export function newResourceQuotaController(base: ControllerContext): Runnable {
   const ctx: QuotaContext = { ...base, quotas: informer, monitors: new QuotaMonitors(base) };
   const { config, monitors } = ctx;
   const queue = (name: string, sources: readonly Source[]): Controller =>
-    defineController(ctx, { name, sources, reconcile, workers: config.concurrency.resourceQuota });
+    defineController(ctx, { name, resource: resourceQuotas, sources, reconcile, workers: config.concurrency.resourceQuota });
   const priority = queue("resourcequota_priority", [needsSynced(informer)]);
   const primary = queue("resourcequota_primary", [
     enqueueBy(informer, ({ enqueue }) => {

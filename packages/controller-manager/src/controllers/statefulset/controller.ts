@@ -1,5 +1,7 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueSelf, needsSynced, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
+import { objectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { hasCause } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
@@ -11,10 +13,11 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { enqueueWhenAvailable, type Ownership, ownerEventHandlers } from "../../pods/owner-event-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
+import { isTerminating } from "../../pods/pod-state.ts";
 import { writeStatus } from "../../pods/write-status.ts";
-import { isMember, parsePodName } from "./identity.ts";
+import { isMember, ordinalOf, parsePodName } from "./identity.ts";
 import { revisionOf } from "./new-pod.ts";
-import { planSteps, type Step, type View } from "./plan.ts";
+import { isRunningAndAvailable, planSteps, type Step, type View } from "./plan.ts";
 import { knownRevisions, ownRevisions, syncRevisions, truncateHistory } from "./revisions.ts";
 import { isOutdated, statefulSetStatus } from "./status.ts";
 import { applyStep } from "./writes.ts";
@@ -136,7 +139,21 @@ async function sync(ctx: StatefulSetContext, set: StatefulSet, signal: AbortSign
   if (failure !== undefined) throw failure.error;
   // A Pod becomes available after minReadySeconds without an event.
   const waits = minReadySeconds > 0 && status.availableReplicas !== (set.spec.replicas ?? 1);
-  return waits ? { requeueAfterMs: minReadySeconds * 1000 } : done;
+  const decision = taken.length === 0 ? waitingFor(view) : undefined;
+  return waits ? { requeueAfterMs: minReadySeconds * 1000, decision } : { ...done, decision };
+}
+
+/** In order, no pod is created or replaced before the ones before it are available. */
+function waitingFor(view: View): Outcome | undefined {
+  const { set, pods: own } = view;
+  if (set.spec.podManagementPolicy === "Parallel" || set.metadata.deletionTimestamp) return undefined;
+  const first = own
+    .toSorted((a, b) => ordinalOf(a) - ordinalOf(b))
+    .find((pod) => !isRunningAndAvailable(view, pod) || isTerminating(pod));
+  if (first === undefined) return undefined;
+  const what = isTerminating(first) ? "gone" : "running, ready and available";
+  const summary = `goes on when its pod ${first.metadata.name} is ${what}: its pods come one after the other`;
+  return { verdict: "waiting", reason: "PodNotAvailable", tell: { summary, related: [objectRef(pods, first)] } };
 }
 
 function claimPods(ctx: StatefulSetContext, set: StatefulSet, signal: AbortSignal): Promise<Pod[]> {

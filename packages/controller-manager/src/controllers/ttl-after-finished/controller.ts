@@ -25,6 +25,7 @@ export function newTtlAfterFinishedController(base: ControllerContext): Controll
   const ctx: TtlAfterFinishedContext = { ...base, jobs: base.informers.for<Job>(jobs), durations };
   return defineController(ctx, {
     name: "ttl_jobs_to_delete",
+    resource: jobs,
     sources: [enqueueMapped(ctx.jobs, (job) => (needsCleanup(job) ? [keyOf(job)] : []))],
     reconcile,
     workers: ctx.config.concurrency.ttlAfterFinished,

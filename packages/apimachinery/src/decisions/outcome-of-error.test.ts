@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { conflict, forbidden, internalError, serverTimeout, tooManyRequests } from "../errors/status-error.ts";
+import { pods } from "../schema/kinds/resources.ts";
+import { DecidedError, outcomeOfError } from "./outcome-of-error.ts";
+
+const quota = "exceeded quota: mem, requested: requests.memory=1Gi, used: requests.memory=4Gi, limited: requests.memory=4Gi";
+
+for (const { name, err, want } of [
+  { name: "quota", err: forbidden(pods, "a", quota), want: ["refused", "QuotaExceeded"] },
+  {
+    name: "webhook's no",
+    err: forbidden(pods, "a", 'admission webhook "w" denied the request: no'),
+    want: ["refused", "WebhookDenied"],
+  },
+  {
+    name: "webhook away",
+    err: internalError(new Error('failed calling webhook "w": failed to call webhook: connect ECONNREFUSED')),
+    want: ["failed", "WebhookFailed"],
+  },
+  {
+    name: "pod security",
+    err: forbidden(pods, "a", 'violates PodSecurity "restricted:latest"'),
+    want: ["refused", "PodSecurityViolated"],
+  },
+  { name: "rights", err: forbidden(pods, "a", "no"), want: ["refused", "Forbidden"] },
+  { name: "conflict", err: conflict(pods, "a", "changed"), want: ["failed", "Conflict"] },
+  { name: "too many", err: tooManyRequests("later", 1), want: ["refused", "TooManyRequests"] },
+  { name: "time", err: serverTimeout(pods, "create", 1), want: ["failed", "ServerTimeout"] },
+  { name: "any error", err: new Error("broken"), want: ["failed", "Failed"] },
+  { name: "no error", err: "text", want: ["failed", "Failed"] },
+  {
+    name: "connection",
+    err: new Error("x", { cause: new Error("connect ECONNREFUSED 127.0.0.1:1") }),
+    want: ["failed", "Unreachable"],
+  },
+]) {
+  test(`names the reason of a failure: ${name}`, () => {
+    const { verdict, reason, nextTryMs } = outcomeOfError(new Error("cannot create it", { cause: err }), 7);
+    assert.deepEqual([verdict, reason, nextTryMs], [...want, 7]);
+  });
+}
+
+test("tells all causes, and what an error says of itself first", () => {
+  const { tell } = outcomeOfError(new Error("cannot create it", { cause: forbidden(pods, "a", quota) }));
+  assert.match((tell as { summary: string }).summary, /^cannot create it: .*exceeded quota: mem, requested/);
+  const decided = new DecidedError("m", { verdict: "waiting", reason: "FinalizerPending", tell: "waits" });
+  assert.deepEqual(outcomeOfError(new Error("outer", { cause: decided }), 7), { ...decided.outcome, nextTryMs: 7 });
+});

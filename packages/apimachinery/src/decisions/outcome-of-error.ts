@@ -1,0 +1,90 @@
+import { causesOf, messageOf } from "../errors/message.ts";
+import { StatusError } from "../errors/status-error.ts";
+import type { Outcome } from "./decision-log.ts";
+
+/** An error that knows more than its message: what to keep of it for diagnostics. */
+export class DecidedError extends Error {
+  readonly outcome: Outcome;
+
+  constructor(message: string, outcome: Outcome, options?: ErrorOptions) {
+    super(message, options);
+    this.outcome = outcome;
+  }
+}
+
+interface Rule {
+  readonly matches: (status: StatusError) => boolean;
+  readonly verdict: "refused" | "failed";
+  readonly reason: string;
+  readonly remedy?: string;
+}
+
+const says =
+  (text: RegExp) =>
+  ({ message }: StatusError): boolean =>
+    text.test(message);
+
+/** The first that matches counts. */
+const rules: readonly Rule[] = [
+  {
+    matches: ({ status }) => status.details?.causes?.some(({ reason }) => reason === "NamespaceTerminating") === true,
+    verdict: "refused",
+    reason: "NamespaceTerminating",
+  },
+  {
+    matches: says(/exceeded quota|failed quota/),
+    verdict: "refused",
+    reason: "QuotaExceeded",
+    remedy: "raise the ResourceQuota, or use less in the namespace",
+  },
+  {
+    matches: says(/admission webhook .* denied the request/),
+    verdict: "refused",
+    reason: "WebhookDenied",
+    remedy: "meet the webhook's rule, which its message names",
+  },
+  {
+    matches: says(/failed calling webhook|failed to call webhook/),
+    verdict: "failed",
+    reason: "WebhookFailed",
+    remedy: "repair the webhook's service, or change its failurePolicy or scope",
+  },
+  {
+    matches: says(/violates PodSecurity|unable to validate against any pod security policy/),
+    verdict: "refused",
+    reason: "PodSecurityViolated",
+    remedy: "change the pod's security context, or the policy of the namespace",
+  },
+  { matches: ({ reason }) => reason === "Forbidden", verdict: "refused", reason: "Forbidden" },
+  { matches: ({ reason }) => reason === "Invalid", verdict: "refused", reason: "Invalid" },
+  { matches: ({ reason }) => reason === "TooManyRequests", verdict: "refused", reason: "TooManyRequests" },
+];
+
+/** What is kept of a failure that is tried again: refused by a rule, or failed, with the messages of all causes. */
+export function outcomeOfError(err: unknown, nextTryMs?: number): Outcome {
+  const decided = findCause(err, (cause) => cause instanceof DecidedError);
+  if (decided instanceof DecidedError) return { ...decided.outcome, ...(nextTryMs !== undefined && { nextTryMs }) };
+  const status = findCause(err, (cause) => cause instanceof StatusError);
+  const summary = causesOf(err);
+  if (!(status instanceof StatusError)) return { verdict: "failed", reason: codeReason(err), nextTryMs, tell: summary };
+  const rule = rules.find(({ matches }) => matches(status));
+  const { verdict, reason, remedy }: Omit<Rule, "matches"> = rule ?? { verdict: "failed", reason: status.reason || "Failed" };
+  return { verdict, reason, nextTryMs, tell: { summary, ...(remedy !== undefined && { remedy }) } };
+}
+
+function findCause(err: unknown, matches: (cause: unknown) => boolean): unknown {
+  for (let cause = err, depth = 0; cause !== undefined && depth < 10; cause = cause instanceof Error ? cause.cause : undefined) {
+    if (matches(cause)) return cause;
+    depth++;
+  }
+  return undefined;
+}
+
+const connectionCodes = /ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN/;
+
+function codeReason(err: unknown): string {
+  const unreachable = findCause(err, (cause) =>
+    connectionCodes.test(`${(cause as { code?: unknown })?.code} ${messageOf(cause)}`),
+  );
+  return unreachable === undefined ? "Failed" : "Unreachable";
+}

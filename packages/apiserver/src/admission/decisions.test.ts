@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newAdmissionChain } from "./chain.ts";
+import { AdmissionDecisions } from "./decisions.ts";
+import type { AdmissionAttributes } from "./plugin.ts";
+
+test("keeps which plugin refused an object, or the first of a controller, until it is admitted", async () => {
+  const log = new DecisionLog({ component: "kube-apiserver", clock: realClock });
+  let refuses = true;
+  const plugin = {
+    name: "ResourceQuota",
+    handles: () => true,
+    async validate() {
+      if (refuses) throw forbidden(pods, "web-1", "exceeded quota: mem");
+    },
+  };
+  const versions = { ofKind: () => [{ resource: "replicasets", namespaced: true }] };
+  const chain = newAdmissionChain([plugin], newMetricsRegistry(), new AdmissionDecisions(log, versions));
+  const attributes = (metadata: object): AdmissionAttributes =>
+    ({
+      ...{ operation: "CREATE", kind: pods, resource: pods, subresource: "", namespace: "web", name: "", dryRun: false },
+      ...{ object: { metadata }, oldObject: undefined, user: { name: "ann", groups: [] }, signal: new AbortController().signal },
+      ...{ warn() {}, annotate() {}, annotateContent() {} },
+    }) as AdmissionAttributes;
+  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "1", controller: true };
+  const [named, unnamed] = [attributes({ name: "web-1" }), attributes({ generateName: "web-", ownerReferences: [owner] })];
+  for (const one of [named, unnamed]) await assert.rejects(chain.validate(one));
+  await assert.rejects(chain.validate(attributes({ generateName: "nobody-" })));
+  const pod = { group: "", resource: "pods", kind: "Pod", namespace: "web", name: "web-1", uid: "" };
+  const set = { group: "apps", resource: "replicasets", kind: "ReplicaSet", namespace: "web", name: "web", uid: "1" };
+  assert.equal(log.entries, 2);
+  for (const ref of [pod, set]) {
+    assert.partialDeepStrictEqual(log.of(ref)[0], {
+      ...{ source: "admission/ResourceQuota", verdict: "refused", reason: "QuotaExceeded" },
+      details: { operation: "CREATE", resource: "pods", user: "ann" },
+    });
+  }
+  refuses = false;
+  for (const one of [named, unnamed]) await chain.validate(one);
+  assert.equal(log.entries, 0);
+});

@@ -1,0 +1,58 @@
+import { objectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
+import type { Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isFinished, isReady } from "../../pods/pod-state.ts";
+import { addressesOf, familiesOf, ipFamilyOf, publishesNotReady, targetPortOf } from "../../services/service-pods.ts";
+
+const mostPodsTold = 50;
+
+/** Pure: why the Service has no endpoints, or fewer than it selects pods; undefined when all of them are there. */
+export function missingAddresses(service: Service, selected: readonly Pod[]): Outcome | undefined {
+  if (selected.length === 0) {
+    const labels = Object.entries(service.spec?.selector ?? {}).map(([key, value]) => `${key}=${value}`);
+    return {
+      verdict: "waiting",
+      reason: "NoPodsSelected",
+      tell: {
+        summary: `no pod of the namespace has the labels of its selector, ${labels.join(",")}`,
+        remedy: "compare the selector with the labels of the pods",
+      },
+    };
+  }
+  const missing = selected.filter((pod) => whyMissing(service, pod) !== undefined);
+  if (missing.length === 0) return undefined;
+  return {
+    verdict: "waiting",
+    reason: missing.length === selected.length ? "NoEndpoints" : "EndpointsMissing",
+    tell() {
+      const reasons = new Map<string, number>();
+      const byPod: Record<string, string> = {};
+      for (const pod of missing) {
+        const why = whyMissing(service, pod) ?? "";
+        reasons.set(why, (reasons.get(why) ?? 0) + 1);
+        if (reasons.size < mostPodsTold) byPod[pod.metadata.name ?? ""] = why;
+      }
+      const texts = Array.from(reasons, ([why, count]) => `${count} ${why}`);
+      return {
+        summary: `${missing.length} of ${selected.length} selected pods are no endpoints: ${texts.join(", ")}`,
+        related: missing.slice(0, mostPodsTold).map((pod) => objectRef(pods, pod)),
+        details: { pods: byPod },
+      };
+    },
+    // The pods are in the cache anyway.
+    sizeBytes: 200 + 8 * missing.length,
+  };
+}
+
+function whyMissing(service: Service, pod: Pod): string | undefined {
+  if (isFinished(pod.status?.phase)) return "ended";
+  if (pod.metadata.deletionTimestamp) return "being deleted";
+  const addresses = addressesOf(pod);
+  if (addresses.length === 0) return "without an address yet";
+  const [family] = familiesOf(service);
+  if (!addresses.some((address) => ipFamilyOf(address) === family)) return `without an ${family} address`;
+  const unnamed = (service.spec?.ports ?? []).find((port) => targetPortOf(pod, port) === undefined);
+  if (unnamed !== undefined) return `without a port named ${String(unnamed.targetPort)}`;
+  return isReady(pod) || publishesNotReady(service) ? undefined : "not ready";
+}

@@ -1,0 +1,53 @@
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
+import { causesOf } from "@coxswain/apimachinery/errors/message";
+import { formatGroupResource, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { apiServices } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { DeletionOutcome } from "./writes.ts";
+
+/** Pure: why a namespace is not gone yet; the obstacle that nobody but its owner can remove comes first. */
+export function obstacles({ discoveryFailures, failures, remaining, finalizers }: DeletionOutcome): Outcome {
+  const objects = [...remaining].map(([name, count]) => `${count} of ${name.replace(/\.$/, "")}`).join(", ");
+  const details = { remaining: Object.fromEntries(remaining), finalizers: Object.fromEntries(finalizers) };
+  if (discoveryFailures.length > 0) {
+    const groups = discoveryFailures.map(({ groupVersion, error }) => `${groupVersion} (${causesOf(error)})`).join(", ");
+    return {
+      verdict: "waiting",
+      reason: "ApiUnavailable",
+      tell: {
+        summary: `it is not known what is left in it while these API groups do not answer: ${groups}`,
+        related: discoveryFailures.flatMap(({ groupVersion }) => apiServiceOf(groupVersion)),
+        remedy: "repair the service of the API group, or delete its APIService",
+        details,
+      },
+    };
+  }
+  if (finalizers.size > 0) {
+    const names = [...finalizers].map(([name, count]) => `${name} of ${count} ${count === 1 ? "object" : "objects"}`).join(", ");
+    return {
+      verdict: "waiting",
+      reason: "FinalizerPending",
+      tell: {
+        summary: `waits for the finalizer ${names}; left: ${objects}`,
+        remedy: "see to whoever sets the finalizer; removing it by hand skips that clean-up",
+        details,
+      },
+    };
+  }
+  if (failures.length > 0) {
+    const summary = `its content cannot be deleted: ${failures.map((failure) => causesOf(failure)).join(", ")}`;
+    return { verdict: "failed", reason: "ContentDeletionFailed", tell: { summary, details } };
+  }
+  return {
+    verdict: "waiting",
+    reason: "ContentRemaining",
+    tell: { summary: `waits for its content to end: ${objects}`, details },
+  };
+}
+
+function apiServiceOf(groupVersion: string) {
+  const parsed = parseGroupVersion(groupVersion);
+  if (parsed === undefined || parsed.group === "") return [];
+  const { group, resource, kind } = apiServices;
+  const name = formatGroupResource({ group: parsed.group, resource: parsed.version });
+  return [{ group, resource, kind, namespace: "", name, uid: "" }];
+}

@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
+import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import {
+  persistentVolumeClaims,
+  podDisruptionBudgets,
+  pods,
+  replicaSets,
+  storageClasses,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newDisruptionController } from "./controllers/disruption/controller.ts";
+import { missingAddresses } from "./controllers/endpoint/missing-addresses.ts";
+import { sumOf } from "./controllers/horizontalpodautoscaling/sum.ts";
+import { obstacles } from "./controllers/namespace/obstacles.ts";
+import { newPersistentVolumeBinder } from "./controllers/persistentvolume-binder/controller.ts";
+import { newReplicaSetController } from "./controllers/replicaset/controller.ts";
+import { newTestContext, type TestContext } from "./testing/test-context.ts";
+
+const of = ({ ctx }: TestContext, { group, resource, kind }: ResourceRef, name: string) =>
+  ctx.decisions.of({ group, resource, kind, namespace: "default", name, uid: "" })[0];
+
+function told({ verdict, reason, tell }: Outcome) {
+  return { verdict, reason, ...(typeof tell === "string" ? { summary: tell } : typeof tell === "function" ? tell() : tell) };
+}
+
+test("a refusal is kept with the next attempt, and forgotten when it is over or the object is gone", async (t) => {
+  const test = newTestContext(t);
+  const { client, clock, ctx } = test;
+  const quota = "exceeded quota: mem, requested: requests.memory=1Gi, used: requests.memory=4Gi, limited: requests.memory=4Gi";
+  let refuses = true;
+  client.react("create", "pods", () => {
+    if (refuses) throw forbidden(pods, "web-x", quota);
+    return undefined;
+  });
+  client.put(replicaSets, aReplicaSet({ name: "web", replicas: 1 }));
+  await test.run(newReplicaSetController(ctx));
+  const decision = of(test, replicaSets, "web");
+  assert.partialDeepStrictEqual(decision, {
+    ...{ component: "kube-controller-manager", source: "replicaset", verdict: "refused", reason: "QuotaExceeded" },
+    remedy: "raise the ResourceQuota, or use less in the namespace",
+  });
+  assert.match(decision?.summary ?? "", /exceeded quota: mem/);
+  assert.ok(decision?.nextTryAt);
+  refuses = false;
+  await clock.advance(10_000);
+  await settle(30);
+  assert.equal(of(test, replicaSets, "web"), undefined);
+  assert.equal(client.objects(pods).length, 1);
+});
+
+test("a budget tells why it allows no eviction, with the numbers", async (t) => {
+  const test = newTestContext(t);
+  const { client, ctx } = test;
+  client.put(podDisruptionBudgets, {
+    metadata: { name: "web", namespace: "default" },
+    spec: { minAvailable: 1, selector: { matchLabels: { app: "web" } } },
+  } as object as never);
+  const labels = { app: "web" };
+  client.put(pods, { ...aPod({ name: "a" }), metadata: { ...aPod({ name: "a" }).metadata, labels } });
+  await test.run(newDisruptionController(ctx));
+  assert.partialDeepStrictEqual(of(test, podDisruptionBudgets, "web"), {
+    ...{ verdict: "done", reason: "NoDisruptionsAllowed" },
+    summary: "allows no eviction: 1 of 1 pods are healthy, and 1 have to be",
+  });
+});
+
+test("a claim tells what it waits for: its class, a provisioner, or a consumer", async (t) => {
+  const test = newTestContext(t);
+  const { client, ctx } = test;
+  const claim = (name: string, storageClassName: string) =>
+    client.put(persistentVolumeClaims, {
+      metadata: { name, namespace: "default", uid: name },
+      spec: { storageClassName, accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+    } as object as never);
+  const storageClass = (name: string, volumeBindingMode: string) =>
+    client.put(storageClasses, { metadata: { name }, provisioner: "example.com/disk", volumeBindingMode } as object as never);
+  storageClass("fast", "Immediate");
+  storageClass("late", "WaitForFirstConsumer");
+  claim("a", "missing");
+  claim("b", "fast");
+  claim("c", "late");
+  await test.run(newPersistentVolumeBinder(ctx));
+  const seen = ["a", "b", "c"].map((name) => of(test, persistentVolumeClaims, name)?.summary);
+  assert.deepEqual(seen, [
+    "its storage class missing does not exist, and no volume matches",
+    "waits for a volume from the provisioner example.com/disk",
+    "waiting for first consumer to be created before binding",
+  ]);
+});
+
+test("a namespace tells the unavailable API group before the finalizers, and these before the rest", () => {
+  const none = { estimateSeconds: 0, discoveryFailures: [], failures: [], remaining: new Map(), finalizers: new Map() };
+  const remaining = new Map([
+    ["widgets.example.com", 2],
+    ["pods.", 1],
+  ]);
+  const left = { ...none, remaining };
+  assert.partialDeepStrictEqual(told(obstacles(left)), {
+    reason: "ContentRemaining",
+    summary: "waits for its content to end: 2 of widgets.example.com, 1 of pods",
+  });
+  const held = { ...left, finalizers: new Map([["example.com/keep", 2]]) };
+  assert.partialDeepStrictEqual(told(obstacles(held)), {
+    reason: "FinalizerPending",
+    summary: "waits for the finalizer example.com/keep of 2 objects; left: 2 of widgets.example.com, 1 of pods",
+  });
+  const discoveryFailures = [{ groupVersion: "metrics.k8s.io/v1beta1", error: new Error("503") }];
+  const away = told(obstacles({ ...held, discoveryFailures } as never));
+  assert.equal(away.reason, "ApiUnavailable");
+  assert.match(away.summary, /metrics\.k8s\.io\/v1beta1 \(503\)/);
+  assert.equal(away.related?.[0]?.name, "v1beta1.metrics.k8s.io");
+  assert.equal(told(obstacles({ ...left, failures: [new Error("no")] })).reason, "ContentDeletionFailed");
+});
+
+test("a service tells why pods are no endpoints, by reason", () => {
+  const service = { metadata: { name: "web" }, spec: { selector: { app: "web" }, ports: [{ port: 80, targetPort: "http" }] } };
+  const pod = (name: string, more: { ready?: boolean; ip?: string; port?: string; gone?: boolean }) => ({
+    metadata: { name, ...(more.gone && { deletionTimestamp: "2026-01-02T03:04:05Z" }) },
+    spec: { containers: [{ name: "c", ports: [{ name: more.port ?? "http", containerPort: 80 }] }] },
+    status: { podIP: more.ip ?? "10.0.0.1", conditions: [{ type: "Ready", status: more.ready === false ? "False" : "True" }] },
+  });
+  const look = (...selected: object[]) => missingAddresses(service as never, selected as never);
+  assert.equal(look(pod("a", {})), undefined);
+  assert.deepEqual(told(look() as Outcome).reason, "NoPodsSelected");
+  const all = [
+    pod("a", {}),
+    pod("b", { ready: false }),
+    pod("c", { ip: "" }),
+    pod("d", { port: "web" }),
+    pod("e", { gone: true }),
+  ];
+  const some = told(look(...all) as Outcome);
+  assert.equal(some.reason, "EndpointsMissing");
+  assert.equal(
+    some.summary,
+    "4 of 5 selected pods are no endpoints: 1 not ready, 1 without an address yet, 1 without a port named http, 1 being deleted",
+  );
+  assert.equal(told(look(pod("b", { ready: false })) as Outcome).reason, "NoEndpoints");
+});
+
+test("an autoscaler tells its sum", () => {
+  const spec = {
+    minReplicas: 1,
+    maxReplicas: 4,
+    metrics: [{ type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 50 } } }],
+  };
+  const status = {
+    currentReplicas: 3,
+    desiredReplicas: 4,
+    currentMetrics: [{ type: "Resource", resource: { name: "cpu", current: { averageUtilization: 90 } } }],
+    conditions: [{ type: "ScalingLimited", status: "True", reason: "TooManyReplicas", message: "more than the maximum" }],
+  };
+  assert.partialDeepStrictEqual(told(sumOf({ spec } as never, status as never)), {
+    ...{ verdict: "done", reason: "TooManyReplicas" },
+    summary: "has 3 replicas and wants 4, of 1 to 4; cpu 90% of the requests, target 50% of the requests; more than the maximum",
+  });
+});

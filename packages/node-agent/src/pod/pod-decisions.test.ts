@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import type { NodePod } from "./pod.ts";
+import { PodDecisions } from "./pod-decisions.ts";
+
+const pod = { metadata: { namespace: "web", name: "a", uid: "1" }, spec: { containers: [] } } as unknown as NodePod;
+const ref = { group: "", resource: "pods", kind: "Pod", namespace: "web", name: "a", uid: "" };
+
+function setUp() {
+  const clock = newFakeClock(Date.parse("2026-01-02T03:04:05Z"));
+  const log = new DecisionLog({ component: "kubelet", clock });
+  const told = () =>
+    log
+      .of(ref)
+      .map(({ source, reason, summary, nextTryAt = "" }) => [source, reason, summary, nextTryAt].join("|"))
+      .sort();
+  return { log, told, decisions: new PodDecisions(log, () => clock.now()) };
+}
+
+test("keeps what events tell by topic and container, until it goes well", () => {
+  const { decisions, told } = setUp();
+  decisions.event(pod, undefined, "Warning", "FailedMount", "no such secret");
+  decisions.event(pod, undefined, "Warning", "FailedCreatePodSandBox", "no CNI");
+  decisions.event(pod, "c", "Warning", "Failed", "Failed to pull image x: not found");
+  decisions.event(pod, "c", "Warning", "BackOff", "Back-off pulling image x");
+  decisions.event(pod, "c", "Warning", "Unhealthy", "Readiness probe failed: 500");
+  decisions.event(pod, "d", "Warning", "BackOff", "Back-off restarting failed container");
+  decisions.event(pod, "d", "Warning", "FailedPostStartHook", "exit 1");
+  decisions.event(pod, undefined, "Warning", "FailedSync", "says nothing");
+  assert.deepEqual(told(), [
+    "container/d|BackOff|Back-off restarting failed container|",
+    "hook/d|FailedPostStartHook|exit 1|",
+    "image/c|BackOff|Back-off pulling image x|",
+    "probe/c|Unhealthy|Readiness probe failed: 500|",
+    "sandbox|FailedCreatePodSandBox|no CNI|",
+    "volumes|FailedMount|no such secret|",
+  ]);
+  decisions.event(pod, "c", "Normal", "Pulled", "done");
+  decisions.event(pod, "d", "Normal", "Started", "done");
+  decisions.synced(pod, { containerStatuses: [{ name: "c", ready: false }] } as never);
+  assert.deepEqual(told(), ["probe/c|Unhealthy|Readiness probe failed: 500|"]);
+  decisions.synced(pod, { containerStatuses: [{ name: "c", ready: true }] } as never);
+  assert.deepEqual(told(), []);
+});
+
+test("tells failures with the next attempt, terminations with their grace, and refusals; forgets a Pod that is gone", () => {
+  const { decisions, told } = setUp();
+  decisions.failed(pod, "sync", new Error("error syncing pod: x"), 10_000);
+  decisions.terminating(pod, 30);
+  decisions.rejected(pod, "OutOfcpu", "Node didn't have enough resource: cpu");
+  assert.deepEqual(told(), [
+    "admission|OutOfcpu|Node didn't have enough resource: cpu|",
+    "sync|Failed|error syncing pod: x|2026-01-02T03:04:15Z",
+    "termination|Terminating|waits for its containers to end, which have 30 s for it|",
+  ]);
+  decisions.terminating(pod, Number.POSITIVE_INFINITY);
+  assert.ok(told().includes("termination|Terminating|waits for its containers to end|"));
+  decisions.gone(pod);
+  assert.deepEqual(told(), []);
+});
+
+test("a static Pod is found by the uid of its mirror, and the node by its name", () => {
+  const { decisions, log } = setUp();
+  const metadata = { ...pod.metadata, annotations: { "kubernetes.io/config.source": "file" } };
+  decisions.rejected({ ...pod, metadata } as NodePod, "R", "m");
+  assert.equal(log.of({ ...ref, uid: "of-the-mirror" }).length, 1);
+  decisions.node("n1", "SystemOOM", "victim");
+  assert.equal(log.of({ ...ref, resource: "nodes", kind: "Node", namespace: "", name: "n1" })[0]?.source, "node/SystemOOM");
+});

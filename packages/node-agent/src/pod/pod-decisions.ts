@@ -1,0 +1,105 @@
+import { type ObjectRef, objectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { DecisionLog, Outcome } from "@coxswain/apimachinery/decisions/decision-log";
+import { outcomeOfError } from "@coxswain/apimachinery/decisions/outcome-of-error";
+import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isStaticPod, type NodePod } from "./pod.ts";
+
+/** What the sources of decisions about Pods are called, by the reason of the event that tells the same. */
+const topics: Readonly<Record<string, string>> = {
+  FailedMount: "volumes",
+  FailedMapVolume: "volumes",
+  FailedAttachVolume: "volumes",
+  VolumeResizeFailed: "volumes",
+  FileSystemResizeFailed: "volumes",
+  FailedCreatePodSandBox: "sandbox",
+  FailedPodSandBoxStatus: "sandbox",
+  NetworkNotReady: "sandbox",
+  FailedCreatePodContainer: "sandbox",
+  Unhealthy: "probe",
+  ProbeWarning: "probe",
+  FailedPostStartHook: "hook",
+  FailedPreStopHook: "hook",
+  FailedKillPod: "termination",
+  ExceededGracePeriod: "termination",
+  InspectFailed: "image",
+  ErrImageNeverPull: "image",
+};
+/** Repeats in general words what the others say. */
+const generalReasons: ReadonlySet<string> = new Set(["FailedSync"]);
+
+/** Records what the kubelet waits for with each Pod of its node. Static Pods are known to users by their mirrors, of another uid. */
+export class PodDecisions {
+  readonly #log: DecisionLog;
+  readonly #now: () => number;
+
+  constructor(log: DecisionLog, now: () => number) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** What an event tells is also a decision; one that says that something went well ends those that said otherwise. */
+  event(pod: NodePod, container: string | undefined, type: "Normal" | "Warning", reason: string, message: string): void {
+    const of = container === undefined ? "" : `/${container}`;
+    if (type === "Warning") {
+      if (!generalReasons.has(reason))
+        this.#record(pod, sourceOf(reason, message) + of, { verdict: "failed", reason, tell: message });
+    } else if (reason === "Pulled") this.#forget(pod, `image${of}`);
+    else if (reason === "Started") for (const source of ["image", "container", "hook"]) this.#forget(pod, source + of);
+  }
+
+  rejected(pod: NodePod, reason: string, message: string): void {
+    this.#record(pod, "admission", { verdict: "refused", reason, tell: message });
+  }
+
+  /** @param retryMs until the next attempt */
+  failed(pod: NodePod, stage: "sync" | "termination" | "cleanup", err: unknown, retryMs: number): void {
+    this.#record(pod, stage, outcomeOfError(err, this.#now() + retryMs));
+  }
+
+  terminating(pod: NodePod, graceSeconds: number): void {
+    const limit = Number.isFinite(graceSeconds) ? `, which have ${graceSeconds} s for it` : "";
+    this.#record(pod, "termination", {
+      verdict: "waiting",
+      reason: "Terminating",
+      tell: `waits for its containers to end${limit}`,
+    });
+  }
+
+  /** All that the Pod needs is there; its containers may fail on their own. */
+  synced(pod: NodePod, status: PodStatus | undefined): void {
+    for (const source of ["sync", "volumes", "sandbox"]) this.#forget(pod, source);
+    for (const { name, ready } of status?.containerStatuses ?? []) if (ready) this.#forget(pod, `probe/${name}`);
+  }
+
+  gone(pod: NodePod): void {
+    this.#log.forgetObject(refOf(pod));
+  }
+
+  node(name: string, reason: string, message: string): void {
+    const { group, resource, kind } = nodes;
+    const ref: ObjectRef = { group, resource, kind, namespace: "", name, uid: "" };
+    this.#log.record(ref, `node/${reason}`, { verdict: "failed", reason, tell: message });
+  }
+
+  #record(pod: NodePod, source: string, outcome: Outcome): void {
+    this.#log.record(refOf(pod), source, outcome);
+  }
+
+  #forget(pod: NodePod, source: string): void {
+    if (this.#log.entries > 0) this.#log.forget(refOf(pod), source);
+  }
+}
+
+function refOf(pod: NodePod): ObjectRef {
+  const ref = objectRef(pods, pod);
+  return isStaticPod(pod) ? { ...ref, uid: "" } : ref;
+}
+
+function sourceOf(reason: string, message: string): string {
+  const topic = topics[reason];
+  if (topic !== undefined) return topic;
+  if (reason === "BackOff") return message.includes("pulling image") ? "image" : "container";
+  if (reason === "Failed") return message.includes("image") || message.includes("Image") ? "image" : "container";
+  return `event/${reason}`;
+}
