@@ -24,6 +24,8 @@ export interface Machine {
   write(path: string, content: string): Promise<void>;
   /** A path in the machine as `kubectl`, which runs outside, sees it. */
   path(path: string): string;
+  /** Before a program of the host: runs it in the machine's network. */
+  readonly inNetwork: readonly string[];
   kill(): Promise<void>;
 }
 
@@ -115,6 +117,7 @@ export async function bootMachine({ units, prepare }: MachineOptions): Promise<M
     return {
       run,
       path,
+      inNetwork: ["nsenter", "-t", pid, "-n"],
       write: async (inside, content) => writeFileSync(path(inside), content),
       kubectl: (kubeconfig, ...args) => enter(["-n"], [program, `--kubeconfig=${path(kubeconfig)}`, ...args]),
       kill,
