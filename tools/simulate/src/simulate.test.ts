@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { View } from "./invariants/view.ts";
 import { plans as all } from "./plans/catalogue.ts";
 import { type Outcome, simulate } from "./simulation.ts";
 
@@ -36,4 +37,16 @@ test("the same seed gives the same steps, whatever ran before", async () => {
     const again = await run(seed);
     assert.deepEqual([again.plan, again.hash, again.steps], [plan, hash, steps]);
   }
+});
+
+test("a seed that fails does so again at the same step, with the same history, which says how it began and ends with why", async () => {
+  const [plan] = plans as [(typeof plans)[number], ...typeof plans];
+  const failing = { ...plan, always: (view: View) => (view.all("pods").length > 0 ? "there is a pod" : undefined) };
+  const history: string[] = [];
+  const failed = await simulate({ seed: 1, plan: failing, onTrace: (line) => void history.push(line) });
+  assert.equal(failed.failure, "there is a pod");
+  assert.match(history[0] ?? "", new RegExp(`^0\\.000 ${plan.name}: \\d API servers?, `));
+  assert.match(history.at(-1) ?? "", / failed: there is a pod$/);
+  assert.match(history.at(-2) ?? "", / apiserver-\d: etcd txn \/registry\/pods\//);
+  assert.deepEqual(await simulate({ seed: 1, plan: failing }), failed);
 });
