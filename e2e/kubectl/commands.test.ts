@@ -51,7 +51,7 @@ test("every `create` makes its object, and `get` shows each kind in its own colu
   assert.match(await create("service", "nodeport", "n", "--tcp=80"), /service\/n created/);
   assert.match(await create("service", "externalname", "e", "--external-name=example.com"), /service\/e created/);
   assert.match(await create("service", "loadbalancer", "l", "--tcp=80"), /service\/l created/);
-  assert.match(await kubectl("get", "service", "l", "-n", namespace), /LoadBalancer +\S+ +<pending> +80:\d+\/TCP/);
+  assert.match(await kubectl("get", "service", "l", "-n", namespace), /LoadBalancer +\S+ +(<pending>|[\d.]+) +80:\d+\/TCP/);
   assert.match(await create("secret", "docker-registry", "d", "--docker-username=u", "--docker-password=p"), /created/);
   const again = await tryKubectl(["create", "-n", namespace, "configmap", "c"]);
   assert.equal(again.stderr, 'error: failed to create configmap: configmaps "c" already exists\n');

@@ -1,9 +1,13 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { cniConfig } from "@coxswain/cluster-services/pod-network/cni-config";
+import { configFile } from "@coxswain/cluster-services/pod-network/names";
+import { parseNetwork } from "@coxswain/cluster-services/pod-network/networks";
 import { localImages, pauseImage } from "@coxswain/images/busybox";
 import { imageArchive } from "@coxswain/images/oci";
 import { exec, need } from "./commands.ts";
+import { servicePartsOf } from "./service-parts.ts";
 import { type Settings, withExtraArgs } from "./settings.ts";
 import type { ProcessSpec } from "./supervisor-state.ts";
 
@@ -11,18 +15,18 @@ export const containerdSocket = (settings: Settings): string => join(settings.ru
 
 /** A containerd for this cluster only: root, state, socket and CNI configuration are in the cluster's folders. */
 export function containerdProcess(settings: Settings): ProcessSpec {
-  const args = withExtraArgs([`--config=${configFile(settings)}`], settings.extraArgs.containerd);
+  const args = withExtraArgs([`--config=${containerdConfig(settings)}`], settings.extraArgs.containerd);
   return { name: "containerd", command: need("containerd", "containerd"), args };
 }
 
 export function writeContainerdConfig(settings: Settings): void {
   const folder = join(settings.state, "containerd");
-  const network = join(folder, "net.d");
+  const network = cniFolder(settings);
   makeFolderSync(network);
   makeFolderSync(settings.run, 0o711);
   const text = JSON.stringify;
   writeFileSync(
-    configFile(settings),
+    containerdConfig(settings),
     `version = 2
 root = ${text(join(folder, "root"))}
 state = ${text(join(settings.run, "containerd"))}
@@ -37,18 +41,44 @@ state = ${text(join(settings.run, "containerd"))}
   stream_server_address = "127.0.0.1"
   stream_server_port = "0"
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
+    bin_dir = ${text(cniPlugins)}
     conf_dir = ${text(network)}
 `,
   );
-  writeFileSync(join(network, "10-cox.conflist"), JSON.stringify(networkConfig(settings), undefined, 2));
+  writeNetworkConfig(settings);
 }
 
-/** CNI configuration. Source: the CNI plugins bridge, host-local and portmap. */
-function networkConfig(settings: Settings): unknown {
+export const cniPlugins = "/usr/lib/cni";
+export const cniFolder = (settings: Settings): string => join(settings.state, "containerd", "net.d");
+export const cniDataFolder = (settings: Settings): string => join(settings.state, "containerd", "ipam");
+export const networkName = (settings: Settings): string => `cox-${settings.id}`;
+
+/**
+ * Writes the CNI configuration: where coxswain-services makes the network the one that it would write, which is known before the node has
+ * its range, so that the node is ready the sooner.
+ */
+function writeNetworkConfig(settings: Settings): void {
+  const [own, fixed] = [configFile as string, "10-cox.conflist"].map((name) => join(cniFolder(settings), name)) as [
+    string,
+    string,
+  ];
+  const range = parseNetwork(settings.podCidr);
+  const isOwn = servicePartsOf(settings).includes("pod-network") && range !== undefined;
+  rmSync(isOwn ? fixed : own, { force: true }); // of an earlier `up` with other parts
+  if (isOwn) {
+    const network = { name: networkName(settings), bridge: settings.bridge, dataFolder: cniDataFolder(settings) };
+    writeFileSync(own, cniConfig([range], mtu, network));
+  } else writeFileSync(fixed, JSON.stringify(fixedNetwork(settings), undefined, 2));
+}
+
+/** Of pods on a machine whose network has no interface of the node's address. */
+const mtu = 1500;
+
+/** CNI configuration without coxswain-services. Source: the CNI plugins bridge, host-local and portmap. */
+function fixedNetwork(settings: Settings): unknown {
   return {
     cniVersion: "0.4.0",
-    name: `cox-${settings.id}`,
+    name: networkName(settings),
     plugins: [
       {
         type: "bridge",
@@ -58,7 +88,7 @@ function networkConfig(settings: Settings): unknown {
         hairpinMode: true,
         ipam: {
           type: "host-local",
-          dataDir: join(settings.state, "containerd", "ipam"),
+          dataDir: cniDataFolder(settings),
           ranges: [[{ subnet: settings.podCidr, gateway: settings.podGateway }]],
           routes: [{ dst: "0.0.0.0/0" }],
         },
@@ -88,4 +118,4 @@ function hasCapability(bit: number): boolean {
   return ((BigInt(`0x${effective}`) >> BigInt(bit)) & 1n) === 1n;
 }
 
-const configFile = (settings: Settings): string => join(settings.state, "containerd", "config.toml");
+const containerdConfig = (settings: Settings): string => join(settings.state, "containerd", "config.toml");

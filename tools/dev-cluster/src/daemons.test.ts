@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { daemonProcess, servicePartsOf } from "./daemons.ts";
+import { daemonProcess } from "./daemons.ts";
+import { servicePartsOf } from "./service-parts.ts";
 import { defaultChoices, newSettings, withAsked } from "./settings.ts";
 
 const settingsWith = (...services: string[]) => {
@@ -8,9 +9,11 @@ const settingsWith = (...services: string[]) => {
   return newSettings("/clone", "default", "/clone/.cox", withAsked(defaultChoices(), { extraArgs }), {});
 };
 
+const all = ["pod-network", "services", "dns", "metrics-api", "local-volumes", "load-balancers", "load-balancer-addresses"];
+
 for (const { args, want } of [
-  { args: [], want: ["services", "dns", "metrics-api", "local-volumes"] },
-  { args: ["--v=4"], want: ["services", "dns", "metrics-api", "local-volumes"] },
+  { args: [], want: all },
+  { args: ["--v=4"], want: all },
   { args: ["--enable=ingress"], want: ["services", "dns", "metrics-api", "local-volumes", "ingress"] },
   { args: ["--disable=dns,metrics-api"], want: ["services", "local-volumes"] },
   { args: ["--disable=*", "--enable=services,", "--enable=dns"], want: ["services", "dns"] },

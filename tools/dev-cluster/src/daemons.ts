@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
 import { need } from "./commands.ts";
-import { containerdSocket } from "./containerd.ts";
+import { cniDataFolder, cniFolder, cniPlugins, containerdSocket, networkName } from "./containerd.ts";
 import { kubeconfigFile, pkiFile } from "./pki.ts";
 import { chainPrefix } from "./rules.ts";
+import { choosesParts, servicePartsOf } from "./service-parts.ts";
 import { type Settings, withExtraArgs } from "./settings.ts";
 import type { ProcessSpec } from "./supervisor-state.ts";
 
@@ -27,24 +28,6 @@ const packages: Readonly<Record<DaemonName, string>> = {
 /** The built JavaScript of a daemon. */
 export const programOf = (settings: Settings, name: DaemonName): string =>
   join(settings.root, "packages", packages[name], "dist", "main.js");
-
-/** The parts of coxswain-services that a cluster of one machine needs, when the user chooses none. */
-const serviceParts = ["services", "dns", "metrics-api", "local-volumes"];
-
-/** The flags from which the parts follow; the process gets them as one choice. */
-const choosesParts = (arg: string): boolean => /^--(?:enable|disable)=/.test(arg);
-
-/** The parts of coxswain-services that run: those, with `enable=` and without `disable=` of `--coxswain-services-arg`; `*` is all. */
-export function servicePartsOf({ extraArgs }: Pick<Settings, "extraArgs">): string[] {
-  const chosen = (flag: string): string[] =>
-    extraArgs["coxswain-services"]
-      .filter((arg) => arg.startsWith(`--${flag}=`))
-      .flatMap((arg) => arg.slice(flag.length + 3).split(","))
-      .filter((name) => name !== "");
-  const [enabled, disabled] = [chosen("enable"), new Set(chosen("disable"))];
-  const kept = serviceParts.filter((name) => !disabled.has("*") && !disabled.has(name));
-  return [...new Set([...kept, ...enabled])];
-}
 
 export const auditLog = (settings: Settings): string => join(settings.state, "logs", "audit.log");
 
@@ -190,14 +173,22 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
     return [
       // Each part's page says whether it is ready.
       "--authorization-always-allow-paths=/healthz,/healthz/*",
+      `--cni-bin-dir=${cniPlugins}`,
+      `--cni-conf-dir=${cniFolder(settings)}`,
+      `--cni-data-dir=${cniDataFolder(settings)}`,
       `--cluster-cidr=${settings.podCidr}`,
       `--cluster-dns=${settings.dnsAddress}`,
       "--disable=*",
       `--enable=${servicePartsOf(settings).join()}`,
       `--iptables-chain-prefix=${chainPrefix(settings.id)}`,
       `--kubeconfig=${config}`,
+      // Of the node's only address: those of the cluster's processes, and what is usual on machines.
+      `--load-balancer-reserved-ports=${[22, 10053, 10262, ...Object.values(settings.ports)].join()}`,
       `--local-volumes-dir=${join(settings.state, "volumes")}`,
       `--node-name=${settings.nodeName}`,
+      `--pod-network-bridge=${settings.bridge}`,
+      "--pod-network-mode=host-gateway",
+      `--pod-network-name=${networkName(settings)}`,
       `--secure-port=${settings.ports.services}`,
     ];
   },

@@ -3,9 +3,9 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest, type RequestOptions } from "node:https";
 import { newCriClient } from "@coxswain/node-agent/runtime/cri-client";
 import { containerdSocket } from "./containerd.ts";
-import { servicePartsOf } from "./daemons.ts";
 import { pkiFile } from "./pki.ts";
 import { runningPid } from "./processes.ts";
+import { servicePartsOf } from "./service-parts.ts";
 import type { Settings } from "./settings.ts";
 
 const probeMs = 3_000;

@@ -11,7 +11,11 @@ const ownerKey = "coxswainServices";
 const plugins = ["bridge", "host-local", "portmap"] as const;
 
 /** Pure: the configuration of the CNI plugins for a node's pod ranges. Source: the plugins bridge, host-local and portmap */
-export function cniConfig(own: readonly Network[], mtu: number, settings: PodNetworkSettings): string {
+export function cniConfig(
+  own: readonly Network[],
+  mtu: number,
+  settings: Pick<PodNetworkSettings, "name" | "bridge" | "dataFolder">,
+): string {
   const config = {
     cniVersion: "0.4.0",
     name: settings.name,

@@ -146,6 +146,7 @@ test("a failure of the kernel is told and tried again, with everything", async (
   await waitFor(async () => /^coxswain_pod_network_problems 0$/m.test(await metrics.render()));
   assert.match(await metrics.render(), /^coxswain_pod_network_sync_failures_total 1$/m);
   assert.equal(commands.filter((text) => text.includes("COX-NET-MASQ -s 10.77.1.0/24 -j MASQUERADE")).length, 1);
+  assert.ok(!commands.some((text) => text.includes("-j DROP")), "the port of VXLAN is not closed where there is none");
   ending.abort();
   await running;
 });

@@ -15,7 +15,7 @@ export interface PodRules {
  * are forwarded whatever the machine's policy is. VXLAN has no authentication: only nodes may send it, and no pod may.
  */
 export function podRules(
-  { own, all, nodeAddresses }: Pick<Plan, "own" | "all" | "nodeAddresses">,
+  { own, all, nodeAddresses, vxlan: tunnel }: Pick<Plan, "own" | "all" | "nodeAddresses" | "vxlan">,
   { chainPrefix, clusterCidrs, vxlanPort }: Pick<PodNetworkSettings, "chainPrefix" | "clusterCidrs" | "vxlanPort">,
   family: IpFamily,
 ): PodRules {
@@ -38,11 +38,12 @@ export function podRules(
   ]);
   const forward = mine.flatMap((network) => [
     ...cluster.map((to) => `-s ${network} -d ${to} -j ACCEPT`),
-    `-s ${network} ${vxlan} -j DROP`,
+    ...(tunnel === undefined ? [] : [`-s ${network} ${vxlan} -j DROP`]),
     `-s ${network} -j ACCEPT`,
     `-d ${network} -j ACCEPT`,
   ]);
-  const input = [...nodes.map((address) => `-s ${address} -j RETURN`), "-j DROP"];
+  // Without it the port may be another program's.
+  const input = tunnel === undefined ? [] : [...nodes.map((address) => `-s ${address} -j RETURN`), "-j DROP"];
   const table = (name: string, chains: readonly (readonly [string, readonly string[]])[]): string =>
     [
       `*${name}`,
