@@ -43,14 +43,14 @@ interface Case {
 
 const cases: readonly Case[] = [
   {
-    name: "a set of 140,000 items",
+    name: "a set of 100,000 items",
     path: () => custom,
-    body: (round) => widget(round, `"set":[${each(140_000, (at) => `"${at}"`)}]`),
+    body: (round) => widget(round, `"set":[${each(100_000, (at) => `"${at}"`)}]`),
   },
   {
-    name: "a map of 110,000 entries, and a dry run of it",
+    name: "a map of 80,000 entries, and a dry run of it",
     path: (round) => `${custom}${round === 0 ? "" : "?dryRun=All"}`,
-    body: (round) => widget(round + 30, `"map":{${each(110_000, (at) => `"k${at}":"v"`)}}`),
+    body: (round) => widget(round + 30, `"map":{${each(80_000, (at) => `"k${at}":"v"`)}}`),
   },
   {
     name: "a map of 40,000 objects",
