@@ -23,6 +23,8 @@ export async function startScheduler(
     schedulerNames?: readonly string[];
     extenders?: readonly Extender[];
     percentageOfNodesToScore?: number;
+    /** Default true. */
+    recording?: boolean;
   } = {},
 ) {
   const { schedulerNames = ["default-scheduler"], extenders = [] } = options;
@@ -73,7 +75,7 @@ export async function startScheduler(
     percentageOfNodesToScore: options.percentageOfNodesToScore ?? 0,
     metrics: newSchedulerMetrics(registry, clock, () => 0),
     random: () => 0.99,
-    decisions,
+    ...(options.recording !== false && { decisions }),
   });
   const stop = new AbortController();
   t.after(() => stop.abort(new Error("the test is over")));
