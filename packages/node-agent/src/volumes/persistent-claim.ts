@@ -1,3 +1,5 @@
+import { access } from "node:fs/promises";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
@@ -78,7 +80,7 @@ async function findVolume({
 }
 
 async function ofThisNode(
-  { pod, isThere, operations }: VolumeContext,
+  { pod, dir, isThere, operations }: VolumeContext,
   { spec, metadata }: PersistentVolume,
   readOnly: boolean,
 ): Promise<SetUpVolume | undefined> {
@@ -94,8 +96,16 @@ async function ofThisNode(
       return { path: local.path, readOnly, device: true };
     }
     await checkHostPath(local.path, "Directory");
-    if (!readOnly && !isThere)
+    // The empty folder outlives this process, as upstream's mount does: files that the Pod has made since keep their modes.
+    const isKnown =
+      isThere ||
+      (await access(dir).then(
+        () => true,
+        () => false,
+      ));
+    if (!readOnly && !isKnown)
       await setVolumeOwnership(local.path, pod, { readOnly: false, policy: true, plugin: pluginOf(spec), operations });
+    await makeFolder(dir, 0o750);
     return { path: local.path, readOnly, measure: () => filesystemSize(local.path) };
   } catch (err) {
     throw new VolumeError("MountVolume.SetUp failed", metadata.name ?? "", err);

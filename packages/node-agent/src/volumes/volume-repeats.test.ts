@@ -480,3 +480,27 @@ for (const { name, claim = bound, spec = {}, problem, kind } of [
     assert.ok(made.failures[0]?.cause instanceof kind);
   });
 }
+
+test("files of a local volume keep the modes that the pod gave them, in the life of this process and in the next", async (t) => {
+  const path = await tempDir(t);
+  const stored = { metadata: { name: "pv" }, spec: { claimRef: { uid: "c" }, local: { path } } } as PersistentVolume;
+  const objects = { ...noObjects, claim: async () => bound, persistentVolume: async () => stored };
+  const podsDir = await tempDir(t);
+  const manager = () =>
+    newVolumeManager({ podsDir, objects, mounter: fakeMounter().mounter, clock: newFakeClock(), log: discardLogger });
+  const fsGroup = process.getgid?.() ?? 0;
+  const pod = aPodWithVolumes([{ name: "data", persistentVolumeClaim: { claimName: "data" } }], { securityContext: { fsGroup } });
+  const mode = async (): Promise<number> => (await stat(path)).mode & 0o7777;
+  const first = manager();
+  assert.deepEqual((await first.setUp(pod, downward)).failures, []);
+  assert.equal((await mode()) & 0o2070, 0o2070);
+  await chmod(path, 0o700);
+  for (const volumes of [first, manager()]) {
+    assert.deepEqual((await volumes.setUp(pod, downward)).failures, []);
+    assert.equal(await mode(), 0o700);
+  }
+  const last = manager();
+  await last.remove(pod.metadata.uid);
+  await last.setUp(pod, downward);
+  assert.equal((await mode()) & 0o2070, 0o2070, "set anew for the next pod");
+});
