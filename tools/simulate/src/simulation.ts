@@ -31,7 +31,8 @@ export interface SimulationOptions {
 /** Share of lives in which the cluster is idle for a minute first. */
 const oftenLate = 0.1;
 const longestActMs = 120_000;
-const longestRestMs = 240_000;
+/** Controllers wait for five minutes for a write of theirs that a watch does not show. */
+const longestRestMs = 360_000;
 
 /** One life of a cluster: it starts, a user acts while things go wrong, then nothing goes wrong any more and all has to come right. */
 export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions): Promise<Outcome> {

@@ -10,6 +10,11 @@ import type { ObjectKey } from "../meta/object-key.ts";
 export interface Expectations {
   /** True when all expected writes were observed, nothing is expected, or the expectation has timed out. */
   satisfied(key: ObjectKey): boolean;
+  /**
+   * Time in ms until expected writes that have not been observed time out; undefined without any. A Pod that was created and
+   * deleted while the watch was interrupted is never observed, and no event follows: the owner has to be reconciled then.
+   */
+  pendingMs(key: ObjectKey): number | undefined;
   /** Replaces the key's expectations. */
   expectCreations(key: ObjectKey, count: number): void;
   /** Replaces the key's expectations. @param uids of the objects to be deleted */
@@ -27,13 +32,15 @@ export function newExpectations(clock: Clock): Expectations {
   const all = new Map<ObjectKey, { creations: number; deletions: Set<string>; since: number }>();
   const expect = (key: ObjectKey, creations: number, deletedUids: readonly string[]): void =>
     void all.set(key, { creations, deletions: new Set(deletedUids), since: clock.monotonic() });
+  const pendingMs = (key: ObjectKey): number | undefined => {
+    const expected = all.get(key);
+    if (expected === undefined || (expected.creations <= 0 && expected.deletions.size === 0)) return undefined;
+    const leftMs = expectationsTimeoutMs - (clock.monotonic() - expected.since);
+    return leftMs < 0 ? undefined : leftMs + 1;
+  };
   return {
-    satisfied(key) {
-      const expected = all.get(key);
-      if (expected === undefined) return true;
-      if (expected.creations <= 0 && expected.deletions.size === 0) return true;
-      return clock.monotonic() - expected.since > expectationsTimeoutMs;
-    },
+    satisfied: (key) => pendingMs(key) === undefined,
+    pendingMs,
     expect,
     expectCreations: (key, count) => expect(key, count, []),
     expectDeletions: (key, uids) => expect(key, 0, uids),

@@ -281,7 +281,7 @@ test("adopts what it selects, and lets go of what it does not any more", async (
   assert.equal(running(world).length, 2);
 });
 
-test("does not create twice what its cache does not show yet", async (t) => {
+test("does not create twice what its cache does not show yet, and creates it again when it does not show it for five minutes", async (t) => {
   const world = newTestContext(t);
   for (const name of ["a", "b"]) world.client.put(nodes, aNode({ name }));
   let created = 0;
@@ -295,6 +295,9 @@ test("does not create twice what its cache does not show yet", async (t) => {
     metadata.labels = { touched: "yes" };
   });
   assert.equal(created, 2);
+  await world.clock.advance(301_000);
+  await settle(30);
+  assert.equal(created, 4);
 });
 
 test("tries refused pods one at first, and goes on when it may", async (t) => {

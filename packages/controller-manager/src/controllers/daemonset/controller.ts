@@ -162,12 +162,13 @@ async function sync(ctx: DaemonSetContext, key: ObjectKey, daemonSet: DaemonSet,
   const status = daemonSetStatus(view, mayAct);
   if (!sameStatus(daemonSet.status, status)) await writeStatus(ctx.client, daemonSets, daemonSet, status, signal);
   if (failure !== undefined) throw failure.error;
-  if (!mayAct) return { decision: ownWritesPending };
+  const pendingMs = expectations.pendingMs(key);
+  if (!mayAct) return { ...(pendingMs !== undefined && { requeueAfterMs: pendingMs }), decision: ownWritesPending };
   // A Pod becomes available after minReadySeconds without an event.
   const { minReadySeconds = 0 } = daemonSet.spec;
   const availableAfterMs =
     minReadySeconds > 0 && status.numberReady !== status.numberAvailable ? minReadySeconds * 1000 : undefined;
-  const requeueAfterMs = Math.min(retryAfterMs ?? Number.POSITIVE_INFINITY, availableAfterMs ?? Number.POSITIVE_INFINITY);
+  const requeueAfterMs = Math.min(...[retryAfterMs, availableAfterMs, pendingMs].map((ms) => ms ?? Number.POSITIVE_INFINITY));
   const decision: Outcome | undefined =
     retryAfterMs === undefined
       ? undefined

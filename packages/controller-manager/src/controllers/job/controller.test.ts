@@ -286,7 +286,7 @@ for (const { name, status, held, want } of [
   });
 }
 
-test("does not create twice what its cache does not show yet", async (t) => {
+test("does not create twice what its cache does not show yet, and creates it again when it does not show it for five minutes", async (t) => {
   const context = newTestContext(t);
   const { client, ctx, run } = context;
   client.put(jobs, aJob({ spec: { parallelism: 2, completions: 2 } }));
@@ -297,6 +297,9 @@ test("does not create twice what its cache does not show yet", async (t) => {
   client.put(jobs, { ...job, metadata: { ...job.metadata, labels: { touched: "yes" } } });
   await settle(30);
   assert.equal(created, 2);
+  await context.clock.advance(301_000);
+  await settle(30);
+  assert.equal(created, 4);
 });
 
 test("says when it may not create, and goes on trying", async (t) => {

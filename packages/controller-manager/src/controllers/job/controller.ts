@@ -171,6 +171,8 @@ async function syncJob(sync: JobSync, measured: { action: SyncAction }): Promise
   const stillFailing = failing && !finished;
   if (stillFailing) ctx.enqueueAfter(key, failures.failed(key));
   else if (succeeded > (job.status?.succeeded ?? 0) || suspendedCondition !== undefined) failures.forget(key);
+  const pendingMs = expectations.pendingMs(key);
+  if (!finished && pendingMs !== undefined) ctx.enqueueAfter(key, pendingMs);
   if (error !== undefined) throw error;
   return stillFailing;
 }

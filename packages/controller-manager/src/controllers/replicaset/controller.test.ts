@@ -23,8 +23,8 @@ test("creates what is missing, once, and counts it in the status", async (t) => 
   });
 });
 
-test("does not create twice what its cache does not show yet", async (t) => {
-  const { client, ctx, run } = newTestContext(t);
+test("does not create twice what its cache does not show yet, and creates it again when it does not show it for five minutes", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
   client.put(replicaSets, aReplicaSet({ replicas: 2 }));
   let created = 0;
   client.react("create", "pods", () => {
@@ -35,6 +35,12 @@ test("does not create twice what its cache does not show yet", async (t) => {
   client.put(replicaSets, aReplicaSet({ replicas: 2, labels: { touched: "yes" } }));
   await settle(30);
   assert.equal(created, 2);
+  await clock.advance(299_000);
+  await settle(30);
+  assert.equal(created, 2);
+  await clock.advance(2_000);
+  await settle(30);
+  assert.equal(created, 4);
 });
 
 test("replaces a pod that went, and one that failed", async (t) => {

@@ -107,15 +107,18 @@ async function reconcile<T extends ReplicasOwner>(ctx: ReplicasContext<T>, key: 
   const status = replicaStatus(owner, owned, failure?.shown, ctx.clock.now());
   const stored = await updateStatus(ctx, owner, status, signal);
   if (failure !== undefined) throw failure.error;
-  if (!mayAct && !owner.metadata.deletionTimestamp) return { decision: ownWritesPending };
+  const pendingMs = expectations.pendingMs(key);
+  const pending: Result = pendingMs === undefined ? done : { requeueAfterMs: pendingMs };
+  if (!mayAct && !owner.metadata.deletionTimestamp) return { ...pending, decision: ownWritesPending };
 
   const { replicas = 1, minReadySeconds = 0 } = owner.spec;
   // A Pod becomes available after minReadySeconds without an event.
   if (minReadySeconds > 0 && stored.readyReplicas === replicas && stored.availableReplicas !== replicas) {
     const left = replicas - (stored.availableReplicas ?? 0);
-    return { requeueAfterMs: minReadySeconds * 1000, decision: minReadyPending(left, minReadySeconds) };
+    const requeueAfterMs = Math.min(minReadySeconds * 1000, pendingMs ?? Number.POSITIVE_INFINITY);
+    return { requeueAfterMs, decision: minReadyPending(left, minReadySeconds) };
   }
-  return done;
+  return pending;
 }
 
 function minReadyPending(pods: number, minReadySeconds: number): Outcome {
