@@ -10,6 +10,7 @@ import type { ObjectVersions } from "./plugin-context.ts";
 export class AdmissionDecisions {
   readonly #log: DecisionLog;
   readonly #versions: Pick<ObjectVersions, "ofKind">;
+  #hasRefused = false;
 
   constructor(log: DecisionLog, versions: Pick<ObjectVersions, "ofKind">) {
     this.#log = log;
@@ -19,6 +20,7 @@ export class AdmissionDecisions {
   refused(plugin: string, attributes: AdmissionAttributes, err: unknown): void {
     const ref = this.#subjectOf(attributes);
     if (ref === undefined || attributes.signal.aborted) return;
+    this.#hasRefused = true;
     const outcome = outcomeOfError(err);
     const told = typeof outcome.tell === "function" ? outcome.tell() : outcome.tell;
     const { operation, subresource, resource, user } = attributes;
@@ -35,7 +37,7 @@ export class AdmissionDecisions {
 
   /** All plugins have admitted the object. */
   admitted(attributes: AdmissionAttributes): void {
-    if (this.#log.entries === 0) return;
+    if (!this.#hasRefused || this.#log.entries === 0) return;
     const ref = this.#subjectOf(attributes);
     if (ref !== undefined) this.#log.forgetObject(ref);
   }
