@@ -1,4 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import {
   clusterRoleBindings,
@@ -17,19 +20,48 @@ const resources = {
 };
 
 /**
- * Writes RBAC objects and their namespaces by server-side apply; the client needs the rights that it gives.
+ * Writes RBAC objects and their namespaces, those that are missing or differ; the client needs the rights that it gives.
  * @param rights those of `rightsOf`
  * @returns the kinds and names, in the form of kubectl
- * @throws errors of the API server, at the first object that it refuses
+ * @throws the first error of the API server, when the others of its kind have been answered
  */
 export async function applyRights(client: Client, rights: readonly KubeObject[], signal: AbortSignal): Promise<string[]> {
-  const names: string[] = [];
-  for (const object of rights) {
-    const ref = resources[object.kind as keyof typeof resources];
-    const { namespace, name = "" } = object.metadata;
-    const body = { type: "apply", body: object } as const;
-    await client.patch(ref, { namespace, name }, body, { signal, fieldManager: "coxswain-services", force: true });
-    names.push(`${ref.resource.slice(0, -1)}${ref.group === "" ? "" : `.${ref.group}`}/${name}`);
+  for (const kinds of waves) {
+    const wave = rights.filter(({ kind = "" }) => kinds.includes(kind));
+    const results = await Promise.allSettled(wave.map((object) => write(client, object, signal)));
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
   }
-  return names;
+  return rights.map((object) => {
+    const ref = refOf(object);
+    return `${ref.resource.slice(0, -1)}${ref.group === "" ? "" : `.${ref.group}`}/${object.metadata.name}`;
+  });
+}
+
+/** A binding is allowed to those who have the rights of its role, which must be there then. */
+const waves = [["Namespace"], ["ClusterRole", "Role"], ["ClusterRoleBinding", "RoleBinding"]];
+
+const refOf = ({ kind }: KubeObject): ResourceRef => resources[kind as keyof typeof resources];
+
+/** Creating an object costs a new API server a fraction of applying it: the start of a cluster waits for these. */
+async function write(client: Client, object: KubeObject, signal: AbortSignal): Promise<void> {
+  const ref = refOf(object);
+  const { namespace, name = "" } = object.metadata;
+  try {
+    await client.create(ref, object, { signal, fieldManager });
+    return;
+  } catch (err) {
+    if (!isAlreadyExists(err)) throw err;
+  }
+  if (isContained(object, await client.get<KubeObject>(ref, { namespace, name }, { signal }))) return;
+  await client.patch(ref, { namespace, name }, { type: "apply", body: object }, { signal, fieldManager, force: true });
+}
+
+const fieldManager = "coxswain-services";
+
+/** Whether `stored` has all fields of `wanted`, with lists as they are there. */
+function isContained(wanted: unknown, stored: unknown): boolean {
+  if (typeof wanted !== "object" || wanted === null || Array.isArray(wanted)) return semanticEqual(wanted, stored);
+  if (typeof stored !== "object" || stored === null) return false;
+  return Object.entries(wanted).every(([name, value]) => isContained(value, (stored as Record<string, unknown>)[name]));
 }
