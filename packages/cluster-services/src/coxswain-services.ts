@@ -44,7 +44,7 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
   if (flags["apply-rights"]) {
     const { resourceNamespace: leaseNamespace, resourceName: leaseName } = leaderElection;
     const config = await loadConfig(flags);
-    const client = newClient({ ...config, userAgent: userAgentOf(program) });
+    const client = newClient({ ...config, qps: -1, userAgent: userAgentOf(program) });
     try {
       const timeout = AbortSignal.any([signal, AbortSignal.timeout(applyRightsMs)]);
       const names = await applyRights(client, rightsOf(chosen, { leaseNamespace, leaseName }), timeout);

@@ -165,8 +165,9 @@ async function grantServices(settings: Settings, client: Client, signal: AbortSi
   await applyRights(client, rightsOf(chosen, lease), signal);
 }
 
+/** Without the limit of five requests a second: the start of a cluster waits for some thirty. */
 export async function adminClient(settings: Settings): Promise<Client> {
-  return newClient(await loadKubeconfig(kubeconfigFile(settings, "admin")));
+  return newClient({ ...(await loadKubeconfig(kubeconfigFile(settings, "admin"))), qps: -1 });
 }
 
 /** @param startServices called when coxswain-services has its rights */
