@@ -10,15 +10,24 @@ export interface PartHealth {
   failed(name: string, err: unknown): void;
   /** Not wanted here any longer: the process ends, or another has the lease. */
   ended(name: string): void;
-  /** @throws Error while the part starts, after it failed until it has run for `steadyMs`, and when its own check throws */
+  /**
+   * @throws Error while the part starts, after it failed while running until it has run for `steadyMs` again, and when its own check
+   * throws
+   */
   check(name: string): Promise<void>;
 }
 
-/** A part that was started again is healthy after running for this long. */
+/** A part that failed while it ran is healthy again after running for this long; one that could not start, when it has started. */
 const steadyMs = 10_000;
 
 export function newPartHealth({ clock, metrics }: { clock: Clock; metrics: MetricsRegistry }): PartHealth {
-  const states = new Map<string, { part?: Part; failure?: string; since: number }>();
+  interface State {
+    readonly part?: Part;
+    readonly failure?: string | undefined;
+    /** Whether the failure was one of a part that ran: it may fail again after a while. */
+    readonly unsteady?: boolean;
+  }
+  const states = new Map<string, State & { readonly since: number }>();
   const failures = metrics.counter({
     name: "coxswain_services_part_failures_total",
     help: "How often a part failed as a whole, at its start or later, and was started again.",
@@ -29,17 +38,23 @@ export function newPartHealth({ clock, metrics }: { clock: Clock; metrics: Metri
     help: "1 for a part that runs in this process, 0 for one that starts, waits after a failure or waits for the lease.",
     labels: ["part"],
   });
-  const set = (name: string, state: { part?: Part; failure?: string | undefined }): void => {
-    const { part, failure } = state;
-    states.set(name, { ...(part && { part }), ...(failure !== undefined && { failure }), since: clock.monotonic() });
-    running.labels(name).set(part === undefined ? 0 : 1);
+  const set = (name: string, state: State): void => {
+    states.set(name, { ...state, since: clock.monotonic() });
+    running.labels(name).set(state.part === undefined ? 0 : 1);
   };
   return {
-    starting: (name) => set(name, { failure: states.get(name)?.failure }),
-    running: (name, part) => set(name, { part, failure: states.get(name)?.failure }),
+    starting(name) {
+      const { failure, unsteady = false } = states.get(name) ?? {};
+      set(name, { failure, unsteady });
+    },
+    running(name, part) {
+      const { failure, unsteady = false } = states.get(name) ?? {};
+      set(name, { part, failure: unsteady ? failure : undefined, unsteady });
+    },
     failed(name, err) {
       failures.labels(name).inc();
-      set(name, { failure: causesOf(err) });
+      const { part, unsteady = false } = states.get(name) ?? {};
+      set(name, { failure: causesOf(err), unsteady: unsteady || part !== undefined });
     },
     ended(name) {
       states.delete(name);
