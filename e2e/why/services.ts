@@ -38,7 +38,10 @@ export const serviceSituations: readonly Situation[] = [
   },
   {
     name: "service-balancer",
-    objects: [service({ type: "LoadBalancer", selector: { app: "web" } }), pod("web", {}, {}, web)],
+    objects: [
+      service({ type: "LoadBalancer", loadBalancerClass: "why.example.com/none", selector: { app: "web" } }),
+      pod("web", {}, {}, web),
+    ],
     steps: [["wait", "pod/web", "--for=condition=Ready", "--timeout=120s"]],
     ask: ["service/web"],
     phrase: /no load balancer has given it an address/,

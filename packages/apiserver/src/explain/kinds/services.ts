@@ -95,10 +95,12 @@ const serviceRules: Rule<Service, ServiceFacts>[] = [
   },
   ({ object }) => {
     if (object.spec.type !== "LoadBalancer" || (object.status?.loadBalancer?.ingress ?? []).length > 0) return undefined;
+    const served = object.spec.loadBalancerClass;
+    const what = typeof served === "string" ? `the load balancer class ${served}` : "Services of type LoadBalancer";
     return {
       by: "explain",
       reason: "NoLoadBalancer",
-      summary: "no load balancer has given it an address: nothing in the cluster serves Services of type LoadBalancer",
+      summary: `no load balancer has given it an address: nothing in the cluster serves ${what}`,
       remedy: "Install a load balancer (coxswain-services has the part load-balancers), or use type NodePort.",
       ...created(object),
     };
