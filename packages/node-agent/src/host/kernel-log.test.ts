@@ -76,3 +76,19 @@ test("a kernel log that cannot be opened is no error", async () => {
     new AbortController().signal,
   );
 });
+
+test("a read that fails is tried again with the next look", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "cox-kmsg-")); // can be opened, but not read
+  t.after(() => rmSync(dir, { recursive: true }));
+  const clock = newFakeClock();
+  const stop = new AbortController();
+  const errors: string[] = [];
+  const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
+  const running = watchSystemOoms({ path: dir, clock, log, onOom: () => assert.fail() }, stop.signal);
+  await waitFor(() => errors.length === 1);
+  await settle();
+  await clock.advance(5_000);
+  await waitFor(() => errors.length === 2);
+  stop.abort();
+  await running;
+});

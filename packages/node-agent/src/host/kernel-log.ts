@@ -35,7 +35,7 @@ export async function watchSystemOoms(
   try {
     const parse = newOomParser(onOom);
     while (!signal.aborted) {
-      await readRecords(file, parse);
+      await readRecords(file, parse).catch((err: unknown) => log.error("cannot read the kernel log; trying again", err));
       await clock.sleep(pollMs, signal).catch(() => undefined);
     }
   } finally {

@@ -1,4 +1,4 @@
-import { access } from "node:fs/promises";
+import { existsSync } from "node:fs";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
@@ -97,15 +97,10 @@ async function ofThisNode(
     }
     await checkHostPath(local.path, "Directory");
     // The empty folder outlives this process, as upstream's mount does: files that the Pod has made since keep their modes.
-    const isKnown =
-      isThere ||
-      (await access(dir).then(
-        () => true,
-        () => false,
-      ));
-    if (!readOnly && !isKnown)
+    if (!readOnly && !isThere && !existsSync(dir)) {
       await setVolumeOwnership(local.path, pod, { readOnly: false, policy: true, plugin: pluginOf(spec), operations });
-    await makeFolder(dir, 0o750);
+      await makeFolder(dir, 0o750);
+    }
     return { path: local.path, readOnly, measure: () => filesystemSize(local.path) };
   } catch (err) {
     throw new VolumeError("MountVolume.SetUp failed", metadata.name ?? "", err);
