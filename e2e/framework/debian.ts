@@ -1,10 +1,12 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
+  closeSync,
   copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -42,13 +44,26 @@ const runIn =
 
 /**
  * Downloads and unpacks a Debian package without dependencies and without installing it; for programs that only need the C
- * library. The archive is kept, and verified against its pin at each use.
+ * library. The archive is kept, and verified against its pin at each use. Waits while another process does the same.
  * @returns the folder that corresponds to `/`
  * @throws Error when the pinned version is not available
  */
 export function unpackedPackage(name: DebianPackage): string {
-  const pin: Pin = pins[name];
   mkdirSync(debianFolder, { recursive: true });
+  // Test files run in parallel: two that unpacked the same package would remove it from under each other.
+  const lock = openSync(join(debianFolder, "lock"), "a");
+  try {
+    // flock(2) locks the open file description, which the child shares: the lock stays held after the child exits.
+    const { status, error } = spawnSync("flock", ["3"], { stdio: ["ignore", "ignore", "inherit", lock] });
+    if (status !== 0) throw error ?? new Error(`flock ended with ${status}`);
+    return unpackIfMissing(name);
+  } finally {
+    closeSync(lock);
+  }
+}
+
+function unpackIfMissing(name: DebianPackage): string {
+  const pin: Pin = pins[name];
   const target = join(debianFolder, name);
   const archive = `${target}.deb`;
   const sha256 = pin.sha256["all"] ?? pin.sha256[architecture()];

@@ -98,7 +98,7 @@ async function runTests(
   endStage(name, begin);
 }
 
-/** Files with their own clusters run in parallel with the start and use of the shared cluster. */
+/** Files with their own clusters run two at a time, in parallel with the start and use of the shared cluster: most of their time is waiting. */
 async function endToEnd(files: readonly string[]): Promise<void> {
   if (files.length === 0 || interrupted.signal.aborted) return;
   if (process.getuid?.() !== 0) return notRun(files, "the end-to-end tests need root, for containers");
@@ -106,7 +106,10 @@ async function endToEnd(files: readonly string[]): Promise<void> {
   if (!isBuilt) return notRun(files, "the packages were not built");
   await runStep("compile ahead", node("tools/dev-cluster/src/compile-ahead.ts"));
   const { shared, own } = lanesOf(files);
-  await Promise.all([onSharedCluster(shared), runTests("end to end, clusters of their own", own, { env: e2eEnv })]);
+  await Promise.all([
+    onSharedCluster(shared),
+    runTests("end to end, clusters of their own", own, { concurrency: 2, env: e2eEnv }),
+  ]);
 }
 
 /** Runs the files on one cluster, which is removed in any case. */
