@@ -1,5 +1,5 @@
 import { dirname, join, normalize } from "node:path";
-import { apiserverModules, daemons, type Module, type OrderedModule, orderedModules } from "./rules.ts";
+import { apiserverModules, type Module, type OrderedModule, orderedModules, packages } from "./rules.ts";
 
 /** One source file: its path from the repository's root and what it imports. */
 export interface SourceFile {
@@ -24,10 +24,10 @@ function problem(file: string, target: string): string | undefined {
   const [, own = "", path = ""] = match;
   const foreign = /^@coxswain\/([^/]+)/.exec(target)?.[1];
   if (foreign !== undefined) {
-    const allowed = daemons.includes(own) && foreign === "apimachinery";
-    return allowed
+    const allowed = packages[own] ?? [];
+    return allowed.includes(foreign)
       ? undefined
-      : `${file}: ${own} may import ${own === "apimachinery" ? "no other package" : "only apimachinery"}, not ${target}`;
+      : `${file}: ${own} may import ${allowed.length === 0 ? "no other package" : `only ${allowed.join(", ")}`}, not ${target}`;
   }
   if (!target.startsWith(".") || isTest(path)) return undefined;
   const resolved = normalize(join(dirname(path), target));

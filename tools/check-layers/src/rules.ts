@@ -153,6 +153,11 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "kubelet.ts": "",
     "main.ts": "",
   }),
+  testing: inOrder({
+    time: "virtual time",
+    store: "etcd in memory, and a client of it",
+    nodes: "nodes without containers, whose pods behave by rules",
+  }),
 };
 
 export interface Module {
@@ -278,5 +283,13 @@ export const apiserverModules: readonly Module[] = [
   { path: "flags", imports: [] },
 ];
 
-/** Packages that may import only apimachinery. Tools and e2e may import any. */
-export const daemons: readonly string[] = ["apiserver", "controller-manager", "scheduler", "node-agent", "cluster-services"];
+/** Packages, and which others each may import. Tools and e2e may import any. */
+export const packages: Readonly<Record<string, readonly string[]>> = {
+  apimachinery: [],
+  apiserver: ["apimachinery"],
+  "controller-manager": ["apimachinery"],
+  scheduler: ["apimachinery"],
+  "node-agent": ["apimachinery"],
+  "cluster-services": ["apimachinery"],
+  testing: ["apimachinery", "apiserver", "controller-manager", "scheduler"],
+};

@@ -1,4 +1,5 @@
 import { newLogger } from "@coxswain/apimachinery/logging/logger";
+import { newProcess } from "@coxswain/testing/time/time-line";
 import { type Cluster, emptyCluster, startCluster } from "./cluster/cluster.ts";
 import { describe, drawShape } from "./cluster/shape.ts";
 import { newFaults } from "./faults/faults.ts";
@@ -6,7 +7,7 @@ import { atRest, changedByOthers, newProblems, Violation, watchInvariants } from
 import { observe } from "./invariants/observed.ts";
 import { viewOf } from "./invariants/view.ts";
 import { newUser, type Plan } from "./plans/plan.ts";
-import { newProcess, newWorld } from "./world/world.ts";
+import { newWorld } from "./world/world.ts";
 
 export interface Outcome {
   readonly seed: number;

@@ -18,9 +18,10 @@ import { newEdge } from "@coxswain/apiserver/server/edge";
 import { newMemoryBudget } from "@coxswain/apiserver/server/memory-budget";
 import { connectRooms } from "@coxswain/apiserver/server/rooms";
 import { openStorage } from "@coxswain/apiserver/storage/open";
-import { type EtcdNetwork, newSimulatedEtcdClient } from "../store/etcd-client.ts";
-import type { MemoryEtcd } from "../store/memory-etcd.ts";
-import type { SimulatedProcess, World } from "../world/world.ts";
+import { type EtcdNetwork, newSimulatedEtcdClient } from "@coxswain/testing/store/etcd-client";
+import type { MemoryEtcd } from "@coxswain/testing/store/memory-etcd";
+import type { SimulatedProcess } from "@coxswain/testing/time/time-line";
+import type { World } from "../world/world.ts";
 
 /** An API server from the filters to the watch caches, over the etcd in memory: everything of the real one but sockets and certificates. */
 export interface SimulatedApiServer {

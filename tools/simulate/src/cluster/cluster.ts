@@ -1,11 +1,12 @@
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KeyValue } from "@coxswain/apiserver/storage/etcd/wire";
+import { type Machine, newMachine, type PodRules, register, runFakeNode } from "@coxswain/testing/nodes/fake-node";
+import type { EtcdNetwork } from "@coxswain/testing/store/etcd-client";
+import { type MemoryEtcd, newMemoryEtcd } from "@coxswain/testing/store/memory-etcd";
+import { newProcess, type SimulatedProcess } from "@coxswain/testing/time/time-line";
 import type { Observed } from "../invariants/observed.ts";
-import { type Machine, newMachine, type PodRules, register, runFakeNode } from "../nodes/fake-node.ts";
-import type { EtcdNetwork } from "../store/etcd-client.ts";
-import { type MemoryEtcd, newMemoryEtcd } from "../store/memory-etcd.ts";
-import { newProcess, newWorld, type SimulatedProcess, type World } from "../world/world.ts";
+import { newWorld, type World } from "../world/world.ts";
 import { adminToken, type SimulatedApiServer, startSimulatedApiServer } from "./api-server.ts";
 import { runControllerManager } from "./controller-manager.ts";
 import { type Daemon, newDaemon } from "./daemon.ts";
@@ -81,7 +82,9 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       daemon(`manager-${number + 1}`, (life) => runControllerManager(life, options.controllers, shape.leases)),
     ),
     ...range(shape.schedulers).map((number) => daemon(`scheduler-${number + 1}`, (life) => runScheduler(life, shape.leases))),
-    ...machines.map((machine) => daemon(machine.name, (life) => runFakeNode(life, machine, options.rules))),
+    ...machines.map((machine) =>
+      daemon(machine.name, (life) => runFakeNode({ ...life, clock: life.process.clock }, machine, options.rules)),
+    ),
   ];
   for (const one of daemons) one.start();
   const client = reliableClient(world, newProcess(world, "user"), () => servers[0]?.server);

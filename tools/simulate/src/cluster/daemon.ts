@@ -1,7 +1,8 @@
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { newProcess, type SimulatedProcess, type World } from "../world/world.ts";
+import { newProcess, type SimulatedProcess } from "@coxswain/testing/time/time-line";
+import type { World } from "../world/world.ts";
 import { adminToken } from "./api-server.ts";
 import { type ApiNetwork, type Backend, newSimulatedTransport, type SimulatedTransport } from "./network.ts";
 

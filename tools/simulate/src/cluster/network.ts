@@ -5,8 +5,9 @@ import { ConnectionLost } from "@coxswain/apimachinery/client/transport-errors";
 import type { TransportRequest, TransportResponse } from "@coxswain/apimachinery/client/transport-messages";
 import type { ExchangeHandler, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import { LoopbackExchange } from "@coxswain/apiserver/loopback/exchange";
+import type { SimulatedProcess } from "@coxswain/testing/time/time-line";
 import type { Observed } from "../invariants/observed.ts";
-import type { SimulatedProcess, World } from "../world/world.ts";
+import type { World } from "../world/world.ts";
 
 /** What may happen to requests on their way. */
 export interface ApiNetwork {

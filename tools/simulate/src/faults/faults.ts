@@ -1,7 +1,7 @@
+import type { EtcdNetwork } from "@coxswain/testing/store/etcd-client";
 import type { Cluster, ServerSlot } from "../cluster/cluster.ts";
 import type { Daemon } from "../cluster/daemon.ts";
 import type { ApiNetwork } from "../cluster/network.ts";
-import type { EtcdNetwork } from "../store/etcd-client.ts";
 import type { World } from "../world/world.ts";
 
 export const faultKinds = [

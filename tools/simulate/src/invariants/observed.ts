@@ -1,4 +1,4 @@
-import type { MemoryEtcd } from "../store/memory-etcd.ts";
+import type { MemoryEtcd } from "@coxswain/testing/store/memory-etcd";
 
 /** Looks at what API servers send, past all clients. */
 export interface Observed {

@@ -1,6 +1,6 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { KeyValue } from "@coxswain/apiserver/storage/etcd/wire";
-import type { MemoryEtcd } from "../store/memory-etcd.ts";
+import type { MemoryEtcd } from "@coxswain/testing/store/memory-etcd";
 
 // biome-ignore lint/suspicious/noExplicitAny: conditions look into objects of every kind.
 export type Stored = KubeObject & { spec?: any; status?: any };

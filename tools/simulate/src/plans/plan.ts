@@ -1,10 +1,10 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { PodRules } from "@coxswain/testing/nodes/fake-node";
 import type { FaultKind } from "../faults/faults.ts";
 import { faultKinds } from "../faults/faults.ts";
 import type { Stored, View } from "../invariants/view.ts";
-import type { PodRules } from "../nodes/fake-node.ts";
 
 /** What a user does, and what has to come of it. */
 export interface Plan {

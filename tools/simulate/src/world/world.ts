@@ -1,22 +1,17 @@
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import type { Timer } from "@coxswain/apimachinery/clock/clock";
 import type { Random } from "@coxswain/apimachinery/testing/random";
 import { randomOf } from "@coxswain/apimachinery/testing/random";
-import { EventHeap, type WorldEvent } from "./event-heap.ts";
+import { EventHeap, type WorldEvent } from "@coxswain/testing/time/event-heap";
+import type { TimeLine } from "@coxswain/testing/time/time-line";
 import { type Seal, sealProcess } from "./seal.ts";
 
 /**
  * A world in which nothing happens but what was scheduled: timers and messages are events on one virtual time line. One event is a step; all
  * that follows from it without waiting runs before the next step. The same seed gives the same steps.
  */
-export interface World {
+export interface World extends TimeLine {
   readonly random: () => number;
-  /** Virtual ms since the epoch. */
-  readonly now: () => number;
   readonly steps: number;
-  /** @param label what the trace says of it */
-  after(delayMs: number, label: string, fire: () => void): Timer;
-  /** Adds a line to the trace. */
-  note(line: string): void;
   /** Steps until the promise is settled. @throws Error when nothing is left to happen, or `limitMs` of virtual time are over */
   until<T>(what: string, promise: Promise<T>, limitMs?: number): Promise<T>;
   /** Steps through so much virtual time. */
@@ -155,71 +150,4 @@ class SimulatedWorld implements World {
       return true;
     }
   }
-}
-
-/** A process of the world: its clock may be wrong, and nothing of it goes on after its crash. */
-export interface SimulatedProcess {
-  readonly name: string;
-  readonly clock: Clock;
-  readonly alive: boolean;
-  /** From now on none of its timers fires. */
-  crash(): void;
-  /** @returns a function that removes the listener */
-  onCrash(listener: () => void): () => void;
-}
-
-/** @param skewMs by how much its time of day is ahead */
-export function newProcess(world: World, name: string, skewMs = 0): SimulatedProcess {
-  let alive = true;
-  const started = world.now();
-  const listeners = new Set<() => void>();
-  const after = (delayMs: number, fire: () => void): Timer =>
-    world.after(delayMs, `${name}: timer`, () => {
-      if (alive) fire();
-    });
-  const clock: Clock = {
-    now: () => world.now() + skewMs,
-    monotonic: () => world.now() - started,
-    after,
-    every(periodMs, fire) {
-      let timer: Timer;
-      const arm = (): void => {
-        timer = after(Math.max(1, periodMs), () => {
-          arm();
-          fire();
-        });
-      };
-      arm();
-      return { cancel: () => timer.cancel() };
-    },
-    sleep: (delayMs, signal) =>
-      new Promise((resolve, reject) => {
-        if (signal?.aborted) return reject(signal.reason);
-        const onAbort = (): void => {
-          timer.cancel();
-          reject(signal?.reason);
-        };
-        const timer = after(delayMs, () => {
-          signal?.removeEventListener("abort", onAbort);
-          resolve();
-        });
-        signal?.addEventListener("abort", onAbort, { once: true });
-      }),
-  };
-  return {
-    name,
-    clock,
-    get alive() {
-      return alive;
-    },
-    crash() {
-      alive = false;
-      for (const listener of [...listeners]) listener();
-      listeners.clear();
-    },
-    onCrash(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  };
 }

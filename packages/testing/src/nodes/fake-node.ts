@@ -1,10 +1,12 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { Life } from "../cluster/daemon.ts";
 
 /** What runs on a node, which outlives its agent. */
 export interface Machine {
@@ -27,9 +29,16 @@ export interface PodRules {
   ends(pod: Pod): { afterMs: number; phase: "Succeeded" | "Failed" } | undefined;
 }
 
+/** What an agent is made of until it crashes or stops. */
+export interface AgentLife {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
 /** The agent of a node without containers: takes pods that were bound to it through their phases, by rules. Level-based as a kubelet is. */
-export async function runFakeNode({ process, client, log, signal }: Life, machine: Machine, rules: PodRules): Promise<void> {
-  const { clock } = process;
+export async function runFakeNode({ client, clock, log, signal }: AgentLife, machine: Machine, rules: PodRules): Promise<void> {
   await register(client, machine.name, (ms) => clock.sleep(ms));
   const informers = newInformerFactory(client, { log, clock });
   const bound = informers.for<Pod>(pods, { fieldSelector: `spec.nodeName=${machine.name}` });
@@ -123,7 +132,7 @@ export async function runFakeNode({ process, client, log, signal }: Life, machin
 }
 
 /** Makes its Node object ready, unless it is. */
-export async function register(client: Life["client"], name: string, pause: (ms: number) => Promise<void>): Promise<void> {
+export async function register(client: Client, name: string, pause: (ms: number) => Promise<void>): Promise<void> {
   const capacity = { cpu: "8", memory: "16Gi", pods: "110" } as never;
   const ready = { type: "Ready", status: "True", reason: "KubeletReady" };
   for (;;) {

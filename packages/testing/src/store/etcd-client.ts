@@ -1,7 +1,7 @@
 import type { EtcdClient, WatchHandlers } from "@coxswain/apiserver/storage/etcd/client";
 import { EtcdError } from "@coxswain/apiserver/storage/etcd/errors";
 import { everyWatch } from "@coxswain/apiserver/storage/etcd/wire";
-import type { SimulatedProcess, World } from "../world/world.ts";
+import type { SimulatedProcess, TimeLine } from "../time/time-line.ts";
 import type { MemoryEtcd, Revision } from "./memory-etcd.ts";
 import { decodeWatchRequest, encodeWatchResponse } from "./watch-messages.ts";
 
@@ -24,7 +24,7 @@ export interface SimulatedEtcdClient extends EtcdClient {
 
 /** An API server's client of the etcd in memory. */
 export function newSimulatedEtcdClient(
-  world: World,
+  line: TimeLine,
   etcd: MemoryEtcd,
   network: EtcdNetwork,
   owner: SimulatedProcess,
@@ -35,7 +35,7 @@ export function newSimulatedEtcdClient(
     new Promise((resolve, reject) => {
       if (!owner.alive) return;
       // What was sent arrives, also when the sender has crashed meanwhile.
-      world.after(network.delayMs(), `${owner.name}: etcd ${what}`, () => {
+      line.after(network.delayMs(), `${owner.name}: etcd ${what}`, () => {
         let answer: () => void;
         try {
           const result = act();
@@ -45,10 +45,10 @@ export function newSimulatedEtcdClient(
         }
         network.carriedOut?.();
         if (isWrite && network.losesAnswer()) {
-          world.note(`${owner.name}: the answer of etcd to ${what} is lost`);
+          line.note(`${owner.name}: the answer of etcd to ${what} is lost`);
           answer = () => reject(new EtcdError("unavailable", "the connection was lost"));
         }
-        world.after(network.delayMs(), `${owner.name}: etcd answers ${what}`, () => {
+        line.after(network.delayMs(), `${owner.name}: etcd answers ${what}`, () => {
           if (owner.alive) answer();
         });
       });
@@ -64,13 +64,13 @@ export function newSimulatedEtcdClient(
     grantLease: (ttlSeconds) =>
       call("lease", () => {
         const lease = etcd.grantLease();
-        world.after(ttlSeconds * 1000, `etcd: lease ${lease} ends`, () => etcd.expire(lease));
+        line.after(ttlSeconds * 1000, `etcd: lease ${lease} ends`, () => etcd.expire(lease));
         return lease;
       }),
     status: () => call("status", () => status),
     members: () => call("members", () => [{ id: 1n, clientUrls: ["http://etcd"] }]),
     statusAt: () => call("status", () => status),
-    openWatch: (_, handlers) => openWatch(world, etcd, network, owner, handlers, streams),
+    openWatch: (_, handlers) => openWatch(line, etcd, network, owner, handlers, streams),
     breakWatches() {
       for (const stream of [...streams]) stream.fail();
     },
@@ -79,7 +79,7 @@ export function newSimulatedEtcdClient(
 }
 
 function openWatch(
-  world: World,
+  line: TimeLine,
   etcd: MemoryEtcd,
   network: EtcdNetwork,
   owner: SimulatedProcess,
@@ -91,9 +91,9 @@ function openWatch(
   /** Messages of a stream do not overtake each other. */
   let last = 0;
   const inOrder = (delayMs: number, label: string, fire: () => void): void => {
-    const at = Math.max(world.now() + delayMs, last + 1);
+    const at = Math.max(line.now() + delayMs, last + 1);
     last = at;
-    world.after(at - world.now(), `${owner.name}: ${label}`, () => {
+    line.after(at - line.now(), `${owner.name}: ${label}`, () => {
       if (isOpen && owner.alive) fire();
     });
   };
@@ -106,7 +106,7 @@ function openWatch(
   const stream = {
     fail(): void {
       close();
-      world.after(network.delayMs(), `${owner.name}: etcd watch breaks`, () => {
+      line.after(network.delayMs(), `${owner.name}: etcd watch breaks`, () => {
         if (owner.alive) handlers.ended(new EtcdError("unavailable", "the stream was lost"));
       });
     },
@@ -118,7 +118,7 @@ function openWatch(
   };
   return {
     write(message) {
-      world.after(network.delayMs(), `${owner.name}: etcd watch request`, () => {
+      line.after(network.delayMs(), `${owner.name}: etcd watch request`, () => {
         if (!isOpen || !owner.alive) return;
         const request = decodeWatchRequest(message);
         if (request.type === "progress") return send("progress", { revision: etcd.revision, watchId: everyWatch });
