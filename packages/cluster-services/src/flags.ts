@@ -48,6 +48,10 @@ export const flagTable = flags(
     "cluster-cidr": stringSlice({
       help: "Networks of the pods of all nodes, one of each IP family. Connections from elsewhere to cluster IPs are masqueraded. Empty: those are not, and pods of other nodes are known by the Nodes' pod ranges.",
     }),
+    "healthz-bind-address": string({
+      default: "0.0.0.0:10256",
+      help: "Address and port of the health check of the node's rules, for load balancers outside of the cluster. Plain HTTP. Empty: none.",
+    }),
     "iptables-chain-prefix": string({
       default: "COX-",
       help: "Begins the name of every chain of rules, so that several clusters can share a machine.",
@@ -64,6 +68,10 @@ export const flagTable = flags(
       default: "30s",
       help: "How often the kernel is asked whether the rules are still there.",
       check: (ms) => (ms > 0 ? undefined : "must be greater than 0"),
+    }),
+    "metrics-bind-address": string({
+      default: "127.0.0.1:10249",
+      help: "Address and port of /metrics and /proxyMode as kube-proxy has them. Plain HTTP without authentication. Empty: none.",
     }),
     "masquerade-all": bool({ help: "Masquerades all connections to cluster IPs." }),
     "nodeport-addresses": stringSlice({

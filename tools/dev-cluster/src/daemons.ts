@@ -180,11 +180,14 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
       `--cluster-dns=${settings.dnsAddress}`,
       "--disable=*",
       `--enable=${servicePartsOf(settings).join()}`,
+      // Fixed ports, of which a machine with several clusters has one each.
+      "--healthz-bind-address=",
       `--iptables-chain-prefix=${chainPrefix(settings.id)}`,
       `--kubeconfig=${config}`,
       // Of the node's only address: those of the cluster's processes, and what is usual on machines.
       `--load-balancer-reserved-ports=${[22, 10053, 10262, ...Object.values(settings.ports)].join()}`,
       `--local-volumes-dir=${join(settings.state, "volumes")}`,
+      "--metrics-bind-address=",
       `--node-name=${settings.nodeName}`,
       `--pod-network-bridge=${settings.bridge}`,
       "--pod-network-mode=host-gateway",

@@ -16,12 +16,15 @@ import type { RuleSettings } from "./port-rules.ts";
 
 import { type Family, servicePorts, type ThisNode } from "./service-port.ts";
 import { newServiceRules, type ServiceRules } from "./service-rules.ts";
+import { parseAddress, StatusPorts } from "./status-ports.ts";
 
 /** Services: sends connections to Services on to their endpoints by rules in the kernel, as kube-proxy does. */
 export async function startServices(context: PartContext): Promise<Part> {
   const { flags, informers, nodeName, clock, signal, fail } = context;
   const { log, metrics, recorder } = context;
   const settings = settingsOf(flags);
+  const health = parseAddress("healthz-bind-address", flags["healthz-bind-address"]);
+  const metricsAddress = parseAddress("metrics-bind-address", flags["metrics-bind-address"]);
   const serviceInformer = informers.for<Service>(services);
   const sliceInformer = informers.for<EndpointSlice>(endpointSlices);
   const nodeInformer = informers.for<Node>(nodes, { fieldSelector: `metadata.name=${nodeName}` });
@@ -62,7 +65,15 @@ export async function startServices(context: PartContext): Promise<Part> {
     setHealthCheck(healthChecks, serviceInformer.lister.get(key), key, slicesOf(sliceInformer.lister, key), thisNode());
   };
   watch(context, { changed, allChanged: () => families.forEach((rules) => void rules.allChanged()), thisNode });
-  const running = Promise.all(families.map((rules) => rules.run(signal)));
+  const statusPorts = new StatusPorts({
+    health,
+    metrics: metricsAddress,
+    lateMs: () => Math.max(...families.map((rules) => rules.lateMs())),
+    mostLateMs: 2 * flags["iptables-sync-period"],
+    renderMetrics: () => metrics.render(),
+    ...{ recorder, nodeName, log, clock },
+  });
+  const running = Promise.all([...families.map((rules) => rules.run(signal)), statusPorts.run(signal)]);
   running.catch(fail);
   return {
     check() {

@@ -37,6 +37,8 @@ export interface ServiceRules {
   allChanged(): void;
   /** Writes rules until `signal` is aborted. Failures are retried; does not reject. */
   run(signal: AbortSignal): Promise<void>;
+  /** How long the oldest change that the kernel does not have yet has been waiting, in ms; 0 when there is none. */
+  lateMs(): number;
   /** @throws Error until the first rules are written, and while the last change could not be */
   check(): void;
 }
@@ -59,6 +61,8 @@ export function newServiceRules(options: ServiceRulesOptions): ServiceRules {
   let isDormant = false;
   let failure: string | undefined = "no rules have been written yet";
   let wake = Promise.withResolvers<void>();
+  /** Since when a change waits, in ms of the monotonic clock. */
+  let waitingSince: number | undefined;
 
   const plan = async (): Promise<void> => {
     const keys = everything ? new Set([...written.keys(), ...options.keys()]) : waiting;
@@ -122,12 +126,14 @@ export function newServiceRules(options: ServiceRulesOptions): ServiceRules {
       triggered.push(...triggers);
       throw err;
     }
+    waitingSince = waiting.size > 0 ? begun : undefined;
     metrics.syncSeconds.observe((clock.monotonic() - begun) / 1000);
     metrics.lastSync.set(clock.now() / 1000);
     for (const at of triggers) metrics.programmingSeconds.observe(Math.max(0, clock.now() - at) / 1000);
     if (settings.family === "IPv4") for (const table of tables) metrics.rules.labels(table).set(rules.count(table));
   };
   const wakeUp = (): void => {
+    waitingSince ??= clock.monotonic();
     metrics.lastQueued.set(clock.now() / 1000);
     wake.resolve();
   };
@@ -183,6 +189,7 @@ export function newServiceRules(options: ServiceRulesOptions): ServiceRules {
       }
       await checking;
     },
+    lateMs: () => (waitingSince === undefined ? 0 : clock.monotonic() - waitingSince),
     check() {
       if (failure !== undefined) throw new Error(failure);
     },
