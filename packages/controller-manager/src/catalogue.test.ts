@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { catalogue, enabledControllers } from "./catalogue.ts";
+import type { ControllerContext } from "./controller-context.ts";
 import { newTestContext } from "./testing/test-context.ts";
 
 const off = () => false;
@@ -57,3 +59,56 @@ for (const { name, make } of catalogue) {
     assert.doesNotThrow(() => make(ctx));
   });
 }
+
+/** Upstream's named work queues that do not exist here, with the reason. Source: NewNamedRateLimitingQueue and NewNamed in pkg/controller */
+const absentQueues: Readonly<Record<string, string>> = {
+  disruption_recheck: "a budget is enqueued in the queue `disruption` after a delay",
+  garbage_collector_graph_changes: "changes enter the graph when they arrive",
+  noexec_taint_node: "a node with changed taints enqueues its pods in `noexec_taint_pod`",
+  orphaned_pods_nodes: "podgc looks at all nodes periodically",
+  pvcs: "a bound claim enqueues the nodes of its pods in `attachdetach_nodes`",
+  resource_quota_controller_resource_changes: "changes enqueue the namespace's quotas when they arrive",
+  serviceaccount_tokens_secret: "a Secret enqueues its account in `serviceaccount_tokens_service`",
+};
+
+/** Named work queues under upstream's names. */
+const sharedQueues = [
+  "ClusterRoleAggregator",
+  ...["bootstrap_signer_queue", "certificate", "claims", "cronjob", "daemonset", "deployment", "disruption"],
+  ...["endpoint", "endpoint_slice", "endpoint_slice_mirroring", "ephemeral_volume"],
+  ...["garbage_collector_attempt_to_delete", "garbage_collector_attempt_to_orphan"],
+  ...["horizontalpodautoscaler", "job", "job_orphan_pod", "namespace"],
+  ...["node_lifecycle_controller", "node_lifecycle_controller_pods", "noexec_taint_pod"],
+  ...["pvcprotection", "pvprotection", "replicaset", "replicationmanager", "resourcequota_primary", "resourcequota_priority"],
+  ...["root_ca_cert_publisher", "serviceaccount", "serviceaccount_tokens_service", "statefulset"],
+  ...["storage_version_garbage_collector_leases", "storage_version_garbage_collector_storageversions"],
+  ...["token_cleaner", "ttl_jobs_to_delete", "ttlcontroller", "volume_expand", "volumes"],
+];
+
+/** Work queues where upstream uses loops or channels without metrics. */
+const ownQueues = ["attachdetach_flex", "attachdetach_nodes", "attachdetach_volumes", "cidrallocator"];
+
+test("work queues have upstream's names in metrics", (t) => {
+  const names: string[] = [];
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const { ctx } = newTestContext(
+    t,
+    {
+      nodeIpam: { ranges: [{ cidr: "10.244.0.0/16", maskSize: 24 }], serviceCidrs: [] },
+      rootCa: "PEM",
+      serviceAccountKey: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    },
+    { TopologyAwareHints: true },
+  );
+  const none = (): void => {};
+  const queueMetrics: NonNullable<ControllerContext["queueMetrics"]> = (name) => {
+    names.push(name);
+    return { added: none, got: none, done: none, retried: none };
+  };
+  for (const { make } of catalogue) make({ ...ctx, queueMetrics });
+  assert.deepEqual([...new Set(names)].sort(), [...sharedQueues, ...ownQueues].sort());
+  assert.deepEqual(
+    Object.keys(absentQueues).filter((name) => names.includes(name)),
+    [],
+  );
+});

@@ -40,7 +40,7 @@ export function newServiceAccountTokenController(base: ControllerContext): Contr
     },
   });
   return defineController(ctx, {
-    name: "serviceaccount_tokens",
+    name: "serviceaccount_tokens_service",
     sources: [enqueueSelf(ctx.accounts), enqueueMapped(tokenSecrets, accountKeys)],
     reconcile,
     workers: ctx.config.concurrency.serviceAccountToken,
