@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { longReport } from "./long-report.ts";
 import { addFile, newTotals } from "./report.ts";
 
-const aRun = { passed: 3, failed: [], skipped: [], todo: [], figures: [], durationMs: 1000, output: "" };
+const aRun = { passed: 3, failed: [], skipped: [], todo: [], figures: [], outcomes: [], durationMs: 1000, output: "" };
 
 test("the page of a long run lists stages, figures, slow files, failures and skipped tests, and only counts the others", () => {
   const runs = [

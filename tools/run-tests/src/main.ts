@@ -26,6 +26,8 @@ const isEndToEnd = (file: string): boolean => file.startsWith("e2e/");
 const begun = new Date().toISOString();
 const totals = newTotals();
 const runs: FileRun[] = [];
+/** Files that are skipped as a whole. */
+const unrunFiles: string[] = [];
 const interrupted = new AbortController();
 for (const [name, number] of [
   ["SIGHUP", 1],
@@ -56,6 +58,7 @@ if (paths.length === 0 && namePatterns.length === 0) {
 }
 await runTests("unit and integration", longestFirst(selected.filter((file) => !isEndToEnd(file))), { concurrency: 3 });
 await endToEnd(selected.filter(isEndToEnd));
+if (paths.length === 0 && namePatterns.length === 0) await checkProofs();
 if (long && paths.length === 0 && namePatterns.length === 0) await mutationTests();
 if (long) writeLongReport();
 
@@ -128,6 +131,20 @@ async function onSharedCluster(files: readonly string[]): Promise<void> {
   }
 }
 
+/** Marks the rows of docs/compatibility.tsv with what this run showed: the tests that prove them passed, failed, or did not run. */
+async function checkProofs(): Promise<void> {
+  if (interrupted.signal.aborted) return;
+  const file = join(root, ".cox", "outcomes.jsonl");
+  mkdirSync(join(root, ".cox"), { recursive: true });
+  const notRun = unrunFiles.map((where) => ({ name: "", where, outcome: "skipped" as const }));
+  const outcomes = [...notRun, ...runs.flatMap((run) => run.outcomes)];
+  writeFileSync(
+    file,
+    outcomes.map((each) => `${JSON.stringify({ ...each, where: relative(root, resolve(root, each.where)) })}\n`).join(""),
+  );
+  await check("proofs of docs/compatibility.tsv", node("tools/check-docs/src/mark-proofs.ts", file));
+}
+
 /** Faults in 300 places of the daemons, fewer in a shorter run; another draw each day. */
 async function mutationTests(): Promise<void> {
   if (interrupted.signal.aborted) return;
@@ -154,6 +171,7 @@ async function mutationTests(): Promise<void> {
       output: "",
     },
     failed: isPassed ? [] : [{ name: isWhole ? "too few faults were caught" : "it did not finish", where: results, error: "" }],
+    outcomes: [],
     figures: [{ kind: "figure", name: `seed ${seed}`, text: `${caught} of ${tried} faults caught (${percent} %)` }],
   });
 }
@@ -186,6 +204,7 @@ function commit(): string {
 }
 
 function notRun(files: readonly string[], reason: string): void {
+  unrunFiles.push(...files);
   for (const file of files) totals.skipped.push({ name: file, reason });
 }
 

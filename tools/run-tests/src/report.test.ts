@@ -2,7 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addFile, closingReport, exitCode, newTotals } from "./report.ts";
 
-const aRun = { file: "a.test.ts", passed: 0, failed: [], skipped: [], todo: [], figures: [], durationMs: 1, output: "" };
+const aRun = {
+  file: "a.test.ts",
+  passed: 0,
+  failed: [],
+  skipped: [],
+  todo: [],
+  figures: [],
+  outcomes: [],
+  durationMs: 1,
+  output: "",
+};
 const aFailure = { name: "x", where: "a.test.ts:1", error: "wrong" };
 
 test("the closing line counts to-do tests as skipped; reasons, stages and the time of all stand above it", () => {

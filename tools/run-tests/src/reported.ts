@@ -43,6 +43,9 @@ export interface Figure {
   readonly text: string;
 }
 
+/** How one test or suite of a file ended. */
+export type Outcome = Pick<ReportedTest, "name" | "where" | "outcome">;
+
 /** Test results of a file. */
 export interface FileResult {
   readonly passed: number;
@@ -50,6 +53,8 @@ export interface FileResult {
   readonly skipped: readonly Unrun[];
   readonly todo: readonly Unrun[];
   readonly figures: readonly Figure[];
+  /** All tests and suites. */
+  readonly outcomes: readonly Outcome[];
 }
 
 /** How a test process ended. */
@@ -79,6 +84,7 @@ export function judge(file: string, lines: readonly Reported[], ending: Ending):
     skipped: unrun("skipped"),
     todo: unrun("todo"),
     figures: lines.filter((line) => line.kind === "figure"),
+    outcomes: tests.map(({ name, where, outcome }) => ({ name, where, outcome })),
   };
 }
 

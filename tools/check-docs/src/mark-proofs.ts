@@ -1,0 +1,30 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { rowsOf } from "./compatibility.ts";
+import { marksOf, type Outcome } from "./marks.ts";
+
+/**
+ * `mark-proofs.ts <outcomes>`: writes `.cox/compatibility.tsv`, the table of docs/compatibility.tsv with a column of what the run showed, and
+ * prints how many rows passed. The outcomes are lines of JSON. Exit code 1 when a row's tests failed or did not run; skipped tests are listed.
+ */
+const root = resolve(import.meta.dirname, "..", "..", "..");
+const [outcomesFile = ""] = process.argv.slice(2);
+const outcomes = readFileSync(outcomesFile, "utf8")
+  .split("\n")
+  .filter((line) => line !== "")
+  .map((line) => JSON.parse(line) as Outcome);
+const table = readFileSync(join(root, "docs", "compatibility.tsv"), "utf8");
+const rows = rowsOf(table);
+const marks = marksOf(rows, outcomes);
+
+const [head = "", ...lines] = table.trimEnd().split("\n");
+const marked = join(root, ".cox", "compatibility.tsv");
+writeFileSync(
+  marked,
+  [`${head}\tlast run`, ...lines.map((line, at) => `${line}\t${marks.get(rows[at]?.id ?? "") ?? ""}`), ""].join("\n"),
+);
+
+const counts = Object.entries(Object.groupBy(marks.values(), (mark) => mark)).map(([mark, all]) => `${all.length} ${mark}`);
+console.log(`rows of docs/compatibility.tsv: ${counts.join(", ")}; in ${relative(root, marked)}`);
+for (const [id, mark] of marks) if (mark !== "passed") console.log(`  ${id}: ${mark}`);
+process.exitCode = [...marks.values()].some((mark) => mark === "failed" || mark === "not run") ? 1 : 0;

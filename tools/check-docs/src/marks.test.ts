@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { rowsOf } from "./compatibility.ts";
+import { type Mark, marksOf, type Outcome } from "./marks.ts";
+
+const outcome = (name: string, how: Outcome["outcome"], where = "a.test.ts:1"): Outcome => ({ name, where, outcome: how });
+
+for (const { name, proof, outcomes, want } of [
+  { name: "its test passed", proof: 'a.test.ts "x"', outcomes: [outcome("x", "passed")], want: "passed" },
+  { name: "its test failed", proof: 'a.test.ts "x"', outcomes: [outcome("x", "failed")], want: "failed" },
+  { name: "its test was skipped", proof: 'a.test.ts "x"', outcomes: [outcome("x", "skipped")], want: "skipped" },
+  { name: "its test is to be written", proof: 'a.test.ts "x"', outcomes: [outcome("x", "todo")], want: "skipped" },
+  { name: "its file was skipped", proof: 'a.test.ts "x"', outcomes: [outcome("", "skipped", "a.test.ts")], want: "skipped" },
+  { name: "its file did not run", proof: 'a.test.ts "x"', outcomes: [outcome("x", "passed", "b.test.ts:1")], want: "not run" },
+  { name: "its file ran without the test", proof: 'a.test.ts "x"', outcomes: [outcome("y", "passed")], want: "not run" },
+  {
+    name: "the second of its tests failed",
+    proof: 'a.test.ts "x"; b.test.ts "y"',
+    outcomes: [outcome("x", "passed"), outcome("y", "failed", "b.test.ts:7")],
+    want: "failed",
+  },
+  {
+    name: "a shared suite ran twice, the second time with a failure",
+    proof: 'suite.ts "x"',
+    outcomes: [outcome("x", "passed", "suite.ts:3"), outcome("x", "failed", "suite.ts:3")],
+    want: "failed",
+  },
+  {
+    name: "it names a part of a name, as entries of tables do",
+    proof: 'a.test.ts "no quota"',
+    outcomes: [outcome("refuses no quota", "failed"), outcome("accepts", "passed")],
+    want: "failed",
+  },
+  {
+    name: "another test's name contains that of its own",
+    proof: 'a.test.ts "x"',
+    outcomes: [outcome("x and more", "failed"), outcome("x", "passed")],
+    want: "passed",
+  },
+] satisfies { name: string; proof: string; outcomes: Outcome[]; want: Mark }[]) {
+  test(`a row is marked "${want}" when ${name}`, () => {
+    const rows = rowsOf(`section\tid\twhat holds\tstate\tproof\ns\tR001\tit\tworks\t${proof}\n`);
+    assert.deepEqual(marksOf(rows, outcomes), new Map([["R001", want]]));
+  });
+}
+
+test("a row that refers to another has its mark; one without tests has none", () => {
+  const rows = rowsOf('head\ns\tR001\ta\tworks\ta.test.ts "x"\ns\tR002\tb\tworks\tR001\ns\tR003\tc\tnot yet\t\n');
+  assert.deepEqual(
+    [...marksOf(rows, [outcome("x", "failed")])],
+    [
+      ["R001", "failed"],
+      ["R002", "failed"],
+    ],
+  );
+});

@@ -1,0 +1,41 @@
+import type { Proof, Row } from "./compatibility.ts";
+
+/**
+ * How one test or suite ended; `where` is `file:line`, relative to the repository. An empty name stands for all tests of a file, which did not
+ * run as a whole.
+ */
+export interface Outcome {
+  readonly name: string;
+  readonly where: string;
+  readonly outcome: "passed" | "failed" | "skipped" | "todo";
+}
+
+/** What a run showed of a row: the worst of its tests. `not run`: none of the run's tests is the one that the row names. */
+export type Mark = "passed" | "skipped" | "not run" | "failed";
+
+const worstFirst: readonly Mark[] = ["failed", "not run", "skipped", "passed"];
+
+/**
+ * Pure: the mark of each row that names tests, by id. A row that refers to another has its mark.
+ * @param outcomes of all tests of the run
+ */
+export function marksOf(rows: readonly Row[], outcomes: readonly Outcome[]): Map<string, Mark> {
+  const byFile = Map.groupBy(outcomes, ({ where }) => where.replace(/:\d+$/, ""));
+  const markOf = ({ proofs }: Row): Mark | undefined =>
+    worstFirst.find((mark) => proofs.some((proof) => markOfProof(proof, byFile.get(proof.file) ?? []) === mark));
+  const own = new Map(rows.map((row) => [row.id, markOf(row)]));
+  return new Map(
+    rows.flatMap(({ id, sameAs }) => {
+      const mark = own.get(sameAs ?? id);
+      return mark === undefined ? [] : [[id, mark] as const];
+    }),
+  );
+}
+
+function markOfProof({ test }: Proof, outcomes: readonly Outcome[]): Mark {
+  const exact = outcomes.filter(({ name }) => name === test);
+  // A row may name an entry of a table that is only a part of the test's name.
+  const found = exact.length > 0 ? exact : outcomes.filter(({ name }) => name === "" || name.includes(test));
+  const marks = found.map(({ outcome }): Mark => (outcome === "todo" ? "skipped" : outcome));
+  return worstFirst.find((mark) => marks.includes(mark)) ?? "not run";
+}
