@@ -7,13 +7,14 @@ import { kubeletRecipient } from "@coxswain/apimachinery/decisions/question";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
+import { SetOnce } from "@coxswain/apimachinery/meta/set-once";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { AgentConfig } from "./agent-config.ts";
 import { newBackground } from "./background.ts";
 import { asConfigError } from "./config-error.ts";
 import type { DynamicConfig } from "./dynamic-config/dynamic-config.ts";
 import { checkResolvConf } from "./environment/check-resolv-conf.ts";
-import { newAgentEvents } from "./events.ts";
+import { type AgentEvents, newAgentEvents } from "./events.ts";
 import { readAppArmor } from "./host/app-armor.ts";
 import { watchSystemOoms } from "./host/kernel-log.ts";
 import { newApiConnection } from "./node/api-connection.ts";
@@ -25,9 +26,10 @@ import { PodDecisions } from "./pod/pod-decisions.ts";
 import type { ResourceList } from "./pod/pod-resources.ts";
 import { newAdmission } from "./pods/admission.ts";
 import { newEndPod } from "./pods/end-pod.ts";
-import { newPodIntake } from "./pods/intake.ts";
-import { openPodRunner } from "./pods/open-pod-runner.ts";
-import { newPodWorkers } from "./pods/pod-workers.ts";
+import { newPodIntake, type PodIntake } from "./pods/intake.ts";
+import { type OpenRunnerOptions, openPodRunner } from "./pods/open-pod-runner.ts";
+import type { PodRunner } from "./pods/pod-runner.ts";
+import { newPodWorkers, type PodWorkers } from "./pods/pod-workers.ts";
 import { newPreempt } from "./pods/preempt.ts";
 import { newProbeManager } from "./probes/probe-manager.ts";
 import { type OpenedManagers, openResourceManagers } from "./resources/open-resource-managers.ts";
@@ -38,10 +40,12 @@ import { newCriClient } from "./runtime/cri-client.ts";
 import { newLifecycleEvents } from "./runtime/lifecycle-events.ts";
 import { podLogDirectory } from "./runtime/pod-logs.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
+import type { Listening } from "./server/listen.ts";
 import { newAgentMetrics, newProbeMetrics } from "./server/metrics.ts";
 import { openServers } from "./server/open-servers.ts";
 import { newLogMetrics, newPodTimes, timedCgroups } from "./server/pod-metrics.ts";
 import { newVolumeMetrics } from "./server/volume-metrics.ts";
+import type { NodeShutdown } from "./shutdown/node-shutdown.ts";
 import { openNodeShutdown } from "./shutdown/open-node-shutdown.ts";
 import { newApiObjects, noObjects } from "./sources/api-objects.ts";
 import { followApiserver } from "./sources/apiserver.ts";
@@ -50,9 +54,10 @@ import { followStaticPods } from "./sources/static-sources.ts";
 import { startPlugins } from "./start-plugins.ts";
 import { openStatuses } from "./status/open-statuses.ts";
 import { rejectedStatus } from "./status/pod-status.ts";
+import type { StatusManager } from "./status/status-manager.ts";
 import { startUpkeep } from "./upkeep.ts";
 import { systemMounter } from "./volumes/mount.ts";
-import { openVolumes, startVolumes, volumesInUse } from "./volumes/open-volumes.ts";
+import { type OpenedVolumes, openVolumes, startVolumes, volumesInUse } from "./volumes/open-volumes.ts";
 import { newVolumeUsages } from "./volumes/volume-usage.ts";
 
 export interface AgentOptions {
@@ -90,28 +95,81 @@ const statusResyncMs = 10_000;
  * @throws ConfigError when the machine does not match the configuration (swap, cgroups, certificates)
  */
 export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
+  const links = new Links();
+  const foundation = await openFoundation(options);
+  const runtime = openRuntime(options, foundation, links);
+  const machine = await openMachine(foundation, runtime, links);
+  const pods = await openPods(foundation, runtime, machine, links);
+  const { background, log, nodeName } = foundation;
+  const servers = await startModules(options, foundation, runtime, machine, pods);
+  log.info("Started kubelet", { node: nodeName, port: servers.port });
+  return {
+    port: servers.port,
+    healthzPort: servers.healthzPort,
+    pending: () => pendingPods(pods.intake.sources, pods.status),
+    async stop() {
+      const stopped = background.stop();
+      pods.workers.stop();
+      pods.status.stop();
+      await servers.close();
+      await stopped;
+      runtime.api?.close();
+      if (options.runtime === undefined) runtime.runtime.close();
+    },
+  };
+}
+
+/** Modules that earlier ones call once everything runs. */
+class Links {
+  readonly volumes = new SetOnce<OpenedVolumes>("volumes");
+  readonly shutdown = new SetOnce<NodeShutdown | undefined>("the node's shutdown");
+  readonly managers = new SetOnce<OpenedManagers>("resource managers");
+  readonly workers = new SetOnce<PodWorkers>("pod workers");
+  readonly intake = new SetOnce<PodIntake>("the intake of pods");
+}
+
+/** Active Pods without those of the API server that stand for static Pods. */
+const localPods = (intake: PodIntake): NodePod[] =>
+  intake.sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod));
+
+/** undefined until all Pod sources have reported. */
+const syncedPods = (intake: PodIntake): NodePod[] | undefined =>
+  intake.sources.allSynced() ? intake.sources.list().filter((pod) => intake.isActive(pod)) : undefined;
+
+type Foundation = Awaited<ReturnType<typeof openFoundation>>;
+
+/** The machine, the agent's folders, its metrics and decisions: what almost every module uses. */
+async function openFoundation(options: AgentOptions) {
   const { config, clock, log, featureGates } = options;
-  // Common dependencies of almost every module.
-  const basics = { config, featureGates, clock, log };
-  const background = newBackground({ clock, log });
-  const { signal } = background;
   const startedAt = clock.now();
   const podLogsDir = options.podLogsDir ?? "/var/log/pods";
   const containerLogsDir = options.containerLogsDir ?? "/var/log/containers";
   const identity = await readIdentity(config);
-  const { nodeName } = identity;
   const podsDir = join(config.rootDir, "pods");
   for (const dir of [config.rootDir, podsDir]) await makeFolder(dir, 0o750);
   await makeFolder(podLogsDir, 0o755);
   const topology = await readMachineTopology(identity.machine.memoryBytes);
-
-  // ---- container runtime and API server
   const metrics = newMetricsRegistry({ processMetrics: true, ...config.metrics });
   const decisions = new DecisionLog({ component: "kubelet", clock, registry: metrics });
-  const podDecisions = new PodDecisions(decisions, () => clock.now());
-  const probeMetrics = newMetricsRegistry(config.metrics);
   const agentMetrics = newAgentMetrics(metrics);
-  agentMetrics.nodeName.labels(nodeName).set(1);
+  agentMetrics.nodeName.labels(identity.nodeName).set(1);
+  return {
+    basics: { config, featureGates, clock, log },
+    ...{ config, featureGates, clock, log, identity, topology, podsDir, podLogsDir, containerLogsDir },
+    ...{ metrics, agentMetrics, decisions },
+    nodeName: identity.nodeName,
+    probeMetrics: newMetricsRegistry(config.metrics),
+    podDecisions: new PodDecisions(decisions, () => clock.now()),
+    background: newBackground({ clock, log }),
+    startedAt,
+  };
+}
+
+type Runtime = ReturnType<typeof openRuntime>;
+
+/** The container runtime, the API server, and the events that go there. */
+function openRuntime(options: AgentOptions, foundation: Foundation, links: Links) {
+  const { basics, config, clock, log, nodeName, metrics, agentMetrics } = foundation;
   const runtime =
     options.runtime ??
     newCriClient({
@@ -122,17 +180,22 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     });
   const runtimeHealth = newRuntimeHealth({ runtime, clock });
   const api = options.api && newApiConnection({ api: options.api, config, nodeName, metrics, clock, log });
-  const tell = newAgentEvents({ recorder: api?.recorder, nodeName, log, decisions: podDecisions });
+  const tell = newAgentEvents({ recorder: api?.recorder, nodeName, log, decisions: foundation.podDecisions });
   const events = newLifecycleEvents({
     ...basics,
     runtime,
-    onChange: (uid) => workers.wake(uid),
+    onChange: (uid) => links.workers.get().wake(uid),
     onRelist: (ms) => agentMetrics.relisted(ms, clock.now()),
   });
+  return { runtime, runtimeHealth, api, tell, events };
+}
 
-  // ---- node
+type Machine = Awaited<ReturnType<typeof openMachine>>;
+
+/** The Node, and what its Pods use: volumes, CPUs, memory, devices, cgroups. */
+async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api, tell, events }: Runtime, links: Links) {
+  const { basics, clock, featureGates, identity, nodeName, podsDir, topology, metrics, agentMetrics, background } = foundation;
   const appArmor = await readAppArmor(featureGates.enabled("AppArmor"));
-  let opened: OpenedManagers | undefined;
   const node = newOwnNode({
     ...basics,
     identity,
@@ -140,15 +203,15 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     runtime,
     runtimeHealth,
     events,
-    problems: () => [csi?.problem(), shutdown?.problem()],
-    devices: () => opened?.devices.amounts(),
-    volumesInUse: () => volumesInUse(openedVolumes),
+    problems: () => [links.volumes.get().csi?.problem(), links.shutdown.get()?.problem()],
+    devices: () => links.managers.current?.devices.amounts(),
+    volumesInUse: () => volumesInUse(links.volumes.get()),
     tell,
     appArmor: appArmor.enabled,
     metrics,
   });
   const objects = api === undefined ? noObjects : newApiObjects(api.client, clock);
-  const openedVolumes = await openVolumes({
+  const volumes = await openVolumes({
     ...basics,
     nodeName,
     node,
@@ -160,78 +223,138 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     mounter: systemMounter,
     onCall: (...call) => agentMetrics.csiCall(...call),
   });
-  const { csi, quotas, volumes } = openedVolumes;
-  const activePods = (): NodePod[] => sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod));
+  links.volumes.set(volumes);
   const shutdown = openNodeShutdown({
     ...basics,
-    activePods,
-    endPod: (pod, verdict, graceSeconds) => workers.evict(pod.metadata.uid, verdict, graceSeconds),
+    activePods: () => localPods(links.intake.get()),
+    endPod: (pod, verdict, graceSeconds) => links.workers.get().evict(pod.metadata.uid, verdict, graceSeconds),
     tellNode: tell.node,
     onChange: () => node.hurry(),
   });
+  links.shutdown.set(shutdown);
   const { capacity = {}, allocatable: atFirst = {} } = await node.status(undefined);
-  const allocatable = (): ResourceList => node.known().status?.allocatable ?? atFirst;
-
-  opened = asConfigError(() =>
+  const managers = asConfigError(() =>
     openResourceManagers({
       ...basics,
       ...identity,
       topology,
       capacity,
       runtime,
-      activePods: () => (intake.sources.allSynced() ? intake.sources.list().filter((pod) => intake.isActive(pod)) : undefined),
+      activePods: () => syncedPods(links.intake.get()),
       onDevicesChange: () => node.hurry(),
       onPluginRegistered: (resource) => agentMetrics.pluginRegistrations.labels(resource).inc(),
       onDevicesAllocated: (resource, ms) => agentMetrics.deviceAllocation.labels(resource).observe(ms / 1000),
     }),
   );
-  const { managers, cpu, memory, devices } = opened;
-
-  // ---- dependencies of Pods
+  links.managers.set(managers);
   const started = await startCgroups({
     ...basics,
     ...identity,
     capacity,
     tell,
-    signal,
+    signal: background.signal,
   });
   const cgroups = timedCgroups(started, metrics, clock);
-  const times = newPodTimes(metrics, clock);
+  const allocatable = (): ResourceList => node.known().status?.allocatable ?? atFirst;
+  return { appArmor, node, objects, volumes, shutdown, managers, cgroups, allocatable };
+}
+
+type Pods = Awaited<ReturnType<typeof openPods>>;
+
+/** Statuses, probes, admission and workers of Pods. */
+async function openPods(foundation: Foundation, parts: Runtime, machine: Machine, links: Links) {
+  const { basics, config, clock, log, featureGates, nodeName, podLogsDir, metrics, agentMetrics, probeMetrics, podDecisions } =
+    foundation;
+  const { runtime, api, tell } = parts;
+  const { node, volumes, shutdown, managers, allocatable } = machine;
   const { status, mirrors } = openStatuses({ api, node, clock, log });
   const probes = newProbeManager({
     ...basics,
     runtime,
     event: tell.pod,
     statusOf: (uid) => status.get(uid),
-    onChange: (uid) => workers.wake(uid),
+    onChange: (uid) => links.workers.get().wake(uid),
     grpcEnabled: featureGates.enabled("GRPCContainerProbe"),
     onProbe: newProbeMetrics(probeMetrics),
   });
+  const runner = await openRunner(foundation, parts, machine, { status, mirrors, probes });
+  const workers = openWorkers(foundation, tell, runner, status);
+  links.workers.set(workers);
+  const endPod = newEndPod({ workers, tell, clock });
+  const preempt = newPreempt({ endPod, onPreempted: (resource) => agentMetrics.preemptions.labels(resource).inc(), log });
+  const intake = newPodIntake({
+    expected: expectedSources(config, api !== undefined),
+    workers,
+    status,
+    admit: newAdmission({
+      ...{ config, nodeName, node, allocatable, shutdown, preempt },
+      managers: managers.managers,
+      devices: managers.devices,
+    }),
+    onRejected: (pod, rejection) => {
+      podDecisions.rejected(pod, rejection.reason, rejection.message);
+      tell.pod(pod, undefined, "Warning", rejection.reason, rejection.message);
+      status.set(pod, rejectedStatus(pod, rejection, clock.now()));
+    },
+    onDuplicate: (pod, source) => {
+      const message = `Error validating pod ${describePod(pod)} from ${source} due to duplicate pod name ${JSON.stringify(pod.metadata.name)}, ignoring`;
+      tell.pod(pod, undefined, "Warning", "FailedValidation", message);
+    },
+  });
+  links.intake.set(intake);
+  const usages = newVolumeUsages({
+    pods: () => intake.sources.list().filter((pod) => intake.isActive(pod)),
+    volumes: volumes.volumes,
+    tellPod: tell.pod,
+    clock,
+    log,
+  });
+  newVolumeMetrics(metrics, { pods: () => intake.sources.list(), usages });
+  newLogMetrics(
+    metrics,
+    () => intake.sources.list(),
+    (pod) => podLogDirectory(podLogsDir, pod),
+  );
+  return { status, mirrors, runner, workers, endPod, intake, usages };
+}
 
-  // ---- Pod workers and admission
-  const runner = await openPodRunner({
+/** @param own modules of the Pods that are created before */
+function openRunner(
+  { basics, identity, agentMetrics, podLogsDir, containerLogsDir }: Foundation,
+  { runtime, runtimeHealth, api, tell }: Runtime,
+  { volumes, objects, cgroups, managers, allocatable, appArmor }: Machine,
+  own: Pick<OpenRunnerOptions, "status" | "mirrors" | "probes">,
+): Promise<PodRunner> {
+  return openPodRunner({
     ...basics,
+    ...own,
     identity,
     api,
     runtime,
     allocatable,
-    volumes,
+    volumes: volumes.volumes,
     objects,
     cgroups,
-    probes,
-    status,
-    mirrors,
     mounter: systemMounter,
     event: tell.pod,
     podLogsDir,
     containerLogsDir,
-    resources: { ...managers, accessOf: (...args) => devices.accessOf(...args) },
+    resources: { ...managers.managers, accessOf: (...args) => managers.devices.accessOf(...args) },
     onStart: (...start) => agentMetrics.started(...start),
     runtimeName: () => runtimeHealth.version()?.name,
-    networkProblem: runtimeHealth.networkProblem,
+    networkProblem: () => runtimeHealth.networkProblem(),
     appArmor,
   });
-  const workers = newPodWorkers({
+}
+
+function openWorkers(
+  { basics, config, clock, metrics, podDecisions }: Foundation,
+  tell: AgentEvents,
+  runner: PodRunner,
+  status: StatusManager,
+): PodWorkers {
+  const times = newPodTimes(metrics, clock);
+  return newPodWorkers({
     ...basics,
     runner,
     syncFrequencyMs: config.syncFrequencyMs,
@@ -255,44 +378,30 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       void status.finish(pod);
     },
   });
-  const endPod = newEndPod({ workers, tell, clock });
-  const preempt = newPreempt({ endPod, onPreempted: (resource) => agentMetrics.preemptions.labels(resource).inc(), log });
-  const intake = newPodIntake({
-    expected: expectedSources(config, api !== undefined),
-    workers,
-    status,
-    admit: newAdmission({ config, nodeName, node, allocatable, managers, devices, shutdown, preempt }),
-    onRejected: (pod, rejection) => {
-      podDecisions.rejected(pod, rejection.reason, rejection.message);
-      tell.pod(pod, undefined, "Warning", rejection.reason, rejection.message);
-      status.set(pod, rejectedStatus(pod, rejection, clock.now()));
-    },
-    onDuplicate: (pod, source) => {
-      const message = `Error validating pod ${describePod(pod)} from ${source} due to duplicate pod name ${JSON.stringify(pod.metadata.name)}, ignoring`;
-      tell.pod(pod, undefined, "Warning", "FailedValidation", message);
-    },
-  });
+}
+
+/** Starts everything, at last the sources of Pods. */
+async function startModules(
+  options: AgentOptions,
+  foundation: Foundation,
+  parts: Runtime,
+  { node, volumes, shutdown, managers, cgroups }: Machine,
+  { status, mirrors, runner, workers, endPod, intake, usages }: Pods,
+): Promise<Listening> {
+  const { basics, config, clock, log, identity, nodeName, background, metrics, agentMetrics, decisions } = foundation;
+  const { podLogsDir, containerLogsDir, probeMetrics, startedAt } = foundation;
+  const { runtime, api, tell, events } = parts;
+  const { signal } = background;
+  const { cpu, memory, devices } = managers;
   const { sources } = intake;
-
-  const usages = newVolumeUsages({
-    pods: () => sources.list().filter((pod) => intake.isActive(pod)),
-    volumes,
-    tellPod: tell.pod,
-    clock,
-    log,
-  });
-  newVolumeMetrics(metrics, { pods: sources.list, usages });
-  newLogMetrics(metrics, sources.list, (pod) => podLogDirectory(podLogsDir, pod));
-
-  // ---- start
   node.watchRuntime(background);
   background.add(events.run(signal));
   await startPlugins({
     ...basics,
     background,
     managers: { cpu, memory, devices },
-    csiHandler: csi?.handler,
-    activePods,
+    csiHandler: volumes.csi?.handler,
+    activePods: () => localPods(intake),
     metrics,
     onResourcesRequest: (version) => agentMetrics.podResourcesRequests.labels(version).inc(),
   });
@@ -328,7 +437,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       background.signal,
     ),
   );
-  startVolumes(openedVolumes, background);
+  startVolumes(volumes, background);
   options.dynamic?.follow({ api: config.runOnce ? undefined : api, nodeName, tell, metrics, background });
   if (api !== undefined) {
     followApiserver(api.pods, sources, clock);
@@ -348,34 +457,19 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     workers,
     runner,
     events,
-    volumes,
+    volumes: volumes.volumes,
     cgroups,
     mirrors,
     podLogsDir,
     containerLogsDir,
     tell,
     endPod,
-    managers,
+    managers: managers.managers,
     usages,
-    quotas,
+    quotas: volumes.quotas,
     onLook: agentMetrics.running,
     onEvicted: agentMetrics.evicted,
     onPressureChange: (...args) => node.setPressure(...args),
   });
-  log.info("Started kubelet", { node: nodeName, port: servers.port });
-
-  return {
-    port: servers.port,
-    healthzPort: servers.healthzPort,
-    pending: () => pendingPods(sources, status),
-    async stop() {
-      const stopped = background.stop();
-      workers.stop();
-      status.stop();
-      await servers.close();
-      await stopped;
-      api?.close();
-      if (options.runtime === undefined) runtime.close();
-    },
-  };
+  return servers;
 }

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { OnReadOpts } from "node:net";
-import { type ConnectionOptions, connect } from "node:tls";
+import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { flags, frame, frameTypes, settings } from "@coxswain/apimachinery/http2/wire/frames";
 import {
   decodeSettings,
@@ -70,113 +70,145 @@ export async function openHttp2(url: string, token: string, ca: Buffer | undefin
   const socket = connect(options);
   await once(socket, "secureConnect");
   socket.setNoDelay(true);
-  const answers = new Map<number, AnswerHandlers>();
+  const connection = new Connection(socket, host, token);
+  read = connection.reader();
+  return connection;
+}
+
+class Connection implements Http2Client {
+  readonly #socket: TLSSocket;
+  readonly #before: (method: string) => Buffer;
+  readonly #after: (headers: Http2Request["headers"]) => Buffer;
+  readonly #answers = new Map<number, AnswerHandlers>();
   /** Requests waiting for the stream limit or the connection's window. */
-  const waiting: [Http2Request, AnswerHandlers][] = [];
-  let nextStream = 1;
-  let taken = 0;
-  let window = defaultWindowBytes;
-  let streamWindow = defaultWindowBytes;
-  let mostStreams = Number.POSITIVE_INFINITY;
-  let closed: Error | undefined;
+  readonly #waiting: [Http2Request, AnswerHandlers][] = [];
+  #out: Buffer[] = [];
+  #nextStream = 1;
+  #taken = 0;
+  #window = defaultWindowBytes;
+  #streamWindow = defaultWindowBytes;
+  #mostStreams = Number.POSITIVE_INFINITY;
+  #closed: Error | undefined;
 
-  let out: Buffer[] = [];
-  const write = (bytes: Buffer): void => {
-    if (out.push(bytes) === 1) process.nextTick(flush);
-  };
-  const flush = (): void => {
-    const all = out.length === 1 ? (out[0] as Buffer) : Buffer.concat(out);
-    out = [];
-    if (!socket.destroyed) socket.write(all);
-  };
+  constructor(socket: TLSSocket, host: string, token: string) {
+    this.#socket = socket;
+    this.#before = rememberedBy((method: string) => encodeMethod(method, host), new Map());
+    this.#after = rememberedBy(
+      (headers: Http2Request["headers"]) => encodeHeaders({ authorization: `Bearer ${token}`, ...headers }),
+      new WeakMap(), // by the object that the caller passes for equal headers
+    );
+    socket.on("error", (err) => this.#failAll(err.message));
+    socket.on("close", () => this.#failAll("the connection is closed"));
+    this.#write(opening());
+  }
 
-  const before = rememberedBy((method: string) => encodeMethod(method, host), new Map());
-  const after = rememberedBy(
-    (headers: Http2Request["headers"]) => encodeHeaders({ authorization: `Bearer ${token}`, ...headers }),
-    new WeakMap(),
-  );
-  const hasRoom = ({ body }: Http2Request): boolean => answers.size < mostStreams && (body?.length ?? 0) <= window;
-  const open = (request: Http2Request, answer: AnswerHandlers): void => {
-    const { method, path, headers, body } = request;
-    const stream = nextStream;
-    nextStream += 2;
-    answers.set(stream, answer);
-    window -= body?.length ?? 0;
-    for (const bytes of encodeRequest(stream, { before: before(method), path, after: after(headers), body })) write(bytes);
-  };
-  const openWaiting = (): void => {
-    for (let next = waiting[0]; next !== undefined && hasRoom(next[0]); next = waiting[0]) {
-      waiting.shift();
-      open(...next);
+  /** Takes what is received. */
+  reader(): (chunk: Buffer) => void {
+    return newFrameReader(
+      (frame) => this.#onFrame(frame),
+      (stream, piece) => this.#onData(stream, piece),
+    );
+  }
+
+  send(request: Http2Request, answer: AnswerHandlers): void {
+    const size = request.body?.length ?? 0;
+    if (size > this.#streamWindow) throw new Error(`a body of ${size} bytes is too large`);
+    if (this.#closed !== undefined) answer.failed(this.#closed);
+    else if (this.#waiting.length === 0 && this.#hasRoom(request)) this.#open(request, answer);
+    else this.#waiting.push([request, answer]);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #write(bytes: Buffer): void {
+    if (this.#out.push(bytes) === 1) process.nextTick(() => this.#flush());
+  }
+
+  #flush(): void {
+    const all = this.#out.length === 1 ? (this.#out[0] as Buffer) : Buffer.concat(this.#out);
+    this.#out = [];
+    if (!this.#socket.destroyed) this.#socket.write(all);
+  }
+
+  #hasRoom({ body }: Http2Request): boolean {
+    return this.#answers.size < this.#mostStreams && (body?.length ?? 0) <= this.#window;
+  }
+
+  #open({ method, path, headers, body }: Http2Request, answer: AnswerHandlers): void {
+    const stream = this.#nextStream;
+    this.#nextStream += 2;
+    this.#answers.set(stream, answer);
+    this.#window -= body?.length ?? 0;
+    const parts = { before: this.#before(method), path, after: this.#after(headers), body };
+    for (const bytes of encodeRequest(stream, parts)) this.#write(bytes);
+  }
+
+  #openWaiting(): void {
+    for (let next = this.#waiting[0]; next !== undefined && this.#hasRoom(next[0]); next = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#open(...next);
     }
-  };
-  const end = (stream: number, tell: (answer: AnswerHandlers) => void): void => {
-    const answer = answers.get(stream);
-    if (answer === undefined) return;
-    answers.delete(stream);
-    tell(answer);
-    openWaiting();
-  };
-  const failAll = (why: string): void => {
-    closed ??= new Error(why);
-    for (const [, answer] of waiting.splice(0)) answer.failed(closed);
-    for (const stream of [...answers.keys()]) end(stream, (answer) => answer.failed(closed as Error));
-  };
+  }
 
-  const onFrame = (received: Frame): void => {
+  #end(stream: number, tell: (answer: AnswerHandlers) => void): void {
+    const answer = this.#answers.get(stream);
+    if (answer === undefined) return;
+    this.#answers.delete(stream);
+    tell(answer);
+    this.#openWaiting();
+  }
+
+  #failAll(why: string): void {
+    const reason = this.#closed ?? new Error(why);
+    this.#closed = reason;
+    for (const [, answer] of this.#waiting.splice(0)) answer.failed(reason);
+    for (const stream of [...this.#answers.keys()]) this.#end(stream, (answer) => answer.failed(reason));
+  }
+
+  #onFrame(received: Frame): void {
     const { type, flags: flag, stream, payload } = received;
     const isLast = (flag & flags.endStream) !== 0;
     switch (type) {
       case frameTypes.headers:
-        answers.get(stream)?.begun(statusOf(received));
-        if (isLast) end(stream, (answer) => answer.ended());
+        this.#answers.get(stream)?.begun(statusOf(received));
+        if (isLast) this.#end(stream, (answer) => answer.ended());
         return;
       case frameTypes.data:
-        end(stream, (answer) => answer.ended());
+        this.#end(stream, (answer) => answer.ended());
         return;
       case frameTypes.settings: {
         if ((flag & flags.ack) !== 0) return;
         const values = decodeSettings(received);
-        streamWindow = values.get(settings.initialWindowSize) ?? streamWindow;
-        mostStreams = values.get(settings.maxConcurrentStreams) ?? mostStreams;
-        write(frame(type, flags.ack, 0, Buffer.alloc(0)));
+        this.#streamWindow = values.get(settings.initialWindowSize) ?? this.#streamWindow;
+        this.#mostStreams = values.get(settings.maxConcurrentStreams) ?? this.#mostStreams;
+        this.#write(frame(type, flags.ack, 0, Buffer.alloc(0)));
         return;
       }
       case frameTypes.ping:
-        if ((flag & flags.ack) === 0) write(frame(type, flags.ack, 0, payload));
+        if ((flag & flags.ack) === 0) this.#write(frame(type, flags.ack, 0, payload));
         return;
       case frameTypes.windowUpdate:
         if (stream !== 0) return;
-        window += payload.readUInt32BE(0);
-        openWaiting();
+        this.#window += payload.readUInt32BE(0);
+        this.#openWaiting();
         return;
       case frameTypes.resetStream:
-        end(stream, (answer) => answer.failed(new Error("the server resets the stream")));
+        this.#end(stream, (answer) => answer.failed(new Error("the server resets the stream")));
         return;
       case frameTypes.goAway:
-        failAll("the server closes the connection");
+        this.#failAll("the server closes the connection");
     }
-  };
-  const onData = (stream: number, piece: Buffer): void => {
-    answers.get(stream)?.data(piece);
-    taken += piece.length;
-    if (taken < windowStep) return;
-    write(widen(taken));
-    taken = 0;
-  };
-  read = newFrameReader(onFrame, onData);
-  socket.on("error", (err) => failAll(err.message));
-  socket.on("close", () => failAll("the connection is closed"));
-  write(opening());
-  return {
-    send(request, answer) {
-      if ((request.body?.length ?? 0) > streamWindow) throw new Error(`a body of ${request.body?.length} bytes is too large`);
-      if (closed !== undefined) answer.failed(closed);
-      else if (waiting.length === 0 && hasRoom(request)) open(request, answer);
-      else waiting.push([request, answer]);
-    },
-    close: () => socket.destroy(),
-  };
+  }
+
+  #onData(stream: number, piece: Buffer): void {
+    this.#answers.get(stream)?.data(piece);
+    this.#taken += piece.length;
+    if (this.#taken < windowStep) return;
+    this.#write(widen(this.#taken));
+    this.#taken = 0;
+  }
 }
 
 /** Memoizes `make` in `known`. */

@@ -37,35 +37,6 @@ export interface Closure {
 /** Longer ones have to be classes, or several functions that can be tested alone. */
 export const mostLines = 80;
 
-const wiring = "connects parts in one place";
-const double = "plays a part in tests, which replace and spread its methods";
-const notYet = "to be split";
-
-/**
- * Large functions that stay closures for now, as `path#name`, with the reason.
- * One that is not a large closure any more is an error.
- */
-export const exceptions: Readonly<Record<string, string>> = {
-  "packages/apimachinery/src/client/client.ts#memberOf": wiring,
-  "packages/apimachinery/src/client/stream-pool.ts#newStreamPool": notYet,
-  "packages/apimachinery/src/testing/fake-client.ts#newFakeClient": double,
-  "packages/apiserver/src/admission/plugins/pod-security.ts#podSecurity": notYet,
-  "packages/apiserver/src/admission/plugins/priority.ts#priority": notYet,
-  "packages/apiserver/src/server.ts#startApiserver": wiring,
-  "packages/apiserver/src/server/rooms.ts#connectRooms": wiring,
-  "packages/cluster-services/src/dns/forwarder.ts#newForwarder": notYet,
-  "packages/cluster-services/src/services/rule-set.ts#newRuleSet": notYet,
-  "packages/cluster-services/src/services/service-rules.ts#newServiceRules": notYet,
-  "packages/node-agent/src/agent.ts#startAgent": wiring,
-  "packages/node-agent/src/runtime/fake-runtime.ts#newFakeRuntime": double,
-  "packages/node-agent/src/server/metrics.ts#newAgentMetrics": notYet,
-  "packages/node-agent/src/testing/csi-bench.ts#csiBench": double,
-  "packages/node-agent/src/testing/csi-driver.ts#startCsiDriver": double,
-  "packages/node-agent/src/testing/device-plugin.ts#startPlugin": double,
-  "packages/node-agent/src/testing/played-systemd.ts#playSystemd": double,
-  "tools/bench/src/http2-client.ts#openHttp2": notYet,
-};
-
 /** @returns the closures of more than `mostLines` lines; tests' sources are to be left out by the caller */
 export function largeClosures(sources: readonly SourceText[]): Closure[] {
   const candidates = sources.filter(({ text }) => mayHoldLongFunction(text));
@@ -89,21 +60,11 @@ export function largeClosures(sources: readonly SourceText[]): Closure[] {
   }
 }
 
-/** One line for each closure without an exception, and for each exception without a closure. */
-export function closureProblems(closures: readonly Closure[], allowed: Readonly<Record<string, string>> = exceptions): string[] {
-  const keyOf = ({ path, name }: Closure): string => `${path}#${name}`;
-  const found = new Set(closures.map(keyOf));
-  return [
-    ...closures
-      .filter((closure) => allowed[keyOf(closure)] === undefined)
-      .map(
-        ({ path, line, name, lines }) =>
-          `${path}:${line}: ${name} is a closure of ${lines} lines (at most ${mostLines}): make it a class, or split it into units`,
-      ),
-    ...Object.keys(allowed)
-      .filter((key) => !found.has(key))
-      .map((key) => `tools/check-layers/src/closures.ts: the exception ${key} is no large closure; remove it`),
-  ];
+export function closureProblems(closures: readonly Closure[]): string[] {
+  return closures.map(
+    ({ path, line, name, lines }) =>
+      `${path}:${line}: ${name} is a closure of ${lines} lines (at most ${mostLines}): make it a class, or split it into units`,
+  );
 }
 
 /** Biome's formatting makes a long function a line, then more than `mostLines` deeper ones, then a closing line at the first's depth. */

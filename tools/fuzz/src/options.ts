@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 export const usage = `Usage: node -C cox-source tools/fuzz/src/main.ts [target…] [flags]
 
 Tries decoders and parsers with inputs that nobody would write, and keeps those that run code which no other one has run.
-A target is named as in codec/json; codec names all of its room; without any, all are tried.
+A target is named as in codec/json; codec names all of its module; without any, all are tried.
 
   --seconds N   CPU time for each target (10)
   --seed S      decides which inputs are made (1)
@@ -73,7 +73,7 @@ function numberOf(flag: string, text: string, least: number, most: number): numb
   return value;
 }
 
-/** @throws UsageError for a name that is neither a target nor a room */
+/** @throws UsageError for a name that is neither a target nor a module */
 export function chosenTargets(wanted: readonly string[], all: readonly string[]): string[] {
   const unknown = wanted.find((name) => !all.some((target) => isNamed(target, name)));
   if (unknown !== undefined) throw new UsageError(`there is no target ${unknown}; --list shows them`);

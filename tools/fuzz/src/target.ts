@@ -2,7 +2,7 @@ import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 
 /** A decoder or parser, and what it is tried with. */
 export interface Target {
-  /** Within its room: `json` of `codec`. */
+  /** Within its module: `json` of `codec`. */
   readonly name: string;
   /** Decodes, and asserts what has to hold of the answer. */
   run(input: Buffer): void | Promise<void>;

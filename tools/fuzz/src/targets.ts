@@ -3,19 +3,19 @@ import type { Target } from "./target.ts";
 
 const folder = new URL("./targets/", import.meta.url);
 
-/** The files of `targets/`, each with the targets of one room. */
-export const rooms: readonly string[] = readdirSync(folder)
+/** The files of `targets/`, each with the targets of one module. */
+export const modules: readonly string[] = readdirSync(folder)
   .filter((file) => file.endsWith(".ts"))
   .map((file) => file.slice(0, -".ts".length))
   .sort();
 
 /** By their names, as in `codec/json`. */
-export async function targetsOf(room: string): Promise<Map<string, Target>> {
-  const { targets } = (await import(new URL(`${room}.ts`, folder).href)) as { targets: readonly Target[] };
-  return new Map(targets.map((target) => [`${room}/${target.name}`, target]));
+export async function targetsOf(module: string): Promise<Map<string, Target>> {
+  const { targets } = (await import(new URL(`${module}.ts`, folder).href)) as { targets: readonly Target[] };
+  return new Map(targets.map((target) => [`${module}/${target.name}`, target]));
 }
 
-/** Loads the code of its room. */
+/** Loads the code of its module. */
 export async function targetOf(name: string): Promise<Target> {
   const target = (await targetsOf(name.split("/", 1)[0] as string)).get(name);
   if (target === undefined) throw new Error(`there is no target ${name}`);
@@ -24,6 +24,6 @@ export async function targetOf(name: string): Promise<Target> {
 
 export async function targetNames(): Promise<string[]> {
   const names: string[] = [];
-  for (const room of rooms) names.push(...(await targetsOf(room)).keys());
+  for (const module of modules) names.push(...(await targetsOf(module)).keys());
   return names;
 }

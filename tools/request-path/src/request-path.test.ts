@@ -23,7 +23,7 @@ test("a warmed request runs no more files and modules, and returns to no more fi
 test("modules are the folders of ARCHITECTURE.md", () => {
   assert.equal(moduleOf("packages/apiserver/src/handlers/create.ts"), "apiserver/handlers");
   assert.equal(moduleOf("packages/apiserver/src/registry/core/pods/strategy.ts"), "apiserver/registry");
-  assert.equal(moduleOf("packages/apiserver/src/server/rooms.ts"), "apiserver/server");
+  assert.equal(moduleOf("packages/apiserver/src/server/modules.ts"), "apiserver/server");
   assert.equal(moduleOf("packages/apiserver/src/storage/open.ts"), "apiserver/storage");
   assert.equal(moduleOf("packages/apimachinery/src/codec/json.ts"), "apimachinery/codec");
 });

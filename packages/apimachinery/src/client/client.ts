@@ -177,7 +177,7 @@ export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientD
   const shared = dependencies.transport ?? newOwn();
   transports.push(shared);
   const memberOver = (transport: Transport, own: Parameters<ClientFamily["apart"]>[0], limiter?: TokenBucket): Client =>
-    memberOf({
+    new MemberClient({
       config: { ...config, ...own },
       clock,
       credentials,
@@ -198,119 +198,145 @@ export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientD
   };
 }
 
-function memberOf(call: Call): Client {
-  const protobuf = call.config.contentType === protobufMediaType;
-  const acceptOf = (ref: ResourceRef): string =>
-    protobuf && hasProtobufForm(ref) ? `${protobufMediaType},${jsonType}` : jsonType;
-  const accepting = (
-    ref: ResourceRef,
-    options: { metadataOnly?: boolean | undefined },
-    kind: string,
-  ): Record<string, string> => ({
-    accept: options.metadataOnly === true ? `${jsonType};as=${kind};g=meta.k8s.io;v=v1,${jsonType}` : acceptOf(ref),
-  });
-  const sending = (
-    ref: ResourceRef,
-    method: string,
-    path: string,
-    body: Body,
-    signal: AbortSignal | undefined,
-  ): TransportRequest => {
-    return { method, path, headers: { accept: acceptOf(ref), "content-type": body.contentType }, body: body.bytes, signal };
-  };
-  const object = async <T>(verb: string, ref: ResourceRef, name: string, request: TransportRequest): Promise<T> => {
-    const response = await send(call, request);
+class MemberClient implements Client {
+  readonly #call: Call;
+  readonly #protobuf: boolean;
+
+  constructor(call: Call) {
+    this.#call = call;
+    this.#protobuf = call.config.contentType === protobufMediaType;
+  }
+
+  #acceptOf(ref: ResourceRef): string {
+    return this.#protobuf && hasProtobufForm(ref) ? `${protobufMediaType},${jsonType}` : jsonType;
+  }
+
+  #accepting(ref: ResourceRef, options: { metadataOnly?: boolean | undefined }, kind: string): Record<string, string> {
+    const metadataType = `${jsonType};as=${kind};g=meta.k8s.io;v=v1,${jsonType}`;
+    return { accept: options.metadataOnly === true ? metadataType : this.#acceptOf(ref) };
+  }
+
+  #sending(ref: ResourceRef, method: string, path: string, body: Body, signal: AbortSignal | undefined): TransportRequest {
+    return { method, path, headers: { accept: this.#acceptOf(ref), "content-type": body.contentType }, body: body.bytes, signal };
+  }
+
+  async #object<T>(verb: string, ref: ResourceRef, name: string, request: TransportRequest): Promise<T> {
+    const response = await send(this.#call, request);
     const body = await readBody(response.body);
     if (response.status >= 200 && response.status < 300) return objectIn(response, body) as T;
     throw errorOf(verb, ref, name, response, body);
-  };
-  const pathOf = (ref: ResourceRef, target: Target, query?: Query): string => {
+  }
+
+  #pathOf(ref: ResourceRef, target: Target, query?: Query): string {
     const namespace = ref.namespaced ? target.namespace : undefined;
     return resourcePath(ref, { ...target, namespace }) + formatQuery(query);
-  };
+  }
 
-  return {
-    get(ref, target, options = {}) {
-      const path = pathOf(ref, target, { resourceVersion: options.resourceVersion });
-      return object("get", ref, target.name, {
-        method: "GET",
-        path,
-        headers: accepting(ref, options, "PartialObjectMetadata"),
-        signal: options.signal,
-      });
-    },
-    async list<T extends object>(ref: ResourceRef, target: ListTarget = {}, options: ListOptions = {}) {
-      const { signal, metadataOnly: _, ...query } = options;
-      const path = pathOf(ref, target, query);
-      const list = await object<KubeList<T>>("list", ref, "", {
-        method: "GET",
-        path,
-        headers: accepting(ref, options, "PartialObjectMetadataList"),
-        signal,
-      });
-      return { ...list, items: list.items ?? [] }; // upstream's servers may write null for an empty list
-    },
-    create(ref, body, options = {}) {
-      const { metadata } = body as unknown as KubeObject;
-      const target = {
-        namespace: options.namespace ?? metadata?.namespace,
-        name: options.name,
-        subresource: options.subresource,
-      };
-      const path = pathOf(ref, target, writeQuery(options));
-      return object(
-        "create",
-        ref,
-        options.name ?? metadata?.name ?? "",
-        sending(ref, "POST", path, objectBody(ref, body, protobuf, options.subresource), options.signal),
-      );
-    },
-    update(ref, body, options = {}) {
-      const { metadata } = body as unknown as KubeObject;
-      const name = options.name ?? metadata.name ?? "";
-      const target = { namespace: options.namespace ?? metadata.namespace, name, subresource: options.subresource };
-      const path = pathOf(ref, target, writeQuery(options));
-      return object(
-        "update",
-        ref,
-        name,
-        sending(ref, "PUT", path, objectBody(ref, body, protobuf, options.subresource), options.signal),
-      );
-    },
-    patch(ref, target, patch, options = {}) {
-      const query = { ...writeQuery(options), ...(options.force === undefined ? {} : { force: options.force }) };
-      const body = { contentType: patchTypes[patch.type], bytes: jsonBody(patch.body).bytes };
-      return object("patch", ref, target.name, sending(ref, "PATCH", pathOf(ref, target, query), body, options.signal));
-    },
-    delete(ref, target, options = {}) {
-      const { signal, ...deleteOptions } = options;
-      const body = deleteBody(ref, deleteOptions, protobuf);
-      return object("delete", ref, target.name, sending(ref, "DELETE", pathOf(ref, target), body, signal));
-    },
-    deleteCollection(ref, target, options = {}) {
-      const { signal, labelSelector, fieldSelector, ...deleteOptions } = options;
-      const path = pathOf(ref, target, { labelSelector, fieldSelector });
-      return object("delete", ref, "", sending(ref, "DELETE", path, deleteBody(ref, deleteOptions, protobuf), signal));
-    },
-    async *watch(ref, target, options) {
-      const { signal, metadataOnly: _, ...query } = options;
-      const path = pathOf(ref, target, { ...query, watch: true });
-      const response = await send(call, {
-        method: "GET",
-        path,
-        headers: accepting(ref, options, "PartialObjectMetadata"),
-        signal,
-      });
-      if (response.status !== 200) throw errorOf("watch", ref, "", response, await readBody(response.body));
-      yield* isProtobuf(response) ? decodeProtobufWatch(response.body, signal) : decodeWatchStream(response.body, signal);
-    },
-    async raw(method, path, options = {}) {
-      const headers = { accept: jsonType, ...options.headers };
-      const response = await send(call, { method, path, headers, body: options.body, signal: options.signal });
-      return { status: response.status, headers: response.headers, body: await readBody(response.body) };
-    },
-    close: () => call.transport.close(),
-  };
+  get<T extends object>(ref: ResourceRef, target: NamedTarget, options: GetOptions = {}): Promise<T> {
+    const path = this.#pathOf(ref, target, { resourceVersion: options.resourceVersion });
+    return this.#object("get", ref, target.name, {
+      method: "GET",
+      path,
+      headers: this.#accepting(ref, options, "PartialObjectMetadata"),
+      signal: options.signal,
+    });
+  }
+
+  async list<T extends object>(ref: ResourceRef, target: ListTarget = {}, options: ListOptions = {}): Promise<KubeList<T>> {
+    const { signal, metadataOnly: _, ...query } = options;
+    const path = this.#pathOf(ref, target, query);
+    const list = await this.#object<KubeList<T>>("list", ref, "", {
+      method: "GET",
+      path,
+      headers: this.#accepting(ref, options, "PartialObjectMetadataList"),
+      signal,
+    });
+    return { ...list, items: list.items ?? [] }; // upstream's servers may write null for an empty list
+  }
+
+  create<T extends object>(ref: ResourceRef, body: T, options: CreateOptions = {}): Promise<T> {
+    const { metadata } = body as unknown as KubeObject;
+    const target = {
+      namespace: options.namespace ?? metadata?.namespace,
+      name: options.name,
+      subresource: options.subresource,
+    };
+    const path = this.#pathOf(ref, target, writeQuery(options));
+    return this.#object(
+      "create",
+      ref,
+      options.name ?? metadata?.name ?? "",
+      this.#sending(ref, "POST", path, objectBody(ref, body, this.#protobuf, options.subresource), options.signal),
+    );
+  }
+
+  update<T extends object>(ref: ResourceRef, body: T, options: UpdateOptions = {}): Promise<T> {
+    const { metadata } = body as unknown as KubeObject;
+    const name = options.name ?? metadata.name ?? "";
+    const target = { namespace: options.namespace ?? metadata.namespace, name, subresource: options.subresource };
+    const path = this.#pathOf(ref, target, writeQuery(options));
+    return this.#object(
+      "update",
+      ref,
+      name,
+      this.#sending(ref, "PUT", path, objectBody(ref, body, this.#protobuf, options.subresource), options.signal),
+    );
+  }
+
+  patch<T extends object>(ref: ResourceRef, target: NamedTarget, patch: Patch, options: PatchOptions = {}): Promise<T> {
+    const query = { ...writeQuery(options), ...(options.force === undefined ? {} : { force: options.force }) };
+    const body = { contentType: patchTypes[patch.type], bytes: jsonBody(patch.body).bytes };
+    return this.#object(
+      "patch",
+      ref,
+      target.name,
+      this.#sending(ref, "PATCH", this.#pathOf(ref, target, query), body, options.signal),
+    );
+  }
+
+  delete(ref: ResourceRef, target: NamedTarget, options: Parameters<Client["delete"]>[2] = {}): Promise<Status | Unstructured> {
+    const { signal, ...deleteOptions } = options;
+    const body = deleteBody(ref, deleteOptions, this.#protobuf);
+    return this.#object("delete", ref, target.name, this.#sending(ref, "DELETE", this.#pathOf(ref, target), body, signal));
+  }
+
+  deleteCollection(
+    ref: ResourceRef,
+    target: ListTarget,
+    options: Parameters<Client["deleteCollection"]>[2] = {},
+  ): Promise<Status | Unstructured> {
+    const { signal, labelSelector, fieldSelector, ...deleteOptions } = options;
+    const path = this.#pathOf(ref, target, { labelSelector, fieldSelector });
+    return this.#object(
+      "delete",
+      ref,
+      "",
+      this.#sending(ref, "DELETE", path, deleteBody(ref, deleteOptions, this.#protobuf), signal),
+    );
+  }
+
+  async *watch<T extends object>(ref: ResourceRef, target: ListTarget, options: WatchOptions): AsyncIterable<ObjectEvent<T>> {
+    const { signal, metadataOnly: _, ...query } = options;
+    const path = this.#pathOf(ref, target, { ...query, watch: true });
+    const response = await send(this.#call, {
+      method: "GET",
+      path,
+      headers: this.#accepting(ref, options, "PartialObjectMetadata"),
+      signal,
+    });
+    if (response.status !== 200) throw errorOf("watch", ref, "", response, await readBody(response.body));
+    yield* isProtobuf(response) ? decodeProtobufWatch(response.body, signal) : decodeWatchStream(response.body, signal);
+  }
+
+  async raw(method: string, path: string, options: RawOptions = {}): Promise<RawResponse> {
+    const headers = { accept: jsonType, ...options.headers };
+    const response = await send(this.#call, { method, path, headers, body: options.body, signal: options.signal });
+    return { status: response.status, headers: response.headers, body: await readBody(response.body) };
+  }
+
+  close(): void {
+    this.#call.transport.close();
+  }
 }
 
 interface Call {

@@ -75,107 +75,136 @@ interface Waiter<C> {
  * connection (usually to 250), and a client's watches alone may exceed that.
  * Source: golang.org/x/net/http2 transport.go, clientConnPool with StrictMaxConcurrentStreams false; IdleConnTimeout of 90 s
  */
-export function newStreamPool<C extends PooledConnection>(options: StreamPoolOptions<C>): StreamPool<C> {
-  const { clock, observer, maxConnections = 64, idleMs = 90_000, waitMs = 60_000 } = options;
-  /** Connections that accept new streams, oldest first. */
-  let entries: Entry<C>[] = [];
-  /** All connections, including those that only finish open streams. */
-  const connections = new Set<C>();
-  const waiters = new Set<Waiter<C>>();
-  let dialling = false;
-  let generation = 0;
-  let closed = false;
+export const newStreamPool = <C extends PooledConnection>(options: StreamPoolOptions<C>): StreamPool<C> =>
+  new GrowingPool(options);
 
-  const take = (entry: Entry<C>): StreamLease<C> => {
+class GrowingPool<C extends PooledConnection> implements StreamPool<C> {
+  readonly #dialConnection: StreamPoolOptions<C>["dial"];
+  readonly #clock: Clock;
+  readonly #observer: PoolObserver | undefined;
+  readonly #maxConnections: number;
+  readonly #idleMs: number;
+  readonly #waitMs: number;
+  /** Connections that accept new streams, oldest first. */
+  #entries: Entry<C>[] = [];
+  /** All connections, including those that only finish open streams. */
+  readonly #connections = new Set<C>();
+  readonly #waiters = new Set<Waiter<C>>();
+  #dialling = false;
+  #generation = 0;
+  #closed = false;
+
+  constructor({ dial, clock, observer, maxConnections = 64, idleMs = 90_000, waitMs = 60_000 }: StreamPoolOptions<C>) {
+    this.#dialConnection = dial;
+    this.#clock = clock;
+    this.#observer = observer;
+    this.#maxConnections = maxConnections;
+    this.#idleMs = idleMs;
+    this.#waitMs = waitMs;
+  }
+
+  #take(entry: Entry<C>): StreamLease<C> {
     entry.idle?.cancel();
     entry.idle = undefined;
     entry.open++;
-    return { connection: entry.connection, release: () => released(entry) };
-  };
-  const released = (entry: Entry<C>): void => {
+    return { connection: entry.connection, release: () => this.#released(entry) };
+  }
+
+  #released(entry: Entry<C>): void {
     entry.open--;
-    if (entry.open === 0 && entries.length > 1 && entries.includes(entry)) entry.idle = clock.after(idleMs, () => retire(entry));
-    pump();
-  };
+    if (entry.open === 0 && this.#entries.length > 1 && this.#entries.includes(entry))
+      entry.idle = this.#clock.after(this.#idleMs, () => this.#retire(entry));
+    this.#pump();
+  }
   /** Excludes a connection from new streams. */
-  const drain = (entry: Entry<C>): void => {
+
+  #drain(entry: Entry<C>): void {
     entry.idle?.cancel();
-    entries = entries.filter((one) => one !== entry);
-  };
-  const retire = (entry: Entry<C>): void => {
-    if (entry.open > 0 || entries.length <= 1) return;
-    drain(entry);
+    this.#entries = this.#entries.filter((one) => one !== entry);
+  }
+
+  #retire(entry: Entry<C>): void {
+    if (entry.open > 0 || this.#entries.length <= 1) return;
+    this.#drain(entry);
     entry.connection.close();
-  };
-  const failAll = (err: unknown): void => {
-    for (const waiter of [...waiters]) waiter.fail(err);
-  };
-  const freeEntry = (): Entry<C> | undefined => entries.find(({ connection, open }) => open < connection.maxStreams());
+  }
+
+  #failAll(err: unknown): void {
+    for (const waiter of [...this.#waiters]) waiter.fail(err);
+  }
+
+  #freeEntry(): Entry<C> | undefined {
+    return this.#entries.find(({ connection, open }) => open < connection.maxStreams());
+  }
   /** Serves waiters from free streams and dials a connection for the rest. */
-  const pump = (): void => {
-    for (const waiter of waiters) {
-      const entry = freeEntry();
+
+  #pump(): void {
+    for (const waiter of this.#waiters) {
+      const entry = this.#freeEntry();
       if (entry === undefined) break;
       waiter.serve(entry);
     }
     // A server that accepts no streams on an unused connection would accept none on another one either.
-    const takesNone = entries.some(({ open }) => open === 0);
-    if (waiters.size > 0 && !dialling && !closed && !takesNone && entries.length < maxConnections) void dial();
-  };
-  const dial = async (): Promise<void> => {
-    dialling = true;
-    const mine = generation;
+    const takesNone = this.#entries.some(({ open }) => open === 0);
+    if (this.#waiters.size > 0 && !this.#dialling && !this.#closed && !takesNone && this.#entries.length < this.#maxConnections)
+      void this.#dial();
+  }
+
+  async #dial(): Promise<void> {
+    this.#dialling = true;
+    const mine = this.#generation;
     let entry: Entry<C> | undefined;
     let usable = true;
     const leave = (): void => {
       usable = false;
-      if (entry !== undefined) drain(entry);
+      if (entry !== undefined) this.#drain(entry);
     };
     try {
-      const connection = await options.dial({
-        changed: () => pump(),
-        draining() {
+      const connection = await this.#dialConnection({
+        changed: () => this.#pump(),
+        draining: () => {
           leave();
-          pump();
+          this.#pump();
         },
-        ended() {
+        ended: () => {
           leave();
-          if (entry !== undefined && connections.delete(entry.connection)) observer?.connections(-1);
-          pump();
+          if (entry !== undefined && this.#connections.delete(entry.connection)) this.#observer?.connections(-1);
+          this.#pump();
         },
       });
-      dialling = false;
-      if (closed) return connection.destroy();
+      this.#dialling = false;
+      if (this.#closed) return connection.destroy();
       if (!usable) {
         connection.close();
-        return failAll(new NotProcessed("the connection was closed before the request was sent"));
+        return this.#failAll(new NotProcessed("the connection was closed before the request was sent"));
       }
       entry = { connection, open: 0, idle: undefined };
-      connections.add(connection);
-      observer?.connections(1);
-      if (mine === generation) entries.push(entry);
+      this.#connections.add(connection);
+      this.#observer?.connections(1);
+      if (mine === this.#generation) this.#entries.push(entry);
       else connection.close(); // dialled with outdated credentials
-      pump();
+      this.#pump();
     } catch (err) {
-      dialling = false;
-      if (mine === generation) failAll(err);
-      else pump();
+      this.#dialling = false;
+      if (mine === this.#generation) this.#failAll(err);
+      else this.#pump();
     }
-  };
-  const wait = (signal: AbortSignal | undefined): Promise<StreamLease<C>> =>
-    new Promise((resolve, reject) => {
-      const since = clock.monotonic();
+  }
+
+  #wait(signal: AbortSignal | undefined): Promise<StreamLease<C>> {
+    return new Promise((resolve, reject) => {
+      const since = this.#clock.monotonic();
       const done = (): void => {
-        waiters.delete(waiter);
+        this.#waiters.delete(waiter);
         timer.cancel();
         signal?.removeEventListener("abort", onAbort);
-        observer?.waiting(-1);
-        observer?.waited(clock.monotonic() - since);
+        this.#observer?.waiting(-1);
+        this.#observer?.waited(this.#clock.monotonic() - since);
       };
       const waiter: Waiter<C> = {
-        serve(entry) {
+        serve: (entry) => {
           done();
-          resolve(take(entry));
+          resolve(this.#take(entry));
         },
         fail(err) {
           done();
@@ -183,41 +212,42 @@ export function newStreamPool<C extends PooledConnection>(options: StreamPoolOpt
         },
       };
       const onAbort = (): void => waiter.fail(signal?.reason);
-      const timer = clock.after(waitMs, () =>
-        waiter.fail(new StreamTimeout(`no connection to the server had a free stream for ${waitMs / 1000} s`)),
+      const timer = this.#clock.after(this.#waitMs, () =>
+        waiter.fail(new StreamTimeout(`no connection to the server had a free stream for ${this.#waitMs / 1000} s`)),
       );
       signal?.addEventListener("abort", onAbort, { once: true });
-      waiters.add(waiter);
-      observer?.waiting(1);
-      pump();
+      this.#waiters.add(waiter);
+      this.#observer?.waiting(1);
+      this.#pump();
     });
+  }
 
-  return {
-    async acquire(signal) {
-      if (closed) throw new Error("the client is closed");
-      signal?.throwIfAborted();
-      const entry = waiters.size === 0 ? freeEntry() : undefined;
-      return entry === undefined ? wait(signal) : take(entry);
-    },
-    renew() {
-      generation++;
-      for (const entry of entries) {
-        entry.idle?.cancel();
-        entry.connection.close();
-      }
-      entries = [];
-      pump(); // the limit of connections held waiters back; now others may be dialled
-    },
-    close() {
-      closed = true;
-      for (const entry of entries) entry.idle?.cancel();
-      entries = [];
-      failAll(new Error("the client is closed"));
-      for (const connection of connections) {
-        connection.destroy();
-        observer?.connections(-1);
-      }
-      connections.clear();
-    },
-  };
+  async acquire(signal?: AbortSignal): Promise<StreamLease<C>> {
+    if (this.#closed) throw new Error("the client is closed");
+    signal?.throwIfAborted();
+    const entry = this.#waiters.size === 0 ? this.#freeEntry() : undefined;
+    return entry === undefined ? this.#wait(signal) : this.#take(entry);
+  }
+
+  renew(): void {
+    this.#generation++;
+    for (const entry of this.#entries) {
+      entry.idle?.cancel();
+      entry.connection.close();
+    }
+    this.#entries = [];
+    this.#pump(); // the limit of connections held waiters back; now others may be dialled
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const entry of this.#entries) entry.idle?.cancel();
+    this.#entries = [];
+    this.#failAll(new Error("the client is closed"));
+    for (const connection of this.#connections) {
+      connection.destroy();
+      this.#observer?.connections(-1);
+    }
+    this.#connections.clear();
+  }
 }

@@ -9,7 +9,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Authorizer } from "../authorization/authorizer.ts";
 import type { PluginConfigurations } from "./configuration.ts";
-import type { WebhookWay } from "./webhooks/caller.ts";
+import type { WebhookDialers } from "./webhooks/caller.ts";
 import type { ResolveService } from "./webhooks/endpoint.ts";
 import type { ResourceVersion } from "./webhooks/matcher.ts";
 
@@ -30,7 +30,7 @@ export interface PluginContext {
   readonly metrics: MetricsRegistry;
   /** Resolves the address of webhooks that are referenced by service. */
   readonly resolveService: ResolveService;
-  readonly webhookWay?: WebhookWay;
+  readonly webhookDialers?: WebhookDialers;
   /** Client certificate (PEM) for webhooks without configured credentials: --proxy-client-cert-file and its key. */
   readonly proxyCertificate: { readonly current: { readonly cert: string; readonly key: string } | undefined };
   /** The plugin's section of --admission-control-config-file; undefined when it has none. */

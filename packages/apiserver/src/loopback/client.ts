@@ -3,7 +3,20 @@
  * objects of the watch cache. All other requests go through the handlers as system:apiserver, which is authorized for everything.
  */
 import { randomUUID } from "node:crypto";
-import { type Client, type ClientObserver, newClient } from "@coxswain/apimachinery/client/client";
+import {
+  type Client,
+  type ClientObserver,
+  type CreateOptions,
+  type GetOptions,
+  type ListOptions,
+  type ListTarget,
+  type NamedTarget,
+  newClient,
+  type Patch,
+  type PatchOptions,
+  type UpdateOptions,
+  type WatchOptions,
+} from "@coxswain/apimachinery/client/client";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
@@ -40,42 +53,84 @@ export function newLoopbackClient(options: LoopbackOptions): Client {
     { host: "http://loopback", qps: -1, userAgent: `kube-apiserver/${kubernetesRelease.gitVersion} loopback` },
     { transport: transport(options, user), ...(options.observer && { observer: options.observer }) },
   );
-  return {
-    ...wire,
-    async get(ref, target, get = {}) {
-      const store = target.subresource === undefined && !get.metadataOnly ? options.storeOf(ref) : undefined;
-      if (store === undefined) return wire.get(ref, target, get);
-      options.onRead("GET", ref);
-      const entry = await store.get(target.namespace ?? "", target.name, {
-        minimumRevision: get.resourceVersion === undefined ? undefined : Number(get.resourceVersion),
-        ...(get.signal === undefined ? {} : { signal: get.signal }),
-      });
-      return entry.object() as never;
-    },
-    async list(ref, target = {}, list = {}) {
-      const store = list.metadataOnly || list.resourceVersionMatch !== undefined ? undefined : options.storeOf(ref);
-      if (store === undefined) return wire.list(ref, target, list);
-      options.onRead("LIST", ref);
-      const result = await store.list(target.namespace ?? "", {
-        ...selection(list),
-        revision: list.resourceVersion ? Number(list.resourceVersion) : undefined,
-        ...(list.limit === undefined ? {} : { limit: list.limit }),
-        ...(list.continue === undefined ? {} : { continueToken: list.continue }),
-        ...(list.signal === undefined ? {} : { signal: list.signal }),
-      });
-      const metadata = {
-        resourceVersion: String(result.revision),
-        ...(result.continueToken ? { continue: result.continueToken } : {}),
-      };
-      return { metadata, items: await objectsOf(options.turns, result.entries) } as KubeList<never>;
-    },
-    watch(ref, target, watch) {
-      const store = watch.metadataOnly ? undefined : options.storeOf(ref);
-      if (store === undefined) return wire.watch(ref, target, watch);
-      options.onRead("WATCH", ref);
-      return watchStore(store, ref, target.namespace ?? "", watch) as never;
-    },
-  };
+  return new LoopbackClient(wire, options);
+}
+
+class LoopbackClient implements Client {
+  readonly #wire: Client;
+  readonly #options: LoopbackOptions;
+
+  /** @param wire a client whose requests go through the handlers */
+  constructor(wire: Client, options: LoopbackOptions) {
+    this.#wire = wire;
+    this.#options = options;
+  }
+
+  async get<T extends object>(ref: ResourceRef, target: NamedTarget, get: GetOptions = {}): Promise<T> {
+    const store = target.subresource === undefined && !get.metadataOnly ? this.#options.storeOf(ref) : undefined;
+    if (store === undefined) return this.#wire.get(ref, target, get);
+    this.#options.onRead("GET", ref);
+    const entry = await store.get(target.namespace ?? "", target.name, {
+      minimumRevision: get.resourceVersion === undefined ? undefined : Number(get.resourceVersion),
+      ...(get.signal === undefined ? {} : { signal: get.signal }),
+    });
+    return entry.object() as object as T;
+  }
+
+  async list<T extends object>(ref: ResourceRef, target: ListTarget = {}, list: ListOptions = {}): Promise<KubeList<T>> {
+    const store = list.metadataOnly || list.resourceVersionMatch !== undefined ? undefined : this.#options.storeOf(ref);
+    if (store === undefined) return this.#wire.list(ref, target, list);
+    this.#options.onRead("LIST", ref);
+    const result = await store.list(target.namespace ?? "", {
+      ...selection(list),
+      revision: list.resourceVersion ? Number(list.resourceVersion) : undefined,
+      ...(list.limit === undefined ? {} : { limit: list.limit }),
+      ...(list.continue === undefined ? {} : { continueToken: list.continue }),
+      ...(list.signal === undefined ? {} : { signal: list.signal }),
+    });
+    const metadata = {
+      resourceVersion: String(result.revision),
+      ...(result.continueToken ? { continue: result.continueToken } : {}),
+    };
+    return { metadata, items: (await objectsOf(this.#options.turns, result.entries)) as object[] as T[] };
+  }
+
+  watch<T extends object>(ref: ResourceRef, target: ListTarget, options: WatchOptions): AsyncIterable<ObjectEvent<T>> {
+    const store = options.metadataOnly ? undefined : this.#options.storeOf(ref);
+    if (store === undefined) return this.#wire.watch(ref, target, options);
+    this.#options.onRead("WATCH", ref);
+    return watchStore(store, ref, target.namespace ?? "", options) as AsyncIterable<ObjectEvent<object>> as AsyncIterable<
+      ObjectEvent<T>
+    >;
+  }
+
+  create<T extends object>(ref: ResourceRef, object: T, options?: CreateOptions): Promise<T> {
+    return this.#wire.create(ref, object, options);
+  }
+
+  update<T extends object>(ref: ResourceRef, object: T, options?: UpdateOptions): Promise<T> {
+    return this.#wire.update(ref, object, options);
+  }
+
+  patch<T extends object>(ref: ResourceRef, target: NamedTarget, patch: Patch, options?: PatchOptions): Promise<T> {
+    return this.#wire.patch(ref, target, patch, options);
+  }
+
+  delete(...call: Parameters<Client["delete"]>): ReturnType<Client["delete"]> {
+    return this.#wire.delete(...call);
+  }
+
+  deleteCollection(...call: Parameters<Client["deleteCollection"]>): ReturnType<Client["deleteCollection"]> {
+    return this.#wire.deleteCollection(...call);
+  }
+
+  raw(...call: Parameters<Client["raw"]>): ReturnType<Client["raw"]> {
+    return this.#wire.raw(...call);
+  }
+
+  close(): void {
+    this.#wire.close();
+  }
 }
 
 /** Decodes the entries that were not decoded yet, in turns. */
@@ -100,7 +155,7 @@ async function* watchStore(
   store: RegistryStore,
   ref: ResourceRef,
   namespace: string,
-  options: Parameters<Client["watch"]>[2],
+  options: WatchOptions,
 ): AsyncIterable<ObjectEvent<KubeObject>> {
   const { signal } = options;
   const stream = await store.watch(namespace, {

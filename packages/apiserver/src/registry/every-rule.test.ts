@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { refusalSites } from "../testing/refusal-sites.ts";
 
 const packages = join(import.meta.dirname, "../../..");
-const rooms = ["apiserver/src/registry", "apimachinery/src/validation"];
+const folders = ["apiserver/src/registry", "apimachinery/src/validation"];
 const recorder = join(packages, "apiserver/src/testing/record-refusals.ts");
 /** Excluded: their rules depend on stored objects, so their tests need a server. */
 const needServers = ["core/services/cluster-ip.ts", "core/services/node-port.ts", "generic/store.ts"];
@@ -16,7 +16,7 @@ const needServers = ["core/services/cluster-ip.ts", "core/services/node-port.ts"
 /** Excluded: it measures CPU time, which depends on what was compiled and optimized for other tests of the same process. */
 const measuresTime = "validation/pattern.test.ts";
 
-const files = rooms.flatMap((room) => globSync(`${room}/**/*.ts`, { cwd: packages })).map((file) => join(packages, file));
+const files = folders.flatMap((folder) => globSync(`${folder}/**/*.ts`, { cwd: packages })).map((file) => join(packages, file));
 const isTest = (file: string): boolean => file.endsWith(".test.ts");
 const text = (file: string): string => readFileSync(file, "utf8");
 

@@ -134,7 +134,7 @@ test("each group version that is served has its APIService", async () => {
   );
 });
 
-test("a server whose rooms cannot be connected is never ready: everything else is answered with 503", async (t) => {
+test("a server whose modules cannot be connected is never ready: everything else is answered with 503", async (t) => {
   const etcd = await startOwnEtcd(t);
   const certDir = mkdtempSync(join(tmpdir(), "cox-health-"));
   t.after(() => rmSync(certDir, { recursive: true, force: true }));

@@ -50,11 +50,11 @@ export function issuerDocumentsOf(
 }
 
 /** Reads from the cache first, unless `fresh`: a token may be newer than the cached state. */
-export function storeGetter(services: RegistryServices): ServiceAccountGetter {
+export function storeGetter(storeOf: RegistryServices["store"]): ServiceAccountGetter {
   return {
     async get(kind, namespace, name, fresh) {
       try {
-        const entry = await services.store("", kind).get(namespace, name, fresh ? {} : { minimumRevision: 0 });
+        const entry = await storeOf("", kind).get(namespace, name, fresh ? {} : { minimumRevision: 0 });
         return entry.object();
       } catch (err) {
         if (isNotFound(err)) return undefined;

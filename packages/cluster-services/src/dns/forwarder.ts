@@ -49,22 +49,35 @@ const mostOpenPerClient = 100;
 /** How long a server that did not answer is asked after the others. */
 const avoidMs = 10_000;
 
-export function newForwarder(options: ForwarderOptions): Forwarder {
-  const { clock, metrics, signal, attemptMs = 1_500, totalMs = 4_500 } = options;
-  const cache = newRelayCache(clock);
-  const running = new Map<string, Promise<Relayed>>();
-  const openOf = new Map<string, number>();
-  const avoidUntil = new Map<string, number>();
+export const newForwarder = (options: ForwarderOptions): Forwarder => new CachingForwarder(options);
 
-  const inOrder = (all: readonly Upstream[]): readonly Upstream[] => {
-    const now = clock.monotonic();
+class CachingForwarder implements Forwarder {
+  readonly #options: ForwarderOptions;
+  readonly #attemptMs: number;
+  readonly #totalMs: number;
+  readonly #cache: ReturnType<typeof newRelayCache>;
+  readonly #running = new Map<string, Promise<Relayed>>();
+  readonly #openOf = new Map<string, number>();
+  readonly #avoidUntil = new Map<string, number>();
+
+  constructor(options: ForwarderOptions) {
+    this.#options = options;
+    this.#attemptMs = options.attemptMs ?? 1_500;
+    this.#totalMs = options.totalMs ?? 4_500;
+    this.#cache = newRelayCache(options.clock);
+  }
+
+  #inOrder(all: readonly Upstream[]): readonly Upstream[] {
+    const now = this.#options.clock.monotonic();
     return all.toSorted(
-      (a, b) => Number((avoidUntil.get(a.address) ?? 0) > now) - Number((avoidUntil.get(b.address) ?? 0) > now),
+      (a, b) => Number((this.#avoidUntil.get(a.address) ?? 0) > now) - Number((this.#avoidUntil.get(b.address) ?? 0) > now),
     );
-  };
-  const attempt = async (upstream: Upstream, query: Query, timeoutMs: number): Promise<Relayed> => {
+  }
+
+  async #attempt(upstream: Upstream, query: Query, timeoutMs: number): Promise<Relayed> {
+    const { clock, signal } = this.#options;
     const request = requestOf(query);
-    const started = clock.monotonic();
+    const started = this.#options.clock.monotonic();
     let walked: WalkedMessage | undefined;
     const isAnswer = (message: Buffer): boolean => {
       walked = walkResponse(message);
@@ -73,81 +86,83 @@ export function newForwarder(options: ForwarderOptions): Forwarder {
     const message = await askUpstream({ upstream, request, isAnswer, timeoutMs, clock, signal });
     const { records, bits } = walked as WalkedMessage;
     const rcode = bits & 15;
-    metrics.forwarded(upstream.address, rcode, (clock.monotonic() - started) / 1000);
+    this.#options.metrics.forwarded(upstream.address, rcode, (this.#options.clock.monotonic() - started) / 1000);
     message.writeUInt16BE(0, 10); // the additional section is cut off
     return { message: message.subarray(0, records.at(-1)?.end ?? headerBytes + query.question.length), records, rcode };
-  };
-  const ask = async (query: Query): Promise<Relayed> => {
-    const upstreams = inOrder(await options.upstreams());
+  }
+
+  async #ask(query: Query): Promise<Relayed> {
+    const upstreams = this.#inOrder(await this.#options.upstreams());
     if (upstreams.length === 0) throw new ForwardError(rcodes.servFail, "there is no name server to ask");
-    const deadline = clock.monotonic() + totalMs;
+    const deadline = this.#options.clock.monotonic() + this.#totalMs;
     let last: Relayed | undefined;
     let cause: unknown;
     for (let i = 0; i < upstreams.length * 2; i++) {
-      const leftMs = deadline - clock.monotonic();
-      if (leftMs <= 0 || signal.aborted) break;
+      const leftMs = deadline - this.#options.clock.monotonic();
+      if (leftMs <= 0 || this.#options.signal.aborted) break;
       const upstream = upstreams[i % upstreams.length] as Upstream;
       try {
-        const answer = await attempt(upstream, query, Math.min(attemptMs, leftMs));
-        avoidUntil.delete(upstream.address);
+        const answer = await this.#attempt(upstream, query, Math.min(this.#attemptMs, leftMs));
+        this.#avoidUntil.delete(upstream.address);
         // Another server may know what this one cannot tell.
         if (answer.rcode === rcodes.servFail || answer.rcode === rcodes.refused) last = answer;
         else return answer;
         if (i + 1 >= upstreams.length) break;
       } catch (err) {
         cause = err;
-        metrics.forwardFailed(upstream.address);
-        avoidUntil.set(upstream.address, clock.monotonic() + avoidMs);
+        this.#options.metrics.forwardFailed(upstream.address);
+        this.#avoidUntil.set(upstream.address, this.#options.clock.monotonic() + avoidMs);
       }
     }
     if (last !== undefined) return last;
     throw new ForwardError(rcodes.servFail, `no name server answered: ${String((cause as Error)?.message ?? "time is over")}`);
-  };
-  const open = async (key: string, query: Query): Promise<Relayed> => {
+  }
+
+  async #start(key: string, query: Query): Promise<Relayed> {
     try {
-      const answer = await ask(query);
-      cache.put(key, answer);
+      const answer = await this.#ask(query);
+      this.#cache.put(key, answer);
       return answer;
     } finally {
-      running.delete(key);
+      this.#running.delete(key);
     }
-  };
-  const counted = async (client: string, answer: Promise<Relayed>): Promise<Relayed> => {
-    openOf.set(client, (openOf.get(client) ?? 0) + 1);
+  }
+
+  async #counted(client: string, answer: Promise<Relayed>): Promise<Relayed> {
+    this.#openOf.set(client, (this.#openOf.get(client) ?? 0) + 1);
     try {
       return await answer;
     } finally {
-      const left = (openOf.get(client) ?? 1) - 1;
-      if (left > 0) openOf.set(client, left);
-      else openOf.delete(client);
+      const left = (this.#openOf.get(client) ?? 1) - 1;
+      if (left > 0) this.#openOf.set(client, left);
+      else this.#openOf.delete(client);
     }
-  };
+  }
 
-  return {
-    get open() {
-      return running.size;
-    },
-    forward(query, client) {
-      const key = keyOf(query);
-      const known = cache.get(key);
-      metrics.cached(known !== undefined);
-      if (known !== undefined) return known;
-      if (client !== undefined && (openOf.get(client) ?? 0) >= mostOpenPerClient) {
-        return Promise.reject(new ForwardError(rcodes.refused, "this client has too many queries under way"));
+  get open(): number {
+    return this.#running.size;
+  }
+
+  forward(query: Query, client?: string): Promise<Relayed> | Relayed {
+    const key = keyOf(query);
+    const known = this.#cache.get(key);
+    this.#options.metrics.cached(known !== undefined);
+    if (known !== undefined) return known;
+    if (client !== undefined && (this.#openOf.get(client) ?? 0) >= mostOpenPerClient) {
+      return Promise.reject(new ForwardError(rcodes.refused, "this client has too many queries under way"));
+    }
+    let answer = this.#running.get(key);
+    if (answer === undefined) {
+      if (this.#running.size >= mostOpen) {
+        this.#options.metrics.rejected();
+        return Promise.reject(new ForwardError(rcodes.refused, "too many queries are under way"));
       }
-      let answer = running.get(key);
-      if (answer === undefined) {
-        if (running.size >= mostOpen) {
-          metrics.rejected();
-          return Promise.reject(new ForwardError(rcodes.refused, "too many queries are under way"));
-        }
-        answer = open(key, query);
-        running.set(key, answer);
-        answer.catch(() => {}); // those who asked see it
-      }
-      return client === undefined ? answer : counted(client, answer);
-    },
-  };
+      answer = this.#start(key, query);
+      this.#running.set(key, answer);
+      answer.catch(() => {}); // those who asked see it
+    }
+    return client === undefined ? answer : this.#counted(client, answer);
+  }
 }
 
 /** Queries with the same key have the same answer. */

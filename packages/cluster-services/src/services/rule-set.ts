@@ -42,119 +42,141 @@ interface Chain {
 /** By name with prefix. */
 type Chains = Map<string, Chain>;
 
-export function newRuleSet(settings: RuleSettings): RuleSet {
-  const full = (name: string): string => `${settings.prefix}${name}`;
-  const wanted: Record<Table, Chains> = { nat: new Map(), filter: new Map() };
-  const known: Record<Table, Chains> = { nat: new Map(), filter: new Map() };
-  const dirty: Record<Table, Set<string>> = { nat: new Set(), filter: new Set() };
-  const counts: Record<Table, number> = { nat: 0, filter: 0 };
-  const services = new Map<string, readonly PortRules[]>();
-  const buckets = new Map<string, Map<string, readonly string[]>>();
-  const bucketKinds: Record<Table, Record<Dispatch["destination"], Set<number>>> = {
+export const newRuleSet = (settings: RuleSettings): RuleSet => new ChainedRuleSet(settings);
+
+class ChainedRuleSet implements RuleSet {
+  readonly jumps: readonly Jump[];
+  readonly #settings: RuleSettings;
+  readonly #wanted: Record<Table, Chains> = { nat: new Map(), filter: new Map() };
+  readonly #known: Record<Table, Chains> = { nat: new Map(), filter: new Map() };
+  readonly #dirty: Record<Table, Set<string>> = { nat: new Set(), filter: new Set() };
+  readonly #counts: Record<Table, number> = { nat: 0, filter: 0 };
+  readonly #services = new Map<string, readonly PortRules[]>();
+  readonly #buckets = new Map<string, Map<string, readonly string[]>>();
+  readonly #bucketKinds: Record<Table, Record<Dispatch["destination"], Set<number>>> = {
     nat: { address: new Set(), nodePort: new Set() },
     filter: { address: new Set(), nodePort: new Set() },
   };
+  /** Buckets that the Service that is set changes. */
+  readonly #touched = new Set<Dispatch>();
 
-  const put = (table: Table, name: string, rules: readonly string[] | undefined): void => {
-    const chain = full(name);
-    counts[table] += (rules?.length ?? 0) - (wanted[table].get(chain)?.rules ?? 0);
-    if (rules === undefined) wanted[table].delete(chain);
-    else wanted[table].set(chain, { text: rules.map((rule) => `-A ${chain} ${rule}\n`).join(""), rules: rules.length });
-    dirty[table].add(chain);
-  };
-  const touched = new Set<Dispatch>();
-  const removeFrom = (service: string, dispatch: Dispatch): void => {
-    buckets.get(bucketName(dispatch))?.delete(service);
-    touched.add(dispatch);
-  };
-  const addTo = (service: string, dispatch: Dispatch): void => {
-    const bucket = buckets.getOrInsertComputed(bucketName(dispatch), () => new Map());
+  constructor(settings: RuleSettings) {
+    this.#settings = settings;
+    this.jumps = jumpsOf(settings);
+    for (const table of tables)
+      for (const destination of ["address", "nodePort"] as const) this.#putDispatcher(table, destination);
+    for (const [table, name, rules] of fixedChains(settings)) this.#put(table, name, rules);
+  }
+
+  #full(name: string): string {
+    return `${this.#settings.prefix}${name}`;
+  }
+
+  #put(table: Table, name: string, rules: readonly string[] | undefined): void {
+    const chain = this.#full(name);
+    this.#counts[table] += (rules?.length ?? 0) - (this.#wanted[table].get(chain)?.rules ?? 0);
+    if (rules === undefined) this.#wanted[table].delete(chain);
+    else this.#wanted[table].set(chain, { text: rules.map((rule) => `-A ${chain} ${rule}\n`).join(""), rules: rules.length });
+    this.#dirty[table].add(chain);
+  }
+
+  #removeFrom(service: string, dispatch: Dispatch): void {
+    this.#buckets.get(bucketName(dispatch))?.delete(service);
+    this.#touched.add(dispatch);
+  }
+
+  #addTo(service: string, dispatch: Dispatch): void {
+    const bucket = this.#buckets.getOrInsertComputed(bucketName(dispatch), () => new Map());
     bucket.set(service, [...(bucket.get(service) ?? []), ...dispatch.rules]);
-    touched.add(dispatch);
-  };
-  const putBuckets = (): void => {
-    for (const dispatch of touched) {
+    this.#touched.add(dispatch);
+  }
+
+  #putBuckets(): void {
+    for (const dispatch of this.#touched) {
       const { table, destination, bucket } = dispatch;
       const name = bucketName(dispatch);
-      const content = buckets.get(name);
-      const kinds = bucketKinds[table][destination];
+      const content = this.#buckets.get(name);
+      const kinds = this.#bucketKinds[table][destination];
       const isKnown = kinds.has(bucket);
       const isEmpty = content === undefined || content.size === 0;
       if (isEmpty) {
-        buckets.delete(name);
+        this.#buckets.delete(name);
         kinds.delete(bucket);
       } else kinds.add(bucket);
-      put(table, name, isEmpty ? undefined : [...content].sort(byKey).flatMap(([, rules]) => rules));
-      if (isKnown === isEmpty) putDispatcher(table, destination);
+      this.#put(table, name, isEmpty ? undefined : [...content].sort(byKey).flatMap(([, rules]) => rules));
+      if (isKnown === isEmpty) this.#putDispatcher(table, destination);
     }
-    touched.clear();
-  };
-  const putDispatcher = (table: Table, destination: Dispatch["destination"]): void => {
-    const numbers = [...bucketKinds[table][destination]].sort((a, b) => a - b);
-    const jump = (bucket: number): string => `-j ${full(bucketName({ table, destination, bucket }))}`;
+    this.#touched.clear();
+  }
+
+  #putDispatcher(table: Table, destination: Dispatch["destination"]): void {
+    const numbers = [...this.#bucketKinds[table][destination]].sort((a, b) => a - b);
+    const jump = (bucket: number): string => `-j ${this.#full(bucketName({ table, destination, bucket }))}`;
     if (destination === "nodePort") {
       const matches = ["tcp", "udp", "sctp"].flatMap((protocol) =>
         numbers.map((bucket) => `-p ${protocol} -m ${protocol} --dport ${portsOfBucket(bucket)} ${jump(bucket)}`),
       );
-      put(table, table === "nat" ? chainNames.nodePorts : chainNames.filterPorts, matches);
+      this.#put(table, table === "nat" ? chainNames.nodePorts : chainNames.filterPorts, matches);
     } else {
       const of = (bucket: number): string =>
-        settings.family === "IPv4" ? `-d 0.0.0.${bucket}/0.0.0.255` : `-d ::${bucket.toString(16)}/::ff`;
-      const ports = nodePortMatches(settings).map(
-        (match) => `${match} -j ${full(table === "nat" ? chainNames.nodePorts : chainNames.filterPorts)}`,
+        this.#settings.family === "IPv4" ? `-d 0.0.0.${bucket}/0.0.0.255` : `-d ::${bucket.toString(16)}/::ff`;
+      const ports = nodePortMatches(this.#settings).map(
+        (match) => `${match} -j ${this.#full(table === "nat" ? chainNames.nodePorts : chainNames.filterPorts)}`,
       );
       const rules = numbers.map((bucket) => `${of(bucket)} ${jump(bucket)}`);
-      put(table, table === "nat" ? chainNames.services : chainNames.filter, [...rules, ...ports]);
+      this.#put(table, table === "nat" ? chainNames.services : chainNames.filter, [...rules, ...ports]);
     }
-  };
+  }
 
-  for (const table of tables) for (const destination of ["address", "nodePort"] as const) putDispatcher(table, destination);
-  for (const [table, name, rules] of fixedChains(settings)) put(table, name, rules);
+  count(table: Table): number {
+    return this.#counts[table];
+  }
 
-  return {
-    jumps: jumpsOf(settings),
-    count: (table) => counts[table],
-    set(service, rules) {
-      for (const { chains, dispatch } of services.get(service) ?? []) {
-        for (const name of chains.keys()) put("nat", name, undefined);
-        for (const one of dispatch) removeFrom(service, one);
-      }
-      if (rules.length === 0) services.delete(service);
-      else services.set(service, rules);
-      for (const { chains, dispatch } of rules) {
-        for (const [name, own] of chains) put("nat", name, own);
-        for (const one of dispatch) addTo(service, one);
-      }
-      putBuckets();
-    },
-    setHairpin: (rules) => put("nat", chainNames.hairpin, rules),
-    forget(existing) {
-      for (const table of tables) {
-        // No chain of ours has this rule: all of them count as changed.
-        known[table] = new Map((existing.get(table) ?? []).map((name) => [name, unknown]));
-        for (const name of [...wanted[table].keys(), ...known[table].keys()]) dirty[table].add(name);
-      }
-    },
-    pending() {
-      const parts = tables.map((table) => ({ table, ...changesOf(wanted[table], known[table], dirty[table]) }));
-      if (parts.every(({ changed, gone }) => changed.length + gone.length === 0)) return undefined;
-      return {
-        text: parts.map(({ table, changed, gone }) => restoreText(table, changed, gone)).join(""),
-        written() {
-          for (const { table, changed, gone } of parts) {
-            for (const [name, chain] of changed) {
-              known[table].set(name, chain);
-              if (wanted[table].get(name) === chain) dirty[table].delete(name); // else it has changed since
-            }
-            for (const name of gone) {
-              known[table].delete(name);
-              if (!wanted[table].has(name)) dirty[table].delete(name);
-            }
+  set(service: string, rules: readonly PortRules[]): void {
+    for (const { chains, dispatch } of this.#services.get(service) ?? []) {
+      for (const name of chains.keys()) this.#put("nat", name, undefined);
+      for (const one of dispatch) this.#removeFrom(service, one);
+    }
+    if (rules.length === 0) this.#services.delete(service);
+    else this.#services.set(service, rules);
+    for (const { chains, dispatch } of rules) {
+      for (const [name, own] of chains) this.#put("nat", name, own);
+      for (const one of dispatch) this.#addTo(service, one);
+    }
+    this.#putBuckets();
+  }
+
+  setHairpin(rules: readonly string[]): void {
+    this.#put("nat", chainNames.hairpin, rules);
+  }
+
+  forget(existing: ReadonlyMap<Table, readonly string[]>): void {
+    for (const table of tables) {
+      // No chain of ours has this rule: all of them count as changed.
+      this.#known[table] = new Map((existing.get(table) ?? []).map((name) => [name, unknown]));
+      for (const name of [...this.#wanted[table].keys(), ...this.#known[table].keys()]) this.#dirty[table].add(name);
+    }
+  }
+
+  pending(): RestoreInput | undefined {
+    const parts = tables.map((table) => ({ table, ...changesOf(this.#wanted[table], this.#known[table], this.#dirty[table]) }));
+    if (parts.every(({ changed, gone }) => changed.length + gone.length === 0)) return undefined;
+    return {
+      text: parts.map(({ table, changed, gone }) => restoreText(table, changed, gone)).join(""),
+      written: () => {
+        for (const { table, changed, gone } of parts) {
+          for (const [name, chain] of changed) {
+            this.#known[table].set(name, chain);
+            if (this.#wanted[table].get(name) === chain) this.#dirty[table].delete(name); // else it has changed since
           }
-        },
-      };
-    },
-  };
+          for (const name of gone) {
+            this.#known[table].delete(name);
+            if (!this.#wanted[table].has(name)) this.#dirty[table].delete(name);
+          }
+        }
+      },
+    };
+  }
 }
 
 const unknown: Chain = { text: "unknown", rules: 0 };

@@ -47,153 +47,182 @@ const retryBackoff = { initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000, fact
 /** Gathers the changes of one write, such as those of a Service and its EndpointSlices. */
 const gatherMs = 20;
 
-export function newServiceRules(options: ServiceRulesOptions): ServiceRules {
-  const { settings, run, metrics, log, clock, checkPeriodMs } = options;
-  const rules = newRuleSet(settings);
-  const iptables = newIptables(settings.family, run);
-  const hairpin = newHairpin(rules, options.masqueradedNetworks);
-  const written = new Map<ObjectKey, readonly ServicePort[]>();
-  let waiting = new Set<ObjectKey>();
-  let triggered: number[] = [];
-  let stale: string[][] = [];
-  let everything = true;
-  /** A cluster without IPv6 needs none of these rules. */
-  let isDormant = false;
-  let failure: string | undefined = "no rules have been written yet";
-  let wake = Promise.withResolvers<void>();
-  /** Since when a change waits, in ms of the monotonic clock. */
-  let waitingSince: number | undefined;
+export const newServiceRules = (options: ServiceRulesOptions): ServiceRules => new KernelServiceRules(options);
 
-  const plan = async (): Promise<void> => {
-    const keys = everything ? new Set([...written.keys(), ...options.keys()]) : waiting;
-    waiting = new Set();
+class KernelServiceRules implements ServiceRules {
+  readonly #options: ServiceRulesOptions;
+  readonly #rules: RuleSet;
+  readonly #iptables: ReturnType<typeof newIptables>;
+  readonly #hairpin: ReturnType<typeof newHairpin>;
+  readonly #written = new Map<ObjectKey, readonly ServicePort[]>();
+  #waiting = new Set<ObjectKey>();
+  #triggered: number[] = [];
+  #stale: string[][] = [];
+  #everything = true;
+  /** A cluster without IPv6 needs none of these rules. */
+  #isDormant = false;
+  #failure: string | undefined = "no rules have been written yet";
+  #wake = Promise.withResolvers<void>();
+  /** Since when a change waits, in ms of the monotonic clock. */
+  #waitingSince: number | undefined;
+
+  constructor(options: ServiceRulesOptions) {
+    this.#options = options;
+    this.#rules = newRuleSet(options.settings);
+    this.#iptables = newIptables(options.settings.family, options.run);
+    this.#hairpin = newHairpin(this.#rules, options.masqueradedNetworks);
+  }
+
+  async #plan(): Promise<void> {
+    const keys = this.#everything ? new Set([...this.#written.keys(), ...this.#options.keys()]) : this.#waiting;
+    this.#waiting = new Set();
     for (const key of keys) {
-      const turn = options.turns.next();
+      const turn = this.#options.turns.next();
       if (turn !== undefined) await turn;
-      const before = written.get(key) ?? [];
-      const ports = options.portsOf(key);
-      stale.push(...staleEntries(before, ports, settings.family));
-      if (ports.length === 0) written.delete(key);
-      else written.set(key, ports);
-      hairpin.replace(before, ports);
-      rules.set(
+      const before = this.#written.get(key) ?? [];
+      const ports = this.#options.portsOf(key);
+      this.#stale.push(...staleEntries(before, ports, this.#options.settings.family));
+      if (ports.length === 0) this.#written.delete(key);
+      else this.#written.set(key, ports);
+      this.#hairpin.replace(before, ports);
+      this.#rules.set(
         key,
-        ports.map((port) => portRules(port, settings)),
+        ports.map((port) => portRules(port, this.#options.settings)),
       );
     }
-    hairpin.put();
-  };
+    this.#hairpin.put();
+  }
   /** @returns false when nothing is there to be written, and nothing to be removed */
-  const learn = async (): Promise<boolean> => {
-    const existing = await iptables.chains(settings.prefix);
-    rules.forget(existing);
-    return settings.family === "IPv4" || written.size > 0 || [...existing.values()].some((chains) => chains.length > 0);
-  };
-  const write = async (): Promise<void> => {
-    if (isDormant && written.size === 0) return;
-    if (isDormant || everything) {
-      everything = true;
-      isDormant = !(await learn());
-      if (isDormant) {
-        everything = false;
+
+  async #learn(): Promise<boolean> {
+    const existing = await this.#iptables.chains(this.#options.settings.prefix);
+    this.#rules.forget(existing);
+    return (
+      this.#options.settings.family === "IPv4" ||
+      this.#written.size > 0 ||
+      [...existing.values()].some((chains) => chains.length > 0)
+    );
+  }
+
+  async #write(): Promise<void> {
+    if (this.#isDormant && this.#written.size === 0) return;
+    if (this.#isDormant || this.#everything) {
+      this.#everything = true;
+      this.#isDormant = !(await this.#learn());
+      if (this.#isDormant) {
+        this.#everything = false;
         return;
       }
     }
-    const input = rules.pending();
-    if (input !== undefined) await iptables.restore(input.text);
+    const input = this.#rules.pending();
+    if (input !== undefined) await this.#iptables.restore(input.text);
     input?.written();
-    if (everything) await addMissingJumps();
-    everything = false;
-    if (stale.length === 0) return;
-    const filters = stale;
-    stale = [];
-    await deleteEntries(filters, run).catch((err: unknown) => log.error("cannot delete entries of the connection table", err));
-  };
-  const addMissingJumps = async (): Promise<void> => {
-    const missing = await iptables.missing(rules.jumps);
-    if (missing.length > 0) await iptables.restore(addingJumps(missing));
-  };
-  const sync = async (): Promise<void> => {
-    const triggers = triggered;
-    triggered = [];
-    const begun = clock.monotonic();
+    if (this.#everything) await this.#addMissingJumps();
+    this.#everything = false;
+    if (this.#stale.length === 0) return;
+    const filters = this.#stale;
+    this.#stale = [];
+    await deleteEntries(filters, this.#options.run).catch((err: unknown) =>
+      this.#options.log.error("cannot delete entries of the connection table", err),
+    );
+  }
+
+  async #addMissingJumps(): Promise<void> {
+    const missing = await this.#iptables.missing(this.#rules.jumps);
+    if (missing.length > 0) await this.#iptables.restore(addingJumps(missing));
+  }
+
+  async #sync(): Promise<void> {
+    const triggers = this.#triggered;
+    this.#triggered = [];
+    const begun = this.#options.clock.monotonic();
     try {
-      await plan();
-      await write();
+      await this.#plan();
+      await this.#write();
     } catch (err) {
-      metrics.restoreFailures.inc();
-      everything = true; // what the kernel has is not known
-      triggered.push(...triggers);
+      this.#options.metrics.restoreFailures.inc();
+      this.#everything = true; // what the kernel has is not known
+      this.#triggered.push(...triggers);
       throw err;
     }
-    waitingSince = waiting.size > 0 ? begun : undefined;
-    metrics.syncSeconds.observe((clock.monotonic() - begun) / 1000);
-    metrics.lastSync.set(clock.now() / 1000);
-    for (const at of triggers) metrics.programmingSeconds.observe(Math.max(0, clock.now() - at) / 1000);
-    if (settings.family === "IPv4") for (const table of tables) metrics.rules.labels(table).set(rules.count(table));
-  };
-  const wakeUp = (): void => {
-    waitingSince ??= clock.monotonic();
-    metrics.lastQueued.set(clock.now() / 1000);
-    wake.resolve();
-  };
-  const checkKernel = async (signal: AbortSignal): Promise<void> => {
-    while (!signal.aborted) {
-      await clock.sleep(checkPeriodMs, signal).catch(() => {});
-      if (signal.aborted || isDormant || failure !== undefined) continue;
-      const missing = await iptables.missing(rules.jumps).catch(() => rules.jumps);
-      if (missing.length === 0) continue;
-      log.warn("rules are missing in the kernel, writing all of them", { missing: missing.map(({ from }) => from).join() });
-      everything = true;
-      wakeUp();
-    }
-  };
+    this.#waitingSince = this.#waiting.size > 0 ? begun : undefined;
+    this.#options.metrics.syncSeconds.observe((this.#options.clock.monotonic() - begun) / 1000);
+    this.#options.metrics.lastSync.set(this.#options.clock.now() / 1000);
+    for (const at of triggers)
+      this.#options.metrics.programmingSeconds.observe(Math.max(0, this.#options.clock.now() - at) / 1000);
+    if (this.#options.settings.family === "IPv4")
+      for (const table of tables) this.#options.metrics.rules.labels(table).set(this.#rules.count(table));
+  }
 
-  return {
-    changed(service, triggers = []) {
-      waiting.add(service);
-      triggered.push(...triggers);
-      wakeUp();
-    },
-    allChanged() {
-      for (const key of [...written.keys(), ...options.keys()]) waiting.add(key);
-      wakeUp();
-    },
-    async run(signal) {
-      const backoff = newBackoff({ ...retryBackoff, clock });
-      const checking = checkKernel(signal);
-      while (!signal.aborted) {
-        wake = Promise.withResolvers();
-        const begun = clock.monotonic();
-        let pauseMs = gatherMs;
-        try {
-          await sync();
-          failure = undefined;
-          // Where a write takes long it leaves the machine as much time to others.
-          pauseMs = Math.max(gatherMs, Math.min(clock.monotonic() - begun, 500));
-        } catch (err) {
-          if (signal.aborted) break;
-          failure = causesOf(err);
-          pauseMs = backoff.next();
-          wake.resolve();
-          log.error("cannot write the rules of Services; trying again", err, {
-            family: settings.family,
-            afterMs: Math.round(pauseMs),
-          });
-        }
-        const stop = (): void => wake.resolve();
-        signal.addEventListener("abort", stop, { once: true });
-        await wake.promise;
-        signal.removeEventListener("abort", stop);
-        await clock.sleep(pauseMs, signal).catch(() => {});
+  #wakeUp(): void {
+    this.#waitingSince ??= this.#options.clock.monotonic();
+    this.#options.metrics.lastQueued.set(this.#options.clock.now() / 1000);
+    this.#wake.resolve();
+  }
+
+  async #checkKernel(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#options.clock.sleep(this.#options.checkPeriodMs, signal).catch(() => {});
+      if (signal.aborted || this.#isDormant || this.#failure !== undefined) continue;
+      const missing = await this.#iptables.missing(this.#rules.jumps).catch(() => this.#rules.jumps);
+      if (missing.length === 0) continue;
+      this.#options.log.warn("rules are missing in the kernel, writing all of them", {
+        missing: missing.map(({ from }) => from).join(),
+      });
+      this.#everything = true;
+      this.#wakeUp();
+    }
+  }
+
+  changed(service: ObjectKey, triggers: readonly number[] = []): void {
+    this.#waiting.add(service);
+    this.#triggered.push(...triggers);
+    this.#wakeUp();
+  }
+
+  allChanged(): void {
+    for (const key of [...this.#written.keys(), ...this.#options.keys()]) this.#waiting.add(key);
+    this.#wakeUp();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const backoff = newBackoff({ ...retryBackoff, clock: this.#options.clock });
+    const checking = this.#checkKernel(signal);
+    while (!signal.aborted) {
+      this.#wake = Promise.withResolvers();
+      const begun = this.#options.clock.monotonic();
+      let pauseMs = gatherMs;
+      try {
+        await this.#sync();
+        this.#failure = undefined;
+        // Where a write takes long it leaves the machine as much time to others.
+        pauseMs = Math.max(gatherMs, Math.min(this.#options.clock.monotonic() - begun, 500));
+      } catch (err) {
+        if (signal.aborted) break;
+        this.#failure = causesOf(err);
+        pauseMs = backoff.next();
+        this.#wake.resolve();
+        this.#options.log.error("cannot write the rules of Services; trying again", err, {
+          family: this.#options.settings.family,
+          afterMs: Math.round(pauseMs),
+        });
       }
-      await checking;
-    },
-    lateMs: () => (waitingSince === undefined ? 0 : clock.monotonic() - waitingSince),
-    check() {
-      if (failure !== undefined) throw new Error(failure);
-    },
-  };
+      const stop = (): void => this.#wake.resolve();
+      signal.addEventListener("abort", stop, { once: true });
+      await this.#wake.promise;
+      signal.removeEventListener("abort", stop);
+      await this.#options.clock.sleep(pauseMs, signal).catch(() => {});
+    }
+    await checking;
+  }
+
+  lateMs(): number {
+    return this.#waitingSince === undefined ? 0 : this.#options.clock.monotonic() - this.#waitingSince;
+  }
+
+  check(): void {
+    if (this.#failure !== undefined) throw new Error(this.#failure);
+  }
 }
 
 /**

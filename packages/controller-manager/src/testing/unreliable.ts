@@ -1,4 +1,5 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { override } from "@coxswain/apimachinery/testing/override";
 
 /** Deterministic pseudo-random numbers in [0, 1). */
 export function seeded(seed: number): () => number {
@@ -23,12 +24,11 @@ export function unreliable(client: Client, share: number, random: () => number):
       if (fate < share) throw new Error("connection reset");
       return answer;
     };
-  return {
-    ...client,
+  return override(client, {
     get: losing(client.get.bind(client)) as Client["get"],
     create: losing(client.create.bind(client)) as Client["create"],
     update: losing(client.update.bind(client)) as Client["update"],
     patch: losing(client.patch.bind(client)) as Client["patch"],
     delete: losing(client.delete.bind(client)),
-  };
+  });
 }

@@ -3,14 +3,14 @@ import { type TestContext, test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { type PlayedSystemd, playSystemd } from "../testing/played-systemd.ts";
+import { type FakeSystemd, startFakeSystemd } from "../testing/fake-systemd.ts";
 import { connectToPeer } from "./connection.ts";
 import { newSystemd, type Systemd, type UnitProperty } from "./systemd.ts";
 
 const shares = (value: bigint): UnitProperty => ["CPUShares", { type: "t", value }];
 
-async function talking(t: TestContext, clock = realClock): Promise<{ systemd: Systemd; played: PlayedSystemd }> {
-  const played = await playSystemd(t);
+async function talking(t: TestContext, clock = realClock): Promise<{ systemd: Systemd; played: FakeSystemd }> {
+  const played = await startFakeSystemd(t);
   const systemd = newSystemd({ clock, connect: () => connectToPeer(played.address) });
   t.after(() => systemd.close());
   return { systemd, played };

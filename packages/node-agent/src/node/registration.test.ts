@@ -196,7 +196,8 @@ test("what is urgent during a report is reported right after it", async () => {
 test("a status that was refused is computed anew from what the server has now, not from its cache", async () => {
   const addresses = [{ type: "InternalIP", address: "192.0.2.2" }];
   const { client, stop, registration } = registering({ status: async () => ({ addresses }) });
-  const { get, patch } = client;
+  const get = client.get.bind(client);
+  const patch = client.patch.bind(client);
   const versions: unknown[] = [];
   client.get = ((...args: Parameters<typeof get>) => {
     versions.push(args[2]?.resourceVersion);

@@ -10,7 +10,7 @@ import { connectToPeer } from "../dbus/connection.ts";
 import { newSystemd } from "../dbus/systemd.ts";
 import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
-import { type PlayedSystemd, playSystemd } from "../testing/played-systemd.ts";
+import { type FakeSystemd, startFakeSystemd } from "../testing/fake-systemd.ts";
 import { systemdNames } from "./cgroup-names.ts";
 import { type Cgroups, newCgroups } from "./cgroups.ts";
 
@@ -23,7 +23,7 @@ const podPath = `/kubepods.slice/kubepods-burstable.slice/${podSlice}`;
 
 interface Node {
   cgroups: Cgroups;
-  played: PlayedSystemd;
+  played: FakeSystemd;
   mountPoint: string;
   read(path: string): Promise<string>;
   /** Simulates a restarted agent. */
@@ -40,7 +40,7 @@ async function aNode(t: TestContext): Promise<Node> {
   }
   const foldersOf = (unit: string): string[] =>
     ofSystemd.map((controller) => join(mountPoint, controller, systemdNames.pathOf(systemdNames.parse(unit))));
-  const played = await playSystemd(t, {
+  const played = await startFakeSystemd(t, {
     onStart(unit) {
       for (const dir of foldersOf(unit)) mkdirSync(dir, { recursive: true });
     },
@@ -54,7 +54,7 @@ async function aNode(t: TestContext): Promise<Node> {
   return { cgroups, played, mountPoint, again, read: (path) => readFile(join(mountPoint, path), "utf8") };
 }
 
-function open(t: TestContext, played: PlayedSystemd, mountPoint: string): Promise<Cgroups> {
+function open(t: TestContext, played: FakeSystemd, mountPoint: string): Promise<Cgroups> {
   const systemd = newSystemd({ clock: realClock, connect: () => connectToPeer(played.address) });
   t.after(() => systemd.close());
   const settings = { root: "/", perQos: true, cfsQuota: true, cfsPeriodUs: 100_000, podPidsLimit: 50 };
@@ -170,7 +170,7 @@ test("on version 2 of the hierarchy systemd hears its numbers, and controllers a
     writeFileSync(join(dir, "cgroup.controllers"), "cpu memory pids\n");
   };
   makeFolder(mountPoint);
-  const played = await playSystemd(t, {
+  const played = await startFakeSystemd(t, {
     onStart: (unit) => makeFolder(join(mountPoint, systemdNames.pathOf(systemdNames.parse(unit)))),
   });
   const cgroups = await open(t, played, mountPoint);

@@ -12,22 +12,17 @@ const containerTypes: Readonly<Record<ContainerKind, string>> = {
 
 /** Metrics of the agent, with upstream's names. Source: pkg/kubelet/metrics/metrics.go */
 export function newAgentMetrics(registry: MetricsRegistry) {
-  const operations = registry.counter({
-    name: "kubelet_runtime_operations_total",
-    help: "Cumulative number of runtime operations by operation type.",
-    labels: ["operation_type"],
-  });
-  const operationErrors = registry.counter({
-    name: "kubelet_runtime_operations_errors_total",
-    help: "Cumulative number of runtime operation errors by operation type.",
-    labels: ["operation_type"],
-  });
-  const operationSeconds = registry.histogram({
-    name: "kubelet_runtime_operations_duration_seconds",
-    help: "Duration in seconds of runtime operations. Broken down by operation type.",
-    labels: ["operation_type"],
-    buckets: Array.from({ length: 14 }, (_, i) => 0.005 * 2.5 ** i),
-  });
+  return {
+    ...startMetrics(registry),
+    ...relistMetrics(registry),
+    ...operationMetrics(registry),
+    ...evictionMetrics(registry),
+    ...pluginMetrics(registry),
+    nodeName: registry.gauge({ name: "kubelet_node_name", help: "The node's name. The count is always 1.", labels: ["node"] }),
+  };
+}
+
+function startMetrics(registry: MetricsRegistry) {
   const startedPods = registry.counter({ name: "kubelet_started_pods_total", help: "Cumulative number of pods started" });
   const failedPods = registry.counter({
     name: "kubelet_started_pods_errors_total",
@@ -49,47 +44,6 @@ export function newAgentMetrics(registry: MetricsRegistry) {
     help: "Number of containers currently running",
     labels: ["container_state"],
   });
-  const relistInterval = registry.histogram({
-    name: "kubelet_pleg_relist_interval_seconds",
-    help: "Interval in seconds between relisting in PLEG.",
-  });
-  const relistSeen = registry.gauge({
-    name: "kubelet_pleg_last_seen_seconds",
-    help: "Timestamp in seconds when PLEG was last seen active.",
-  });
-  const relist = registry.histogram({
-    name: "kubelet_pleg_relist_duration_seconds",
-    help: "Duration in seconds for relisting pods in PLEG.",
-  });
-  const csiOperations = registry.histogram({
-    name: "csi_operations_seconds",
-    help: "Container Storage Interface operation duration with gRPC error code status total",
-    labels: ["driver_name", "method_name", "grpc_status_code", "migrated"],
-    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600],
-  });
-  const sandboxSeconds = registry.histogram({
-    name: "kubelet_run_podsandbox_duration_seconds",
-    help: "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.",
-    labels: ["runtime_handler"],
-  });
-  const sandboxErrors = registry.counter({
-    name: "kubelet_run_podsandbox_errors_total",
-    help: "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
-    labels: ["runtime_handler"],
-  });
-  // Nothing is discarded here: a change wakes the pod's worker directly.
-  registry.counter({ name: "kubelet_pleg_discard_events", help: "The number of discard events in PLEG." });
-  const evictions = registry.counter({
-    name: "kubelet_evictions",
-    help: "Cumulative number of pod evictions by eviction signal",
-    labels: ["eviction_signal"],
-  });
-  const statsAge = registry.histogram({
-    name: "kubelet_eviction_stats_age_seconds",
-    help: "Time between when stats are collected, and when pod is evicted based on those stats by eviction signal",
-    labels: ["eviction_signal"],
-  });
-  let lastRelist: number | undefined;
   return {
     started(what: "pod" | ContainerKind, failure?: string): void {
       if (what === "pod") (failure === undefined ? startedPods : failedPods).inc();
@@ -101,25 +55,66 @@ export function newAgentMetrics(registry: MetricsRegistry) {
       runningPods.set(pods);
       for (const [state, count] of Object.entries(containers)) runningContainers.labels(state).set(count);
     },
+  };
+}
+
+/** Periodic listing of containers (upstream: PLEG). */
+function relistMetrics(registry: MetricsRegistry) {
+  const interval = registry.histogram({
+    name: "kubelet_pleg_relist_interval_seconds",
+    help: "Interval in seconds between relisting in PLEG.",
+  });
+  const seen = registry.gauge({
+    name: "kubelet_pleg_last_seen_seconds",
+    help: "Timestamp in seconds when PLEG was last seen active.",
+  });
+  const duration = registry.histogram({
+    name: "kubelet_pleg_relist_duration_seconds",
+    help: "Duration in seconds for relisting pods in PLEG.",
+  });
+  // Nothing is discarded here: a change wakes the pod's worker directly.
+  registry.counter({ name: "kubelet_pleg_discard_events", help: "The number of discard events in PLEG." });
+  let last: number | undefined;
+  return {
     /** @param now end of the relist, in ms since the epoch */
     relisted(tookMs: number, now: number): void {
-      relist.observe(tookMs / 1000);
-      if (lastRelist !== undefined) relistInterval.observe((now - lastRelist) / 1000);
-      lastRelist = now;
-      relistSeen.set(now / 1000);
+      duration.observe(tookMs / 1000);
+      if (last !== undefined) interval.observe((now - last) / 1000);
+      last = now;
+      seen.set(now / 1000);
     },
-    evicted(signal: string, ageMs: number): void {
-      evictions.labels(signal).inc();
-      statsAge.labels(signal).observe(ageMs / 1000);
-    },
-    preemptions: registry.counter({
-      name: "kubelet_preemptions",
-      help: "Cumulative number of pod preemptions by preemption resource",
-      labels: ["preemption_signal"],
-    }),
-    csiCall(driver: string, method: string, code: string, tookMs: number): void {
-      csiOperations.labels(driver, method, code, "false").observe(tookMs / 1000);
-    },
+  };
+}
+
+/** Calls of the container runtime. */
+function operationMetrics(registry: MetricsRegistry) {
+  const operations = registry.counter({
+    name: "kubelet_runtime_operations_total",
+    help: "Cumulative number of runtime operations by operation type.",
+    labels: ["operation_type"],
+  });
+  const errors = registry.counter({
+    name: "kubelet_runtime_operations_errors_total",
+    help: "Cumulative number of runtime operation errors by operation type.",
+    labels: ["operation_type"],
+  });
+  const seconds = registry.histogram({
+    name: "kubelet_runtime_operations_duration_seconds",
+    help: "Duration in seconds of runtime operations. Broken down by operation type.",
+    labels: ["operation_type"],
+    buckets: Array.from({ length: 14 }, (_, i) => 0.005 * 2.5 ** i),
+  });
+  const sandboxSeconds = registry.histogram({
+    name: "kubelet_run_podsandbox_duration_seconds",
+    help: "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.",
+    labels: ["runtime_handler"],
+  });
+  const sandboxErrors = registry.counter({
+    name: "kubelet_run_podsandbox_errors_total",
+    help: "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
+    labels: ["runtime_handler"],
+  });
+  return {
     /** @param request the request message; `runtimeHandler` of RunPodSandbox is read */
     runtimeCall(method: string, durationMs: number, err: unknown, request?: object): void {
       const name = operationName(method);
@@ -129,8 +124,47 @@ export function newAgentMetrics(registry: MetricsRegistry) {
         if (err !== undefined) sandboxErrors.labels(runtimeHandler).inc();
       }
       operations.labels(name).inc();
-      operationSeconds.labels(name).observe(durationMs / 1000);
-      if (err !== undefined) operationErrors.labels(name).inc();
+      seconds.labels(name).observe(durationMs / 1000);
+      if (err !== undefined) errors.labels(name).inc();
+    },
+  };
+}
+
+function evictionMetrics(registry: MetricsRegistry) {
+  const evictions = registry.counter({
+    name: "kubelet_evictions",
+    help: "Cumulative number of pod evictions by eviction signal",
+    labels: ["eviction_signal"],
+  });
+  const statsAge = registry.histogram({
+    name: "kubelet_eviction_stats_age_seconds",
+    help: "Time between when stats are collected, and when pod is evicted based on those stats by eviction signal",
+    labels: ["eviction_signal"],
+  });
+  return {
+    evicted(signal: string, ageMs: number): void {
+      evictions.labels(signal).inc();
+      statsAge.labels(signal).observe(ageMs / 1000);
+    },
+    preemptions: registry.counter({
+      name: "kubelet_preemptions",
+      help: "Cumulative number of pod preemptions by preemption resource",
+      labels: ["preemption_signal"],
+    }),
+  };
+}
+
+/** CSI drivers, device plugins, and clients that ask for the devices of pods. */
+function pluginMetrics(registry: MetricsRegistry) {
+  const csiOperations = registry.histogram({
+    name: "csi_operations_seconds",
+    help: "Container Storage Interface operation duration with gRPC error code status total",
+    labels: ["driver_name", "method_name", "grpc_status_code", "migrated"],
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600],
+  });
+  return {
+    csiCall(driver: string, method: string, code: string, tookMs: number): void {
+      csiOperations.labels(driver, method, code, "false").observe(tookMs / 1000);
     },
     pluginRegistrations: registry.counter({
       name: "kubelet_device_plugin_registration_total",
@@ -147,7 +181,6 @@ export function newAgentMetrics(registry: MetricsRegistry) {
       help: "Cumulative number of requests to the PodResource endpoint. Broken down by server api version.",
       labels: ["server_api_version"],
     }),
-    nodeName: registry.gauge({ name: "kubelet_node_name", help: "The node's name. The count is always 1.", labels: ["node"] }),
   };
 }
 

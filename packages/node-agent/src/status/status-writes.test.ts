@@ -25,7 +25,7 @@ function writing(...stored: NodePod[]) {
   const heard = new Map<string, Pod | undefined>(stored.map((pod) => [pod.metadata.uid, pod]));
   const failures: Error[] = [];
   let hold: Promise<void> | undefined;
-  const { patch } = client;
+  const patch = client.patch.bind(client);
   client.patch = (async (...args: Parameters<typeof patch>) => {
     await hold;
     const failure = failures.shift();
@@ -132,7 +132,7 @@ test("a pod that is finished with while an older status is being written has its
   status.set(pending(), { phase: "Running" });
   await settle();
   status.set(pending(), { phase: "Failed" });
-  const { delete: remove } = client;
+  const remove = client.delete.bind(client);
   client.delete = ((...args: Parameters<typeof remove>) => {
     sent.push("delete");
     return remove(...args);

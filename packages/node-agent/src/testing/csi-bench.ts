@@ -25,25 +25,6 @@ export const driverName = "disk.example.com";
 export const isRoot = process.getuid?.() === 0;
 export const volumeId = `kubernetes.io/csi/${driverName}^handle-1`;
 
-export interface CsiBench {
-  dir: string;
-  csi: Csi;
-  client: ReturnType<typeof newFakeClient>;
-  events: string[];
-  /** Observed operations: plugin, operation, result. */
-  operations: string[];
-  driver: TestDriver;
-  clock: ReturnType<typeof newFakeClock>;
-  /** Sets the spec of the CSIDriver object; undefined deletes it. */
-  describe(spec: Partial<CSIDriverSpec> | undefined): void;
-  /** Acts as the attach/detach controller: updates VolumeAttachment and node status. */
-  attach(): void;
-  startDriver(options?: Partial<TestDriverOptions>): Promise<TestDriver>;
-  /** A restarted agent on the same disk. */
-  restart(): Promise<Csi>;
-  mounts(): Promise<string[]>;
-}
-
 const objects: PodObjects = {
   ...noObjects,
   secret: async (namespace, name) => {
@@ -59,33 +40,134 @@ const objects: PodObjects = {
 /** Longer than the maximum back-off of the plugin registry. */
 const longestRetryMs = 122_001;
 
+export interface CsiBenchOptions extends Partial<TestDriverOptions> {
+  readonly controllerAttaches?: boolean;
+  readonly gates?: Readonly<Record<string, boolean>>;
+}
+
 /** A node with one registered driver, a fake API server and real mounts. */
-export async function csiBench(
-  t: { after(fn: () => Promise<void>): void },
-  {
-    controllerAttaches = true,
-    gates = {},
-    ...options
-  }: Partial<TestDriverOptions> & { controllerAttaches?: boolean; gates?: Readonly<Record<string, boolean>> } = {},
-): Promise<CsiBench> {
-  const dir = await realpath(await mkdtemp(join(tmpdir(), "cox-csi-")));
-  const clock = newFakeClock();
-  const client = newFakeClient({ clock });
-  client.put(nodes, { apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "node-uid" }, spec: {}, status: {} } as Node);
-  const events: string[] = [];
-  const operations: string[] = [];
-  let described: CSIDriver | undefined;
-  const running: { csi?: Csi; driver?: TestDriver; registry?: PluginRegistry } = {};
-  const registryDir = join(dir, "plugins_registry");
+export async function csiBench(t: { after(fn: () => Promise<void>): void }, options: CsiBenchOptions = {}): Promise<CsiBench> {
+  const bench = new CsiBench(await realpath(await mkdtemp(join(tmpdir(), "cox-csi-"))), options);
+  t.after(() => bench.remove());
+  await bench.startDriver();
+  return bench;
+}
+
+export class CsiBench {
+  readonly dir: string;
+  readonly events: string[] = [];
+  /** Observed operations: plugin, operation, result. */
+  readonly operations: string[] = [];
+  readonly clock = newFakeClock();
+  readonly client = newFakeClient({ clock: this.clock });
+  csi: Csi;
+  readonly #options: CsiBenchOptions;
   /** A separate clock, so that registration retries do not advance the volumes' time. */
-  const registryClock = newFakeClock();
-  const registryOf = (csi: Csi): PluginRegistry =>
-    newPluginRegistry({ dir: registryDir, handlers: { CSIPlugin: csi.handler }, clock: registryClock, log: discardLogger });
-  const newAgent = (): Csi => {
-    running.csi?.close();
-    running.csi = newCsi({
+  readonly #registryClock = newFakeClock();
+  #registry: PluginRegistry;
+  #driver: TestDriver | undefined;
+  #described: CSIDriver | undefined;
+
+  constructor(dir: string, options: CsiBenchOptions) {
+    this.dir = dir;
+    this.#options = options;
+    this.client.put(nodes, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name: "n1", uid: "node-uid" },
+      spec: {},
+      status: {},
+    } as Node);
+    this.csi = this.#newAgent();
+    this.#registry = this.#newRegistry();
+  }
+
+  get driver(): TestDriver {
+    if (this.#driver === undefined) throw new Error("the driver is not started");
+    return this.#driver;
+  }
+
+  /** Sets the spec of the CSIDriver object; undefined deletes it. */
+  describe(spec: Partial<CSIDriverSpec> | undefined): void {
+    const written = { volumeLifecycleModes: ["Persistent", "Ephemeral"], ...spec } as CSIDriverSpec;
+    this.#described = spec && {
+      apiVersion: "storage.k8s.io/v1",
+      kind: "CSIDriver",
+      metadata: { name: driverName },
+      spec: written,
+    };
+  }
+
+  /** Acts as the attach/detach controller: updates VolumeAttachment and node status. */
+  attach(): void {
+    const node = this.client.object<Node>(nodes, "n1") as Node;
+    const volumesAttached = [{ name: volumeId, devicePath: "" }];
+    this.client.put(nodes, { ...node, status: { ...node.status, volumesAttached } });
+    this.client.put<VolumeAttachment>(volumeAttachments, {
+      apiVersion: "storage.k8s.io/v1",
+      kind: "VolumeAttachment",
+      metadata: { name: "csi-8e88a5c2f5eaf45a4d0a1e8ebb0a3de6cb8b7b7ee19d0b42e1b1a6ba22d8fe0a" },
+      spec: { attacher: driverName, nodeName: "n1", source: { persistentVolumeName: "pv1" } },
+      status: { attached: true, attachmentMetadata: { lun: "7" } },
+    });
+  }
+
+  async startDriver(more: Partial<TestDriverOptions> = {}): Promise<TestDriver> {
+    await this.#driver?.stop();
+    const dirs = { registryDir: this.#registryDir, dir: join(this.dir, "driver") };
+    this.#driver = await startCsiDriver({ name: driverName, ...dirs, ...this.#options, ...more });
+    await this.#register();
+    return this.#driver;
+  }
+
+  /** A restarted agent on the same disk. */
+  async restart(): Promise<Csi> {
+    this.csi.close();
+    this.csi = this.#newAgent();
+    this.#registry = this.#newRegistry();
+    await this.csi.restore();
+    this.#driver?.verdicts.splice(0);
+    await this.#register();
+    return this.csi;
+  }
+
+  async mounts(): Promise<string[]> {
+    return (await systemMounter.mountsBelow(this.dir)).map((path) => path.slice(this.dir.length + 1)).toSorted();
+  }
+
+  async remove(): Promise<void> {
+    this.csi.close();
+    await this.#driver?.stop();
+    for (const path of await systemMounter.mountsBelow(this.dir)) await systemMounter.unmount(path);
+    await rm(this.dir, { recursive: true, force: true });
+  }
+
+  get #registryDir(): string {
+    return join(this.dir, "plugins_registry");
+  }
+
+  #newRegistry(): PluginRegistry {
+    const handlers = { CSIPlugin: this.csi.handler };
+    return newPluginRegistry({ dir: this.#registryDir, handlers, clock: this.#registryClock, log: discardLogger });
+  }
+
+  async #register(): Promise<void> {
+    // The registration has a real timeout of one second; on a loaded machine it may need several attempts.
+    const answered = async (): Promise<number | undefined> => {
+      await this.#registry.reconcile();
+      await this.#registryClock.advance(longestRetryMs);
+      return this.#driver?.verdicts.length;
+    };
+    await waitFor(answered, { what: "the agent to answer the registration" });
+  }
+
+  #newAgent(): Csi {
+    const { dir, client, clock, events, operations } = this;
+    const { controllerAttaches = true, gates = {} } = this.#options;
+    const csiDrivers = { synced: true, lister: { get: () => this.#described } };
+    return newCsi({
       client,
-      csiDrivers: { synced: true, lister: { get: () => described } } as unknown as Parameters<typeof newCsi>[0]["csiDrivers"],
+      csiDrivers: csiDrivers as unknown as Parameters<typeof newCsi>[0]["csiDrivers"],
       recorder: {
         event: (ref: { kind: string }, _: string, reason: string) => void events.push(`${ref.kind} ${reason}`),
       } as unknown as EventRecorder,
@@ -102,71 +184,12 @@ export async function csiBench(
       log: discardLogger,
       operations: (plugin, operation) => (failure) =>
         void operations.push(`${plugin} ${operation} ${failure === undefined ? "succeeded" : "failed"}`),
-      onChange() {
+      onChange: () => {
         const node = client.object<Node>(nodes, "n1") as Node;
-        client.put(nodes, { ...node, status: { ...node.status, volumesInUse: [...(running.csi?.inUse() ?? [])] } });
+        client.put(nodes, { ...node, status: { ...node.status, volumesInUse: [...(this.csi.inUse() ?? [])] } });
       },
     });
-    running.registry = registryOf(running.csi);
-    return running.csi;
-  };
-  const register = async (): Promise<void> => {
-    // The registration has a real timeout of one second; on a loaded machine it may need several attempts.
-    const answered = async (): Promise<number | undefined> => {
-      await running.registry?.reconcile();
-      await registryClock.advance(longestRetryMs);
-      return running.driver?.verdicts.length;
-    };
-    await waitFor(answered, { what: "the agent to answer the registration" });
-  };
-  t.after(async () => {
-    running.csi?.close();
-    await running.driver?.stop();
-    for (const path of await systemMounter.mountsBelow(dir)) await systemMounter.unmount(path);
-    await rm(dir, { recursive: true, force: true });
-  });
-  const made: CsiBench = {
-    dir,
-    client,
-    events,
-    operations,
-    clock,
-    csi: newAgent(),
-    driver: undefined as unknown as TestDriver,
-    describe: (spec) => {
-      const written = { volumeLifecycleModes: ["Persistent", "Ephemeral"], ...spec } as CSIDriverSpec;
-      described = spec && { apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", metadata: { name: driverName }, spec: written };
-    },
-    attach() {
-      const node = client.object<Node>(nodes, "n1") as Node;
-      const volumesAttached = [{ name: volumeId, devicePath: "" }];
-      client.put(nodes, { ...node, status: { ...node.status, volumesAttached } });
-      client.put<VolumeAttachment>(volumeAttachments, {
-        apiVersion: "storage.k8s.io/v1",
-        kind: "VolumeAttachment",
-        metadata: { name: "csi-8e88a5c2f5eaf45a4d0a1e8ebb0a3de6cb8b7b7ee19d0b42e1b1a6ba22d8fe0a" },
-        spec: { attacher: driverName, nodeName: "n1", source: { persistentVolumeName: "pv1" } },
-        status: { attached: true, attachmentMetadata: { lun: "7" } },
-      });
-    },
-    async startDriver(more = {}) {
-      await running.driver?.stop();
-      running.driver = await startCsiDriver({ name: driverName, registryDir, dir: join(dir, "driver"), ...options, ...more });
-      await register();
-      made.driver = running.driver;
-      return running.driver;
-    },
-    async restart() {
-      made.csi = newAgent();
-      await made.csi.restore();
-      running.driver?.verdicts.splice(0);
-      await register();
-      return made.csi;
-    },
-    mounts: async () => (await systemMounter.mountsBelow(dir)).map((path) => path.slice(dir.length + 1)).toSorted(),
-  };
-  await made.startDriver();
-  return made;
+  }
 }
 
 export function aVolume(csi: Partial<NonNullable<PersistentVolume["spec"]["csi"]>> = {}): PersistentVolume {

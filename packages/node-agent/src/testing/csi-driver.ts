@@ -31,7 +31,7 @@ export interface TestDriver {
   /** NotifyRegistrationStatus requests from the kubelet. */
   readonly verdicts: { pluginRegistered: boolean; error: string }[];
   /** Errors for the next calls of a method. */
-  failures: Map<string, { code: number; details: string }[]>;
+  failures: Map<string, Failure[]>;
   /** The directory of a volume's files. */
   volumeDir(handle: string): string;
   /** Stops the driver as if it was killed; mounts stay. */
@@ -41,132 +41,174 @@ export interface TestDriver {
 /** The device of block volumes. */
 const device = "/dev/zero";
 
+interface Failure {
+  readonly code: number;
+  readonly details: string;
+}
+
 type Answer = (request: Record<string, string>) => object | Promise<object>;
 
 export async function startCsiDriver(options: TestDriverOptions): Promise<TestDriver> {
-  const { name, registryDir, dir, mounter = systemMounter, capabilities = ["stageUnstage", "volumeStats", "expand"] } = options;
-  const endpoint = join(dir, "csi.sock");
-  const registration = join(registryDir, `${name}-reg.sock`);
-  const volumeDir = (handle: string): string => join(dir, "volumes", handle);
-  const calls: TestDriver["calls"] = [];
-  const verdicts: TestDriver["verdicts"] = [];
-  const failures: TestDriver["failures"] = new Map();
+  const driver = new BindMountDriver(options);
+  await driver.start();
+  return driver;
+}
 
-  async function bind(source: string, target: string, readOnly = false): Promise<void> {
-    await makeFolder(source);
-    await makeFolder(target);
-    if (await isMounted(target, mounter)) return;
-    await mounter.mount(source, target, { options: ["bind"] });
-    if (readOnly) await mounter.mount(target, target, { options: ["remount", "bind", "ro"] });
+class BindMountDriver implements TestDriver {
+  readonly calls: TestDriver["calls"] = [];
+  readonly verdicts: TestDriver["verdicts"] = [];
+  readonly failures: TestDriver["failures"] = new Map();
+  readonly #options: TestDriverOptions;
+  readonly #mounter: Mounter;
+  readonly #endpoint: string;
+  readonly #registration: string;
+  #servers: Server[] = [];
+
+  constructor(options: TestDriverOptions) {
+    this.#options = options;
+    this.#mounter = options.mounter ?? systemMounter;
+    this.#endpoint = join(options.dir, "csi.sock");
+    this.#registration = join(options.registryDir, `${options.name}-reg.sock`);
   }
 
-  const node: Record<string, Answer> = {
-    NodeGetInfo: () => ({
-      nodeId: options.nodeId ?? `${name}-node`,
-      maxVolumesPerNode: options.maxVolumes ?? 0,
-      accessibleTopology: { segments: options.topology ?? {} },
-    }),
-    NodeGetCapabilities: () => ({ capabilities: capabilities.map((one) => ({ rpc: { type: nodeCapabilities[one] } })) }),
-    async NodeStageVolume({ volumeId = "", stagingTargetPath = "" }) {
-      await bind(volumeDir(volumeId), stagingTargetPath);
-      return {};
-    },
-    async NodeUnstageVolume({ stagingTargetPath = "" }) {
-      if (await isMounted(stagingTargetPath, mounter)) await mounter.unmount(stagingTargetPath);
-      return {};
-    },
-    async NodePublishVolume({ volumeId = "", stagingTargetPath = "", targetPath = "", readonly: readOnly, volumeCapability }) {
-      if ((volumeCapability as unknown as { block: object | null }).block !== null) {
-        await writeFile(targetPath, "", { flag: "a" });
-        if (!(await isMounted(targetPath, mounter))) await mounter.mount(device, targetPath, { options: ["bind"] });
-        return {};
-      }
-      await bind(stagingTargetPath || volumeDir(volumeId), targetPath, Boolean(readOnly));
-      return {};
-    },
-    async NodeUnpublishVolume({ targetPath = "" }) {
-      if (await isMounted(targetPath, mounter)) await mounter.unmount(targetPath);
-      await rm(targetPath, { recursive: true, force: true });
-      return {};
-    },
-    NodeGetVolumeStats: () => ({
-      usage: [
-        { unit: 1, total: 1000, used: 300, available: 700 },
-        { unit: 2, total: 10, used: 3, available: 7 },
-      ],
-      ...(options.condition && { volumeCondition: options.condition }),
-    }),
-    NodeExpandVolume: () => ({}),
-  };
-
-  function serve(socket: string, path: string, codec: MessageCodec, methods: Readonly<Record<string, Answer>>): Promise<Server> {
-    const server = new Server();
-    const names = Object.keys(methods);
-    const messageOf = (method: string, kind: "Request" | "Response"): string =>
-      messageNames[method]?.[kind] ?? `${method}${kind}`;
-    const definition = Object.fromEntries(
-      names.map((method) => [
-        method,
-        {
-          path: `${path}/${method}`,
-          requestStream: false as const,
-          responseStream: false as const,
-          requestSerialize: (message: object) => codec.encode(messageOf(method, "Request"), message),
-          requestDeserialize: (bytes: Buffer) => codec.decode(messageOf(method, "Request"), bytes),
-          responseSerialize: (message: object) => codec.encode(messageOf(method, "Response"), message),
-          responseDeserialize: (bytes: Buffer) => codec.decode(messageOf(method, "Response"), bytes),
-        },
-      ]),
-    );
-    const handlers = Object.fromEntries(
-      names.map((method) => [
-        method,
-        (call: ServerUnaryCall<Record<string, string>, object>, answer: sendUnaryData<object>) => {
-          const failure = failures.get(method)?.shift();
-          if (!quiet.includes(method)) {
-            calls.push({ method, request: call.request });
-            options.onCall?.(method, call.request);
-          }
-          if (failure !== undefined) return answer(failure);
-          Promise.resolve()
-            .then(() => (methods[method] as Answer)(call.request))
-            .then(
-              (message) => answer(null, message),
-              (err: Error) => answer({ code: status.INTERNAL, details: err.message }),
-            );
-        },
-      ]),
-    );
-    server.addService(definition, handlers);
-    return new Promise((resolve, reject) => {
-      server.bindAsync(`unix://${socket}`, ServerCredentials.createInsecure(), (err) =>
-        err === null ? resolve(server) : reject(err),
-      );
-    });
+  async start(): Promise<void> {
+    const { dir, registryDir } = this.#options;
+    for (const folder of [dir, registryDir]) await makeFolder(folder);
+    for (const socket of [this.#endpoint, this.#registration]) await rm(socket, { force: true });
+    const answering = (method: string, request: Record<string, string>): Failure | undefined => this.#heard(method, request);
+    const node = this.#nodeMethods();
+    this.#servers.push(await serve(this.#endpoint, csiNodeService, csiMessages, node, answering));
+    const registration = this.#registrationMethods();
+    this.#servers.push(await serve(this.#registration, registrationService, registrationMessages, registration, answering));
   }
 
-  for (const folder of [dir, registryDir]) await makeFolder(folder);
-  for (const socket of [endpoint, registration]) await rm(socket, { force: true });
-  const servers = [await serve(endpoint, csiNodeService, csiMessages, node)];
-  servers.push(
-    await serve(registration, registrationService, registrationMessages, {
-      GetInfo: () => ({ type: "CSIPlugin", name, endpoint, supportedVersions: options.versions ?? ["1.0.0"] }),
-      NotifyRegistrationStatus(verdict) {
-        verdicts.push(verdict as unknown as { pluginRegistered: boolean; error: string });
+  volumeDir(handle: string): string {
+    return join(this.#options.dir, "volumes", handle);
+  }
+
+  async stop(): Promise<void> {
+    for (const server of this.#servers) server.forceShutdown();
+    for (const socket of [this.#endpoint, this.#registration]) await rm(socket, { force: true });
+  }
+
+  #heard(method: string, request: Record<string, string>): Failure | undefined {
+    const failure = this.failures.get(method)?.shift();
+    if (!quiet.includes(method)) {
+      this.calls.push({ method, request });
+      this.#options.onCall?.(method, request);
+    }
+    return failure;
+  }
+
+  #registrationMethods(): Readonly<Record<string, Answer>> {
+    const { name, versions = ["1.0.0"] } = this.#options;
+    return {
+      GetInfo: () => ({ type: "CSIPlugin", name, endpoint: this.#endpoint, supportedVersions: versions }),
+      NotifyRegistrationStatus: (verdict) => {
+        this.verdicts.push(verdict as unknown as { pluginRegistered: boolean; error: string });
         return {};
       },
-    }),
-  );
-  return {
-    calls,
-    verdicts,
-    failures,
-    volumeDir,
-    async stop() {
-      for (const server of servers) server.forceShutdown();
-      for (const socket of [endpoint, registration]) await rm(socket, { force: true });
-    },
-  };
+    };
+  }
+
+  #nodeMethods(): Readonly<Record<string, Answer>> {
+    const { name, capabilities = ["stageUnstage", "volumeStats", "expand"], ...options } = this.#options;
+    return {
+      NodeGetInfo: () => ({
+        nodeId: options.nodeId ?? `${name}-node`,
+        maxVolumesPerNode: options.maxVolumes ?? 0,
+        accessibleTopology: { segments: options.topology ?? {} },
+      }),
+      NodeGetCapabilities: () => ({ capabilities: capabilities.map((one) => ({ rpc: { type: nodeCapabilities[one] } })) }),
+      NodeStageVolume: async ({ volumeId = "", stagingTargetPath = "" }) => {
+        await this.#bind(this.volumeDir(volumeId), stagingTargetPath);
+        return {};
+      },
+      NodeUnstageVolume: async ({ stagingTargetPath = "" }) => {
+        await this.#unmount(stagingTargetPath);
+        return {};
+      },
+      NodePublishVolume: (request) => this.#publish(request),
+      NodeUnpublishVolume: async ({ targetPath = "" }) => {
+        await this.#unmount(targetPath);
+        await rm(targetPath, { recursive: true, force: true });
+        return {};
+      },
+      NodeGetVolumeStats: () => ({
+        usage: [
+          { unit: 1, total: 1000, used: 300, available: 700 },
+          { unit: 2, total: 10, used: 3, available: 7 },
+        ],
+        ...(options.condition && { volumeCondition: options.condition }),
+      }),
+      NodeExpandVolume: () => ({}),
+    };
+  }
+
+  async #publish(request: Record<string, string>): Promise<object> {
+    const { volumeId = "", stagingTargetPath = "", targetPath = "", readonly: readOnly, volumeCapability } = request;
+    if ((volumeCapability as unknown as { block: object | null }).block === null) {
+      await this.#bind(stagingTargetPath || this.volumeDir(volumeId), targetPath, Boolean(readOnly));
+      return {};
+    }
+    await writeFile(targetPath, "", { flag: "a" });
+    if (!(await isMounted(targetPath, this.#mounter))) await this.#mounter.mount(device, targetPath, { options: ["bind"] });
+    return {};
+  }
+
+  async #bind(source: string, target: string, readOnly = false): Promise<void> {
+    await makeFolder(source);
+    await makeFolder(target);
+    if (await isMounted(target, this.#mounter)) return;
+    await this.#mounter.mount(source, target, { options: ["bind"] });
+    if (readOnly) await this.#mounter.mount(target, target, { options: ["remount", "bind", "ro"] });
+  }
+
+  async #unmount(target: string): Promise<void> {
+    if (await isMounted(target, this.#mounter)) await this.#mounter.unmount(target);
+  }
+}
+
+/** @param heard is called with each request; what it returns is answered in place of the method's result */
+function serve(
+  socket: string,
+  path: string,
+  codec: MessageCodec,
+  methods: Readonly<Record<string, Answer>>,
+  heard: (method: string, request: Record<string, string>) => Failure | undefined,
+): Promise<Server> {
+  const server = new Server();
+  for (const [method, answerOf] of Object.entries(methods)) {
+    const { Request, Response } = messageNames[method] ?? { Request: `${method}Request`, Response: `${method}Response` };
+    const definition = {
+      path: `${path}/${method}`,
+      requestStream: false as const,
+      responseStream: false as const,
+      requestSerialize: (message: object) => codec.encode(Request, message),
+      requestDeserialize: (bytes: Buffer) => codec.decode(Request, bytes),
+      responseSerialize: (message: object) => codec.encode(Response, message),
+      responseDeserialize: (bytes: Buffer) => codec.decode(Response, bytes),
+    };
+    const handler = (call: ServerUnaryCall<Record<string, string>, object>, answer: sendUnaryData<object>): void => {
+      const failure = heard(method, call.request);
+      if (failure !== undefined) {
+        answer(failure);
+        return;
+      }
+      Promise.resolve()
+        .then(() => answerOf(call.request))
+        .then(
+          (message) => answer(null, message),
+          (err: Error) => answer({ code: status.INTERNAL, details: err.message }),
+        );
+    };
+    server.addService({ [method]: definition }, { [method]: handler });
+  }
+  return new Promise((resolve, reject) => {
+    server.bindAsync(`unix://${socket}`, ServerCredentials.createInsecure(), (err) =>
+      err === null ? resolve(server) : reject(err),
+    );
+  });
 }
 
 /** Message names that differ from `<method>Request` and `<method>Response`. */

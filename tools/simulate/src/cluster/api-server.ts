@@ -16,7 +16,7 @@ import { kubeApiserver } from "@coxswain/apiserver/flags";
 import { newObjectCounts } from "@coxswain/apiserver/flow-control/object-counts";
 import { newEdge } from "@coxswain/apiserver/server/edge";
 import { newMemoryBudget } from "@coxswain/apiserver/server/memory-budget";
-import { connectRooms } from "@coxswain/apiserver/server/rooms";
+import { connectModules } from "@coxswain/apiserver/server/modules";
 import { openStorage } from "@coxswain/apiserver/storage/open";
 import { type EtcdNetwork, newSimulatedEtcdClient } from "@coxswain/testing/store/etcd-client";
 import type { MemoryEtcd } from "@coxswain/testing/store/memory-etcd";
@@ -111,15 +111,12 @@ export async function startSimulatedApiServer(options: ApiServerOptions): Promis
     log,
   });
   const none = { current: undefined, close() {} };
-  const rooms = connectRooms({
+  const modules = connectModules({
     config: config(),
     storage,
     featureEnabled: (gate) => featureGates.enabled(gate),
     keys: [],
-    clientCa: undefined,
-    requestHeaderCa: undefined,
-    proxyCertificate: none,
-    kubeletCertificate: none,
+    certificates: { clientCa: undefined, requestHeaderCa: undefined, proxy: none, kubelet: none },
     self: () => ({ host: "127.0.0.1", port: 6443 }),
     edge: newEdge({ metrics, log, clock, profiling: undefined, livezGraceMs: 0, documents: undefined }),
     tunnels: {},
@@ -134,21 +131,21 @@ export async function startSimulatedApiServer(options: ApiServerOptions): Promis
     memory,
     signal,
   });
-  rooms.informers.start(signal);
-  await rooms.informers.waitForSync(signal);
+  modules.informers.start(signal);
+  await modules.informers.waitForSync(signal);
   if (options.bootstrap) {
-    await ensureNamespaces(rooms.client, signal);
-    await ensurePriorityClasses(rooms.client, signal);
-    await rooms.repair.runOnce();
-    const { aggregator } = rooms;
+    await ensureNamespaces(modules.client, signal);
+    await ensurePriorityClasses(modules.client, signal);
+    await modules.repair.runOnce();
+    const { aggregator } = modules;
     void aggregator.checkAvailability(signal);
     void aggregator.autoregistration.run(Promise.resolve(), signal);
     while (aggregator.autoregistration.missing().length > 0) await clock.sleep(100);
   }
-  while (!rooms.synced()) await clock.sleep(10);
+  while (!modules.synced()) await clock.sleep(10);
   return {
     process,
-    serve: rooms.serve,
+    serve: modules.serve,
     breakWatches: () => client.breakWatches(),
     crash() {
       process.crash();

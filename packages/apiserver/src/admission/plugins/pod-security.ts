@@ -47,52 +47,68 @@ const templatePaths: Readonly<Record<string, readonly string[]>> = {
 /** Subresources irrelevant to the standards; unknown subresources are evaluated. */
 const ignoredSubresources = new Set(["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"]);
 
-export function podSecurity(ctx: PluginContext): AdmissionPlugin {
-  const lookup = namespaceLookup(ctx.informers, ctx.client);
-  const metrics = newPodSecurityMetrics(ctx.metrics);
-  const isEnabled = ctx.featureEnabled("PodSecurity");
-  const { defaults, exemptions } = readPodSecurityConfiguration(ctx.configurationOf("PodSecurity"));
+export const podSecurity = (ctx: PluginContext): AdmissionPlugin => new PodSecurity(ctx);
 
-  const exempted = (attributes: AdmissionAttributes, why: string): void => {
+class PodSecurity implements AdmissionPlugin {
+  readonly name = "PodSecurity";
+  readonly resources = ["pods", "namespaces", ...Object.keys(templatePaths).map((name) => name.replace(/\.$/, ""))];
+  readonly #ctx: PluginContext;
+  readonly #lookup: ReturnType<typeof namespaceLookup>;
+  readonly #metrics: ReturnType<typeof newPodSecurityMetrics>;
+  readonly #isEnabled: boolean;
+  readonly #configuration: ReturnType<typeof readPodSecurityConfiguration>;
+
+  constructor(ctx: PluginContext) {
+    this.#ctx = ctx;
+    this.#lookup = namespaceLookup(ctx.informers, ctx.client);
+    this.#metrics = newPodSecurityMetrics(ctx.metrics);
+    this.#isEnabled = ctx.featureEnabled("PodSecurity");
+    this.#configuration = readPodSecurityConfiguration(ctx.configurationOf("PodSecurity"));
+  }
+
+  #exempted(attributes: AdmissionAttributes, why: string): void {
     attributes.annotate(`${prefix}exempt`, why);
-    metrics.exempted(attributes);
-  };
-  const isExempt = ({ spec: { runtimeClassName = "" } }: PodLike): boolean => exemptions.runtimeClasses.has(runtimeClassName);
+    this.#metrics.exempted(attributes);
+  }
 
-  const judge = async (attributes: AdmissionAttributes, pod: PodLike, enforces: boolean): Promise<void> => {
+  #isExempt({ spec: { runtimeClassName = "" } }: PodLike): boolean {
+    return this.#configuration.exemptions.runtimeClasses.has(runtimeClassName);
+  }
+
+  async #judge(attributes: AdmissionAttributes, pod: PodLike, enforces: boolean): Promise<void> {
     const { namespace, user } = attributes;
-    if (exemptions.namespaces.has(namespace)) return exempted(attributes, "namespace");
-    if (exemptions.usernames.has(user.name)) return exempted(attributes, "user");
-    const labels = await labelsOf(attributes, enforces);
+    if (this.#configuration.exemptions.namespaces.has(namespace)) return this.#exempted(attributes, "namespace");
+    if (this.#configuration.exemptions.usernames.has(user.name)) return this.#exempted(attributes, "user");
+    const labels = await this.#labelsOf(attributes, enforces);
     if (labels === undefined) return;
     const errors: FieldError[] = [];
-    const policy = policyOf(labels, errors, defaults);
+    const policy = policyOf(labels, errors, this.#configuration.defaults);
     if (errors.length === 0 && isPrivileged(policy, enforces)) {
       if (!enforces) return;
       attributes.annotate(`${prefix}enforce-policy`, "privileged:latest");
-      return metrics.evaluated("allow", policy.enforce, "enforce", attributes);
+      return this.#metrics.evaluated("allow", policy.enforce, "enforce", attributes);
     }
     const before = attributes.oldObject as (KubeObject & PodLike) | undefined;
     if (enforces && before !== undefined && !isSignificant(pod as KubeObject & PodLike, before)) return;
-    if (isExempt(pod)) return exempted(attributes, "runtimeClass");
+    if (this.#isExempt(pod)) return this.#exempted(attributes, "runtimeClass");
     if (errors.length > 0) {
       attributes.annotate(`${prefix}error`, `Failed to parse policy: ${formatFieldErrors(errors)}`);
-      metrics.failed(false, attributes);
+      this.#metrics.failed(false, attributes);
     }
-    evaluate(attributes, policy, pod, enforces);
-  };
+    this.#evaluate(attributes, policy, pod, enforces);
+  }
 
-  const labelsOf = async (attributes: AdmissionAttributes, enforces: boolean): Promise<Record<string, string> | undefined> => {
+  async #labelsOf(attributes: AdmissionAttributes, enforces: boolean): Promise<Record<string, string> | undefined> {
     const { namespace } = attributes;
-    const found = await lookup.get(namespace).catch(() => undefined);
+    const found = await this.#lookup.get(namespace).catch(() => undefined);
     if (found !== undefined) return found.metadata.labels ?? {};
-    metrics.failed(true, attributes);
+    this.#metrics.failed(true, attributes);
     if (enforces) throw internalError(new Error(`failed to lookup namespace ${namespace}`));
     attributes.annotate(`${prefix}error`, `failed to lookup namespace ${namespace}`);
     return undefined;
-  };
+  }
 
-  const evaluate = (attributes: AdmissionAttributes, policy: Policy, pod: PodLike, enforces: boolean): void => {
+  #evaluate(attributes: AdmissionAttributes, policy: Policy, pod: PodLike, enforces: boolean): void {
     const found = new Map<string, string>();
     const describe = (wanted: LevelVersion): string => {
       const key = `${wanted.level}:${wanted.version}`;
@@ -104,62 +120,65 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
     if (enforces) {
       attributes.annotate(`${prefix}enforce-policy`, `${policy.enforce.level}:${policy.enforce.version}`);
       refusal = describe(policy.enforce);
-      metrics.evaluated(refusal === "" ? "allow" : "deny", policy.enforce, "enforce", attributes);
+      this.#metrics.evaluated(refusal === "" ? "allow" : "deny", policy.enforce, "enforce", attributes);
     }
     const audited = describe(policy.audit);
     if (audited !== "") {
       attributes.annotate(`${prefix}audit-violations`, `would violate PodSecurity ${audited}`);
-      metrics.evaluated("deny", policy.audit, "audit", attributes);
+      this.#metrics.evaluated("deny", policy.audit, "audit", attributes);
     }
     if (refusal !== "") throw refuse(attributes, `violates PodSecurity ${refusal}`);
     const warning = describe(policy.warn);
     if (warning === "") return;
     attributes.warn(`would violate PodSecurity ${warning}`);
-    metrics.evaluated("deny", policy.warn, "warn", attributes);
-  };
+    this.#metrics.evaluated("deny", policy.warn, "warn", attributes);
+  }
 
-  const validateNamespace = async (attributes: AdmissionAttributes): Promise<void> => {
+  async #validateNamespace(attributes: AdmissionAttributes): Promise<void> {
     const { name, oldObject } = attributes;
     const errors: FieldError[] = [];
-    const policy = policyOf(attributes.object?.metadata.labels ?? {}, errors, defaults);
+    const policy = policyOf(attributes.object?.metadata.labels ?? {}, errors, this.#configuration.defaults);
     const oldErrors: FieldError[] = [];
-    const before = oldObject === undefined ? undefined : policyOf(oldObject.metadata.labels ?? {}, oldErrors, defaults);
+    const before =
+      oldObject === undefined ? undefined : policyOf(oldObject.metadata.labels ?? {}, oldErrors, this.#configuration.defaults);
     // Labels that were invalid before must not block unrelated updates.
     if (errors.length > 0 && !semanticEqual(errors, oldErrors)) throw invalid({ group: "", kind: "Namespace" }, name, errors);
     if (before === undefined || !isStricter(policy.enforce, before.enforce)) return;
-    if (exemptions.namespaces.has(name)) {
+    if (this.#configuration.exemptions.namespaces.has(name)) {
       attributes.annotate(`${prefix}exempt`, "namespace");
       return;
     }
     // Listed from the watch cache on demand: an informer would keep every pod decoded in memory for a rare check.
-    const { items } = await ctx.client.list<KubeObject & PodLike>(pods, { namespace: name }, { resourceVersion: "0" });
-    const existing = items.filter((pod) => !isExempt(pod));
-    const warnings = await warningsAbout(name, existing, policy.enforce, () => ctx.clock.monotonic(), ctx.turns);
+    const { items } = await this.#ctx.client.list<KubeObject & PodLike>(pods, { namespace: name }, { resourceVersion: "0" });
+    const existing = items.filter((pod) => !this.#isExempt(pod));
+    const warnings = await warningsAbout(name, existing, policy.enforce, () => this.#ctx.clock.monotonic(), this.#ctx.turns);
     for (const warning of warnings) attributes.warn(warning);
-  };
+  }
 
-  return {
-    name: "PodSecurity",
-    handles: (operation) => isEnabled && (operation === "CREATE" || operation === "UPDATE"),
-    resources: ["pods", "namespaces", ...Object.keys(templatePaths).map((name) => name.replace(/\.$/, ""))],
-    ready: () => lookup.synced,
-    async validate(attributes) {
-      const { resource, subresource, object } = attributes;
-      const name = `${resource.resource}.${resource.group}`;
-      if (name === "namespaces.") {
-        if (subresource === "") await validateNamespace(attributes);
-        return;
-      }
-      if (name === "pods.") {
-        return ignoredSubresources.has(subresource) ? undefined : judge(attributes, object as KubeObject & PodLike, true);
-      }
-      const path = Object.hasOwn(templatePaths, name) ? templatePaths[name] : undefined;
-      if (path === undefined || subresource !== "") return;
-      const template = path.reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], object);
-      const { metadata = {}, spec = { containers: [] } } = (template ?? {}) as Partial<PodLike>;
-      if (template !== undefined) await judge(attributes, { metadata, spec }, false);
-    },
-  };
+  handles(operation: AdmissionAttributes["operation"]): boolean {
+    return this.#isEnabled && (operation === "CREATE" || operation === "UPDATE");
+  }
+
+  ready(): boolean {
+    return this.#lookup.synced;
+  }
+
+  async validate(attributes: AdmissionAttributes): Promise<void> {
+    const { resource, subresource, object } = attributes;
+    const name = `${resource.resource}.${resource.group}`;
+    if (name === "namespaces.") {
+      if (subresource === "") await this.#validateNamespace(attributes);
+      return;
+    }
+    if (name === "pods.") {
+      return ignoredSubresources.has(subresource) ? undefined : this.#judge(attributes, object as KubeObject & PodLike, true);
+    }
+    const path = Object.hasOwn(templatePaths, name) ? templatePaths[name] : undefined;
+    if (path === undefined || subresource !== "") return;
+    const template = path.reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], object);
+    const { metadata = {}, spec = { containers: [] } } = (template ?? {}) as Partial<PodLike>;
+    if (template !== undefined) await this.#judge(attributes, { metadata, spec }, false);
+  }
 }
 
 /** True when no check is needed. Workload templates are never rejected, so their `enforce` level does not count. */

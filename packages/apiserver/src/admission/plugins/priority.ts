@@ -3,7 +3,9 @@
  * Source: plugin/pkg/admission/priority/admission.go
  */
 
+import type { Client } from "@coxswain/apimachinery/client/client";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { priorityClasses } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -20,33 +22,46 @@ interface PodObject extends KubeObject {
   spec: PodSpec;
 }
 
-export function priority(ctx: PluginContext): AdmissionPlugin {
-  const informer = ctx.informers.for<PriorityClass>(priorityClasses);
+export const priority = (ctx: PluginContext): AdmissionPlugin => new Priority(ctx);
 
-  const defaultClass = (): PriorityClass | undefined => {
+class Priority implements AdmissionPlugin {
+  readonly name = "Priority";
+  readonly resources = ["pods", "priorityclasses.scheduling.k8s.io"];
+  readonly #client: Client;
+  readonly #informer: SharedInformer<PriorityClass>;
+
+  constructor({ client, informers }: PluginContext) {
+    this.#client = client;
+    this.#informer = informers.for<PriorityClass>(priorityClasses);
+  }
+
+  #defaultClass(): PriorityClass | undefined {
     let lowest: PriorityClass | undefined;
-    for (const candidate of informer.lister.list()) {
+    for (const candidate of this.#informer.lister.list()) {
       if (candidate.globalDefault === true && (lowest === undefined || candidate.value < lowest.value)) lowest = candidate;
     }
     return lowest;
-  };
-  const classNamed = async (name: string): Promise<PriorityClass | undefined> =>
-    informer.lister.get(name) ??
-    (await ctx.client.get<PriorityClass>(priorityClasses, { name }).catch((err: unknown) => {
+  }
+
+  async #classNamed(name: string): Promise<PriorityClass | undefined> {
+    const known = this.#informer.lister.get(name);
+    if (known !== undefined) return known;
+    return this.#client.get<PriorityClass>(priorityClasses, { name }).catch((err: unknown) => {
       if (isNotFound(err)) return undefined;
       throw err;
-    }));
+    });
+  }
 
-  const admitNewPod = async (attributes: AdmissionAttributes, { spec }: PodObject): Promise<void> => {
+  async #admitNewPod(attributes: AdmissionAttributes, { spec }: PodObject): Promise<void> {
     let value = 0;
     let policy: string | undefined = "PreemptLowerPriority";
     if (spec.priorityClassName) {
-      const found = await classNamed(spec.priorityClassName);
+      const found = await this.#classNamed(spec.priorityClassName);
       if (found === undefined) throw refuse(attributes, `no PriorityClass with name ${spec.priorityClassName} was found`);
       value = found.value;
       policy = found.preemptionPolicy;
     } else {
-      const found = defaultClass();
+      const found = this.#defaultClass();
       if (found !== undefined) {
         spec.priorityClassName = found.metadata.name as string;
         value = found.value;
@@ -68,38 +83,38 @@ export function priority(ctx: PluginContext): AdmissionPlugin {
       );
     }
     spec.preemptionPolicy = policy;
-  };
+  }
 
-  return {
-    name: "Priority",
-    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
-    resources: ["pods", "priorityclasses.scheduling.k8s.io"],
-    ready: () => informer.synced,
-    async admit(attributes) {
-      const { resource, subresource, object, oldObject } = attributes;
-      if (resource.group !== "" || resource.resource !== "pods" || subresource !== "" || object === undefined) return;
-      const pod = object as PodObject;
-      if (attributes.operation === "CREATE") return admitNewPod(attributes, pod);
-      // Old clients drop these fields on update; keep the values that admission set on create.
-      const before = (oldObject as PodObject).spec;
-      if (pod.spec.priority === undefined && before.priority !== undefined) pod.spec.priority = before.priority;
-      if (pod.spec.preemptionPolicy === undefined && before.preemptionPolicy !== undefined) {
-        pod.spec.preemptionPolicy = before.preemptionPolicy;
-      }
-    },
-    async validate(attributes) {
-      const { resource, subresource, object } = attributes;
-      if (resource.group !== "scheduling.k8s.io" || resource.resource !== "priorityclasses" || subresource !== "") return;
-      const wanted = object as PriorityClass | undefined;
-      if (wanted?.globalDefault !== true) return;
-      const current = defaultClass();
-      if (current === undefined) return;
-      if (attributes.operation === "CREATE" || current.metadata.name !== wanted.metadata.name) {
-        throw refuse(
-          attributes,
-          `PriorityClass ${current.metadata.name} is already marked as default. Only one default can exist`,
-        );
-      }
-    },
-  };
+  handles(operation: AdmissionAttributes["operation"]): boolean {
+    return operation === "CREATE" || operation === "UPDATE";
+  }
+
+  ready(): boolean {
+    return this.#informer.synced;
+  }
+
+  async admit(attributes: AdmissionAttributes): Promise<void> {
+    const { resource, subresource, object, oldObject } = attributes;
+    if (resource.group !== "" || resource.resource !== "pods" || subresource !== "" || object === undefined) return;
+    const pod = object as PodObject;
+    if (attributes.operation === "CREATE") return this.#admitNewPod(attributes, pod);
+    // Old clients drop these fields on update; keep the values that admission set on create.
+    const before = (oldObject as PodObject).spec;
+    if (pod.spec.priority === undefined && before.priority !== undefined) pod.spec.priority = before.priority;
+    if (pod.spec.preemptionPolicy === undefined && before.preemptionPolicy !== undefined) {
+      pod.spec.preemptionPolicy = before.preemptionPolicy;
+    }
+  }
+
+  async validate(attributes: AdmissionAttributes): Promise<void> {
+    const { resource, subresource, object } = attributes;
+    if (resource.group !== "scheduling.k8s.io" || resource.resource !== "priorityclasses" || subresource !== "") return;
+    const wanted = object as PriorityClass | undefined;
+    if (wanted?.globalDefault !== true) return;
+    const current = this.#defaultClass();
+    if (current === undefined) return;
+    if (attributes.operation === "CREATE" || current.metadata.name !== wanted.metadata.name) {
+      throw refuse(attributes, `PriorityClass ${current.metadata.name} is already marked as default. Only one default can exist`);
+    }
+  }
 }

@@ -50,7 +50,7 @@ const mostAgents = 200;
 /** This apiserver, which is always dialed directly. */
 const ownHostPort = "kubernetes.default.svc:443";
 
-export interface WebhookWay {
+export interface WebhookDialers {
   /** Dialer for webhooks behind services; undefined: direct. */
   readonly toServices?: Connect | undefined;
   /** Dialer for webhooks with a URL; undefined: direct. */
@@ -63,7 +63,7 @@ export interface WebhookWay {
 export function newWebhookCaller(
   resolve: ResolveService,
   credentialsFor: CredentialsFor,
-  { toServices, toUrls, observer }: WebhookWay = {},
+  { toServices, toUrls, observer }: WebhookDialers = {},
 ): WebhookCaller {
   const agents = new Map<string, Agent>();
   const agentFor = (caBundle: string | undefined, certificate: Credentials["certificate"], endpoint: Endpoint): Agent => {

@@ -3,7 +3,7 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go
  */
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import { newWebhookCaller, WebhookCallError, WebhookNotAskedError, type WebhookWay } from "./caller.ts";
+import { newWebhookCaller, WebhookCallError, type WebhookDialers, WebhookNotAskedError } from "./caller.ts";
 import type { CredentialsFor } from "./credentials.ts";
 import type { ResolveService } from "./endpoint.ts";
 import { type Review, readAnswer, type WebhookAnswer } from "./review.ts";
@@ -20,8 +20,12 @@ export interface WebhookClient {
 
 const defaultTimeoutSeconds = 10;
 
-export function newWebhookClient(resolve: ResolveService, credentialsFor: CredentialsFor, way?: WebhookWay): WebhookClient {
-  const caller = newWebhookCaller(resolve, credentialsFor, way);
+export function newWebhookClient(
+  resolve: ResolveService,
+  credentialsFor: CredentialsFor,
+  dialers?: WebhookDialers,
+): WebhookClient {
+  const caller = newWebhookCaller(resolve, credentialsFor, dialers);
   return {
     async review({ clientConfig, timeoutSeconds = defaultTimeoutSeconds }, review, expectsPatch, signal) {
       const body = await caller

@@ -101,7 +101,7 @@ class WebhookCaller implements WebhookDispatcher {
     this.#serviceInformer = ctx.informers.for<Service & KubeObject>(services);
     this.#namespaces = namespaceLookup(ctx.informers, ctx.client);
     this.#credentials = webhookCredentials(ctx.configurationOf(names.plugin), ctx.proxyCertificate);
-    this.#client = newWebhookClient(ctx.resolveService, this.#credentials, ctx.webhookWay);
+    this.#client = newWebhookClient(ctx.resolveService, this.#credentials, ctx.webhookDialers);
     this.#informer.addHandler({ added: () => this.#forget(), updated: () => this.#forget(), deleted: () => this.#forget() });
   }
 

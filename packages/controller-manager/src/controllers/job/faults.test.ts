@@ -8,6 +8,7 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Job, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { override } from "@coxswain/apimachinery/testing/override";
 import { randomOf } from "@coxswain/apimachinery/testing/random";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { isActive } from "../../pods/pod-state.ts";
@@ -29,7 +30,6 @@ function unreliable(client: Client, clock: Clock, random: () => number): Client 
       if (losesAnswers && luck < 0.1) throw serviceUnavailable("the answer is lost");
       return answer;
     };
-  const { create, update, patch, delete: remove } = client;
   async function* watch(...args: Parameters<Client["watch"]>) {
     for await (const event of client.watch(...args)) {
       if (random() < 0.3) await clock.sleep(random() * 5000, args[2].signal);
@@ -38,12 +38,12 @@ function unreliable(client: Client, clock: Clock, random: () => number): Client 
   }
   const wrapped = {
     watch,
-    create: faulty(create, false),
-    update: faulty(update),
-    patch: faulty(patch),
-    delete: faulty(remove),
+    create: faulty(client.create.bind(client), false),
+    update: faulty(client.update.bind(client)),
+    patch: faulty(client.patch.bind(client)),
+    delete: faulty(client.delete.bind(client)),
   };
-  return { ...client, ...(wrapped as Partial<Client>) };
+  return override(client, wrapped as Partial<Client>);
 }
 
 const completions = 30;

@@ -157,7 +157,7 @@ test("the range of a node that was deleted while it was being written is another
   for (let i = 0; i < 3; i++) world.client.put(nodes, named(`n${i}`));
   await run(world);
   const { promise, resolve } = Promise.withResolvers<void>();
-  const { patch } = world.client;
+  const patch = world.client.patch.bind(world.client);
   world.client.patch = (async (...args: Parameters<typeof patch>) => {
     if (args[1].name === "gone") await promise;
     return patch(...args);

@@ -15,7 +15,7 @@ const mib = 1024 ** 2;
 const unlimited = 2n ** 58n - 1n;
 
 /** A fake xfs_quota. */
-interface PlayedQuotas {
+interface FakeQuotas {
   run: Run;
   accounting: boolean;
   /** Usage by project ID. */
@@ -26,8 +26,8 @@ interface PlayedQuotas {
   failing: string | undefined;
 }
 
-function playQuotas(): PlayedQuotas {
-  const played: PlayedQuotas = {
+function fakeQuotas(): FakeQuotas {
+  const fake: FakeQuotas = {
     accounting: true,
     used: new Map(),
     limits: new Map(),
@@ -35,23 +35,23 @@ function playQuotas(): PlayedQuotas {
     failing: undefined,
     async run(_program, args) {
       const [command = "", ...words] = (args.at(-1) ?? "").split(" ");
-      if (command === played.failing) throw new Error(`${command} failed`);
+      if (command === fake.failing) throw new Error(`${command} failed`);
       const id = Number(words.at(-1));
-      if (command === "state") return `Project quota state on /\n  Accounting: ${played.accounting ? "ON" : "OFF"}\n`;
-      if (command === "limit") played.limits.set(id, BigInt(words[1]?.slice("bhard=".length) ?? ""));
-      if (command === "project") played.folders.set(words[2] ?? "", id);
+      if (command === "state") return `Project quota state on /\n  Accounting: ${fake.accounting ? "ON" : "OFF"}\n`;
+      if (command === "limit") fake.limits.set(id, BigInt(words[1]?.slice("bhard=".length) ?? ""));
+      if (command === "project") fake.folders.set(words[2] ?? "", id);
       if (command !== "quota") return "";
-      const { kib = 0, inodes = 0 } = played.used.get(id) ?? {};
+      const { kib = 0, inodes = 0 } = fake.used.get(id) ?? {};
       return `/dev/vda ${words[4] === "-b" ? kib : inodes} 0 0 00 [--------] /\n`;
     },
   };
-  return played;
+  return fake;
 }
 
 interface Bench {
   dir: string;
   volume(name: string): Promise<string>;
-  played: PlayedQuotas;
+  fake: FakeQuotas;
   quotas: FolderQuotas;
   /** Simulates a restarted agent. */
   again(): FolderQuotas;
@@ -61,14 +61,14 @@ interface Bench {
 async function aBench(t: TestContext): Promise<Bench> {
   const dir = await mkdtemp(join(tmpdir(), "cox-quota-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
-  const played = playQuotas();
+  const fake = fakeQuotas();
   const program = join(dir, "xfs_quota");
   await writeFile(program, "", { mode: 0o755 });
   const again = (): FolderQuotas =>
-    newFolderQuotas({ etc: dir, run: played.run, programs: [program], magicOf: async () => 0xef53, log: discardLogger });
+    newFolderQuotas({ etc: dir, run: fake.run, programs: [program], magicOf: async () => 0xef53, log: discardLogger });
   return {
     dir,
-    played,
+    fake,
     again,
     quotas: again(),
     async volume(name) {
@@ -80,38 +80,38 @@ async function aBench(t: TestContext): Promise<Bench> {
 }
 
 test("a folder gets a project of its own; what is in it is what the file system says", async (t) => {
-  const { quotas, played, volume, files } = await aBench(t);
+  const { quotas, fake, volume, files } = await aBench(t);
   const [a, b] = [await volume("a"), await volume("b")];
   await quotas.assign(a, true);
   await quotas.assign(b, false);
   assert.deepEqual(
-    [...played.folders],
+    [...fake.folders],
     [
       [a, firstProject],
       [b, firstProject + 1],
     ],
   );
-  assert.deepEqual([...played.limits.values()], [unlimited, 0n], "counted, not held to its limit");
+  assert.deepEqual([...fake.limits.values()], [unlimited, 0n], "counted, not held to its limit");
   assert.deepEqual(await files(), [
     `${firstProject}:${a}\n${firstProject + 1}:${b}\n`,
     `volume${firstProject}:${firstProject}\nvolume${firstProject + 1}:${firstProject + 1}\n`,
   ]);
-  played.used.set(firstProject, { kib: 3072, inodes: 2 });
+  fake.used.set(firstProject, { kib: 3072, inodes: 2 });
   assert.deepEqual(await quotas.usage(a), { bytes: 3 * mib, inodes: 2 });
   assert.deepEqual(await usageBelow(a, quotas), { bytes: 3 * mib, inodes: 2 });
 
   await quotas.clear(a);
-  assert.equal(played.limits.get(firstProject), 0n);
+  assert.equal(fake.limits.get(firstProject), 0n);
   assert.deepEqual(await files(), [`${firstProject + 1}:${b}\n`, `volume${firstProject + 1}:${firstProject + 1}\n`]);
   assert.equal(await quotas.usage(a), undefined);
 });
 
 test("an agent that starts anew goes on with the projects that there are, and takes away those of pods that are gone", async (t) => {
-  const { quotas, played, volume, files, again } = await aBench(t);
+  const { quotas, fake, volume, files, again } = await aBench(t);
   const [a, b] = [await volume("a"), await volume("b")];
   for (const path of [a, b]) await quotas.assign(path, true);
   const before = await files();
-  played.used.set(firstProject, { kib: 1, inodes: 1 });
+  fake.used.set(firstProject, { kib: 1, inodes: 1 });
   const next = again();
   await next.assign(a, true);
   assert.deepEqual(await files(), before);
@@ -121,20 +121,20 @@ test("an agent that starts anew goes on with the projects that there are, and ta
 });
 
 test("ids are left alone that a file names, or the file system has something for; so are lines of others", async (t) => {
-  const { dir, quotas, played, volume, files } = await aBench(t);
+  const { dir, quotas, fake, volume, files } = await aBench(t);
   await writeFile(join(dir, "projects"), `# mine\n${firstProject}:/srv\n`, { mode: 0o640 });
   await writeFile(join(dir, "projid"), `other:${firstProject + 1}\n`);
-  played.used.set(firstProject + 2, { kib: 0, inodes: 1 });
+  fake.used.set(firstProject + 2, { kib: 0, inodes: 1 });
   const a = await volume("a");
   await quotas.assign(a, true);
-  assert.equal(played.folders.get(a), firstProject + 3);
+  assert.equal(fake.folders.get(a), firstProject + 3);
   await quotas.clear(a);
   assert.deepEqual(await files(), [`# mine\n${firstProject}:/srv\n`, `other:${firstProject + 1}\n`]);
 });
 
 for (const { name, spoil } of [
-  { name: "whose file system does not count", spoil: ({ played }) => Object.assign(played, { accounting: false }) },
-  { name: "where the program fails", spoil: ({ played }) => Object.assign(played, { failing: "project" }) },
+  { name: "whose file system does not count", spoil: ({ fake }) => Object.assign(fake, { accounting: false }) },
+  { name: "where the program fails", spoil: ({ fake }) => Object.assign(fake, { failing: "project" }) },
   { name: "where the files are links", spoil: ({ dir }) => symlink("/dev/null", join(dir, "projects")) },
 ] as readonly { name: string; spoil: (bench: Bench) => unknown }[]) {
   test(`a folder ${name} is walked`, async (t) => {
@@ -150,18 +150,18 @@ for (const { name, spoil } of [
 }
 
 test("a file system that falls silent leaves the folder to be walked", async (t) => {
-  const { quotas, played, volume } = await aBench(t);
+  const { quotas, fake, volume } = await aBench(t);
   const path = await volume("a");
   await quotas.assign(path, true);
-  played.failing = "quota";
+  fake.failing = "quota";
   assert.equal(await quotas.usage(path), undefined);
   assert.equal((await usageBelow(path, quotas)).inodes, 1);
 });
 
 test("a path that is more than one word of a command is not counted", async (t) => {
-  const { quotas, played, volume } = await aBench(t);
+  const { quotas, fake, volume } = await aBench(t);
   for (const name of ["a b", 'a"', "a\nb", "a;b"]) await quotas.assign(await volume(name), true);
-  assert.deepEqual([...played.folders], []);
+  assert.deepEqual([...fake.folders], []);
 });
 
 test("project files: a folder is found by its whole path, and the last of a project takes its name along", () => {

@@ -2,37 +2,35 @@
  * Wires the components between the filters and etcd on top of an open storage: stores, admission, router, the loopback client
  * with its informers, authentication and authorization.
  */
-import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Client, ClientObserver } from "@coxswain/apimachinery/client/client";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { type DecisionReader, noDecisions } from "@coxswain/apimachinery/decisions/decision";
 import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { SetOnce } from "@coxswain/apimachinery/meta/set-once";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { endpoints as endpointsRef, services as serviceRef } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
 import { makePlugins } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
 import { AdmissionDecisions } from "../admission/decisions.ts";
-import type { ObjectVersions, PluginContext } from "../admission/plugin-context.ts";
-import { newWebhookCaller } from "../admission/webhooks/caller.ts";
+import type { AdmissionChain, AdmissionPlugin } from "../admission/plugin.ts";
+import type { ObjectVersions } from "../admission/plugin-context.ts";
+import { newWebhookCaller, type WebhookDialers } from "../admission/webhooks/caller.ts";
 import { webhookCredentials } from "../admission/webhooks/credentials.ts";
+import type { ResolveService } from "../admission/webhooks/endpoint.ts";
 import type { ResourceVersion } from "../admission/webhooks/matcher.ts";
 import { type Aggregator, newAggregator } from "../aggregation/aggregator.ts";
-import type { ProxyCertificate } from "../aggregation/proxy-certificate.ts";
 import { type Location, newServiceResolver } from "../aggregation/service-resolver.ts";
-import { buildAuthentication } from "../authentication/build.ts";
-import type { VerificationKey } from "../authentication/service-account-keys.ts";
+import { type Authentication, buildAuthentication } from "../authentication/build.ts";
+import type { Authorizer } from "../authorization/authorizer.ts";
 import { buildAuthorization } from "../authorization/build.ts";
 import { nodeRules } from "../bootstrap/rbac-policy.ts";
 import type { StorageVersions } from "../bootstrap/storage-versions.ts";
@@ -44,8 +42,7 @@ import type { Tunnels } from "../egress/tunnels.ts";
 import { ExplainPages } from "../explain/pages.ts";
 import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
-import type { Drain } from "../filters/lifetime.ts";
-import { countTermination, newRequestMetrics, reportedVerb } from "../filters/metrics.ts";
+import { countTermination, newRequestMetrics, type RequestMetrics, reportedVerb } from "../filters/metrics.ts";
 import type { ObjectCounts } from "../flow-control/object-counts.ts";
 import { fromHub, toHub } from "../handlers/convert.ts";
 import { ListBodies } from "../handlers/list-body.ts";
@@ -59,46 +56,36 @@ import { newServiceRepair, type ServiceRepair } from "../registry/core/services/
 import { handleQuestions } from "../registry/diagnostics/handler.ts";
 import type { RegistryServices, RegistryStore } from "../registry/generic/resource.ts";
 import { newRegistryStore } from "../registry/generic/store.ts";
+import type { ServerRequest } from "../request/server-request.ts";
 import type { StorageSet } from "../storage/open.ts";
-import { openDiagnostics } from "./diagnostics.ts";
+import type { WatchedCertificates } from "./certificates.ts";
+import { type Diagnostics, openDiagnostics } from "./diagnostics.ts";
 import type { Edge } from "./edge.ts";
 import { type LoadLimit, newLoadLimit } from "./flow-control.ts";
-import type { MemoryBudget } from "./memory-budget.ts";
+import type { Foundation } from "./foundation.ts";
 import { storeGetter, tokenIssuer } from "./service-accounts.ts";
 import { withStorageVersionBarrier } from "./storage-version-barrier.ts";
 import { newWebhookMetrics } from "./webhook-metrics.ts";
 
-export interface RoomOptions {
-  readonly config: ApiserverConfig;
+export interface ModuleOptions
+  extends Pick<
+    Foundation,
+    "config" | "clock" | "log" | "featureEnabled" | "turns" | "metrics" | "memory" | "tunnels" | "keys" | "drain" | "signal"
+  > {
   readonly storage: StorageSet;
-  readonly featureEnabled: (gate: string) => boolean;
-  readonly keys: readonly VerificationKey[];
-  readonly clientCa: CertificatePool | undefined;
-  readonly requestHeaderCa: CertificatePool | undefined;
-  readonly proxyCertificate: ProxyCertificate;
-  /** --kubelet-client-certificate */
-  readonly kubeletCertificate: ProxyCertificate;
+  readonly certificates: Pick<WatchedCertificates, "clientCa" | "requestHeaderCa" | "proxy" | "kubelet">;
   /** Address of this server for its own connections. */
   readonly self: () => Location;
   readonly edge: Edge;
-  readonly tunnels: Tunnels;
   /** Use priority and fairness instead of the two max-in-flight limits. */
   readonly fairness: boolean;
   readonly objectCounts: ObjectCounts;
-  readonly drain: Drain;
   readonly auditor: Auditor | undefined;
   /** What this server decided. undefined: daemons are not asked for their decisions either. */
   readonly decisions?: DecisionLog | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly metrics: MetricsRegistry;
-  readonly turns: Turns;
-  readonly memory: MemoryBudget;
-  /** Aborted when the server has stopped. */
-  readonly signal: AbortSignal;
 }
 
-export interface Rooms {
+export interface Modules {
   /** Handles external requests, including the filter chain. */
   readonly serve: ExchangeHandler;
   readonly client: Client;
@@ -117,47 +104,22 @@ export interface Rooms {
   synced(): boolean;
 }
 
-/** Creates and wires all components; informers are started later, by the caller. */
-export function connectRooms(options: RoomOptions): Rooms {
-  const { config, clock, log, metrics, turns, featureEnabled, edge, tunnels } = options;
-  const { flags } = config;
-
-  const stores = new Map<string, RegistryStore>();
-  const services: { -readonly [Field in keyof RegistryServices]: RegistryServices[Field] } = {
-    store(group, resource) {
-      const store = stores.get(`${resource}.${group}`);
-      if (store === undefined) throw new Error(`there is no store of ${resource}.${group}`);
-      return store;
-    },
-    now: () => clock.now(),
-    turns,
-    featureEnabled,
-  };
-  const issuer = tokenIssuer(config);
-  if (issuer !== undefined) services.tokenIssuer = issuer;
-  const resources = serveCatalogue(options, services, stores);
-
-  let router: Router | undefined;
+/**
+ * Creates and connects all modules; informers are started later, by the caller. The server's client of itself refers to the router, and
+ * resources to the services that are built on that client: both are set when they are complete.
+ */
+export function connectModules(options: ModuleOptions): Modules {
+  const { config, clock, log, metrics, turns, featureEnabled, tunnels } = options;
+  const services = new SetOnce<RegistryServices>("the services of the registry");
+  const router = new SetOnce<Router>("the router");
+  const registry = openRegistry(options, () => services.get());
   const requestMetrics = newRequestMetrics(metrics);
   const observer = clientMetrics(metrics);
-  const webhookWay = { toServices: tunnels.cluster, toUrls: tunnels.controlplane, observer };
-  const client = newLoopbackClient({
-    observer,
-    handle: async (request) => {
-      const { resource, subresource } = request.info;
-      requestMetrics.selfRequests.labels(reportedVerb(request), resource, subresource).inc();
-      return router?.(request);
-    },
-    onRead: (verb, { resource }) => requestMetrics.selfRequests.labels(verb, resource, "").inc(),
-    writeError,
-    storeOf(ref) {
-      const served = resources.find(ref.group, ref.version, ref.resource);
-      return served?.isHub === true ? served.store : undefined;
-    },
-    turns,
-  });
+  const client = loopbackClient(options, registry.served, router, requestMetrics, observer);
   const informers = newInformerFactory(client, { log: log.named("informers"), clock, onFailure: informerFailures(metrics) });
-  const { authorize, resolveRules, rbacRules, synced } = buildAuthorization({
+  const base: Base = { options, registry, client, informers, requestMetrics, observer };
+
+  const authorization = buildAuthorization({
     modes: config.authorizationModes,
     informers,
     nodeRules: [...nodeRules],
@@ -169,17 +131,106 @@ export function connectRooms(options: RoomOptions): Rooms {
     clock,
     signal: options.signal,
   });
-  if (config.abac.legacy)
-    log.warn("the ABAC policy file contains unversioned rules", { path: flags["authorization-policy-file"] });
+  const { authorize } = authorization;
+  if (config.abac.legacy) {
+    log.warn("the ABAC policy file contains unversioned rules", { path: config.flags["authorization-policy-file"] });
+  }
   const resolve = newServiceResolver({
     services: informers.for<Service & KubeObject>(serviceRef).lister,
-    endpoints: flags["enable-aggregator-routing"] ? informers.for<Endpoints & KubeObject>(endpointsRef).lister : undefined,
+    endpoints: config.flags["enable-aggregator-routing"] ? informers.for<Endpoints & KubeObject>(endpointsRef).lister : undefined,
     self: options.self,
   });
+  const { aggregator, customResources } = connectExtensions(base, resolve);
+  const authentication = connectAuthentication(base);
+  const issuer = tokenIssuer(config);
+  services.set({
+    store: registry.store,
+    now: () => clock.now(),
+    turns,
+    featureEnabled,
+    authorize,
+    authenticateToken: authentication.authenticateToken,
+    resolveRules: authorization.resolveRules,
+    rbacRules: authorization.rbacRules,
+    ...(issuer !== undefined && { tokenIssuer: issuer }),
+  });
+  const { admission, plugins } = connectAdmission(base, authorize, resolve);
+  const route = openRouter(base, services.get(), aggregator, admission);
+  const { signal } = options;
+  const barrier = { resources: registry.served, client, clock, signal, featureEnabled };
+  const { handle, storageVersions } = withStorageVersionBarrier(route, barrier);
+  router.set(handle);
+
+  const loadLimit = newLoadLimit({ ...options, client, informers, log: log.named("flow-control"), requestMetrics });
+  const diagnostics = options.decisions && openDiagnostics({ ...options, decisions: options.decisions, client });
+  const decisions = diagnostics?.reader ?? noDecisions;
+  const explain = new ExplainPages({ resources: registry.served, authorize, decisions, turns, clock });
+  return {
+    serve: openFilterChain(base, {
+      handle,
+      handleOther: (request) => otherPage(request, diagnostics, options.edge, loadLimit, explain) ?? handle(request),
+      authenticate: authentication.authenticate,
+      authorize,
+      limitLoad: loadLimit.filter,
+    }),
+    client,
+    informers,
+    repair: openServiceRepair(base, () => services.get()),
+    aggregator,
+    loadLimit,
+    customResources,
+    storageVersions,
+    decisions,
+    synced: () => authorization.synced() && plugins.every((plugin) => plugin.ready?.() ?? true),
+  };
+}
+
+/** What the later modules are made with. */
+interface Base {
+  readonly options: ModuleOptions;
+  readonly registry: Registry;
+  readonly client: Client;
+  readonly informers: InformerFactory;
+  readonly requestMetrics: RequestMetrics;
+  readonly observer: ClientObserver;
+}
+
+/** @returns the server's client of itself, whose requests pass neither the filters nor a connection */
+function loopbackClient(
+  { turns }: ModuleOptions,
+  resources: ServedResources,
+  router: SetOnce<Router>,
+  requestMetrics: RequestMetrics,
+  observer: ClientObserver,
+): Client {
+  return newLoopbackClient({
+    observer,
+    handle: async (request) => {
+      const { resource, subresource } = request.info;
+      requestMetrics.selfRequests.labels(reportedVerb(request), resource, subresource).inc();
+      return router.get()(request);
+    },
+    onRead: (verb, { resource }) => requestMetrics.selfRequests.labels(verb, resource, "").inc(),
+    writeError,
+    storeOf(ref) {
+      const served = resources.find(ref.group, ref.version, ref.resource);
+      return served?.isHub === true ? served.store : undefined;
+    },
+    turns,
+  });
+}
+
+/** The API's extensions: other servers, and custom resources unless --runtime-config disables them. */
+function connectExtensions(
+  { options, registry, client, informers, requestMetrics, observer }: Base,
+  resolve: ResolveService,
+): { readonly aggregator: Aggregator; readonly customResources: CustomResources | undefined } {
+  const { config, clock, log, metrics, turns, featureEnabled, tunnels } = options;
+  const resources = registry.served;
   const queues = queueMetrics(metrics, clock);
   const aggregator = newAggregator({
     informers,
-    certificate: options.proxyCertificate,
+    certificate: options.certificates.proxy,
     tunnel: tunnels.cluster,
     resolve,
     builtIn: groupVersions(resources),
@@ -191,61 +242,44 @@ export function connectRooms(options: RoomOptions): Rooms {
     clock,
     log: log.named("aggregator"),
   });
-  const conversionWebhooks = newWebhookCaller(resolve, webhookCredentials(undefined, options.proxyCertificate), webhookWay);
-  const isDefinable = resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") !== undefined;
-  const customResources = !isDefinable
-    ? undefined
-    : newCustomResources({
-        client,
-        informers,
-        catalogue: resources,
-        storage: options.storage,
-        storeOptions: storeOptionsOf(config),
-        turns,
-        memory: options.memory.entries,
-        builtInGroups: new Set(resources.groups()),
-        converterFor: ({ spec }) => converterOf(spec.conversion, (config, question) => conversionWebhooks.ask(config, question)),
-        groupVersions: aggregator.autoregistration,
-        establishDelayMs: flags["apiserver-count"] > 1 ? otherServersLearnMs : 0,
-        featureEnabled,
-        queues,
-        clock,
-        log: log.named("custom-resources"),
-      });
-  services.authorize = authorize;
-  services.resolveRules = resolveRules;
-  services.rbacRules = rbacRules;
-
-  const context: PluginContext = {
-    informers,
+  if (resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") === undefined) {
+    return { aggregator, customResources: undefined };
+  }
+  const credentials = webhookCredentials(undefined, options.certificates.proxy);
+  const conversionWebhooks = newWebhookCaller(resolve, credentials, webhookDialers(tunnels, observer));
+  const customResources = newCustomResources({
     client,
-    authorize,
-    clock,
+    informers,
+    catalogue: resources,
+    storage: options.storage,
+    storeOptions: storeOptionsOf(config),
     turns,
-    log: log.named("admission"),
+    memory: options.memory.entries,
+    builtInGroups: new Set(resources.groups()),
+    converterFor: ({ spec }) => converterOf(spec.conversion, (config, question) => conversionWebhooks.ask(config, question)),
+    groupVersions: aggregator.autoregistration,
+    establishDelayMs: config.flags["apiserver-count"] > 1 ? otherServersLearnMs : 0,
     featureEnabled,
-    defaultNotReadyTolerationSeconds: flags["default-not-ready-toleration-seconds"],
-    defaultUnreachableTolerationSeconds: flags["default-unreachable-toleration-seconds"],
-    versions: objectVersions(resources),
-    webhookMetrics: newWebhookMetrics(metrics),
-    resolveService: resolve,
-    webhookWay,
-    proxyCertificate: options.proxyCertificate,
-    metrics,
-    configurationOf: config.pluginConfigurations,
-  };
-  const plugins = makePlugins(config.plugins, context);
+    queues,
+    clock,
+    log: log.named("custom-resources"),
+  });
+  return { aggregator, customResources };
+}
 
-  const getter = storeGetter(services);
-  const { authenticate, authenticateToken } = buildAuthentication({
+function connectAuthentication({ options, registry }: Base): Authentication {
+  const { config, clock, log, metrics, tunnels } = options;
+  const { flags } = config;
+  const getter = storeGetter(registry.store);
+  return buildAuthentication({
     anonymous: isAnonymousAllowed(config, log),
     apiAudiences: config.apiAudiences,
-    clientCa: options.clientCa,
+    clientCa: options.certificates.clientCa,
     frontProxy:
-      options.requestHeaderCa === undefined
+      options.certificates.requestHeaderCa === undefined
         ? undefined
         : {
-            pool: options.requestHeaderCa,
+            pool: options.certificates.requestHeaderCa,
             allowedNames: flags["requestheader-allowed-names"],
             usernameHeaders: flags["requestheader-username-headers"],
             groupHeaders: flags["requestheader-group-headers"],
@@ -266,23 +300,63 @@ export function connectRooms(options: RoomOptions): Rooms {
     metrics,
     signal: options.signal,
   });
-  services.authenticateToken = authenticateToken;
+}
 
-  const admission = newAdmissionChain(
-    plugins,
+function connectAdmission(
+  { options, registry, client, informers, observer }: Base,
+  authorize: Authorizer,
+  resolveService: ResolveService,
+): { readonly admission: AdmissionChain; readonly plugins: readonly AdmissionPlugin[] } {
+  const { config, clock, log, metrics, turns, featureEnabled, tunnels } = options;
+  const versions = objectVersions(registry.served);
+  const plugins = makePlugins(config.plugins, {
+    informers,
+    client,
+    authorize,
+    clock,
+    turns,
+    log: log.named("admission"),
+    featureEnabled,
+    defaultNotReadyTolerationSeconds: config.flags["default-not-ready-toleration-seconds"],
+    defaultUnreachableTolerationSeconds: config.flags["default-unreachable-toleration-seconds"],
+    versions,
+    webhookMetrics: newWebhookMetrics(metrics),
+    resolveService,
+    webhookDialers: webhookDialers(tunnels, observer),
+    proxyCertificate: options.certificates.proxy,
     metrics,
-    options.decisions && new AdmissionDecisions(options.decisions, context.versions),
-  );
-  const route = newRouter({
-    resources,
-    aggregated: aggregator,
-    admission: services.featureEnabled("CustomResourceValidationExpressions") ? withRulesAhead(turns, admission) : admission,
+    configurationOf: config.pluginConfigurations,
+  });
+  const decisions = options.decisions && new AdmissionDecisions(options.decisions, versions);
+  const chain = newAdmissionChain(plugins, metrics, decisions);
+  const compilesRules = featureEnabled("CustomResourceValidationExpressions");
+  return { admission: compilesRules ? withRulesAhead(turns, chain) : chain, plugins };
+}
+
+const webhookDialers = (tunnels: Tunnels, observer: ClientObserver): WebhookDialers => ({
+  toServices: tunnels.cluster,
+  toUrls: tunnels.controlplane,
+  observer,
+});
+
+function openRouter(
+  { options, registry }: Base,
+  services: RegistryServices,
+  aggregated: Aggregator,
+  admission: AdmissionChain,
+): Router {
+  const { config, clock, log, metrics, featureEnabled, tunnels } = options;
+  const { flags } = config;
+  return newRouter({
+    resources: registry.served,
+    aggregated,
+    admission,
     services,
     listBodies: new ListBodies(options.memory.lists),
     documents: options.memory.documents,
     nodeProxy: newNodeProxy({
       get clientCertificate() {
-        return options.kubeletCertificate.current;
+        return options.certificates.kubelet.current;
       },
       certificateAuthority: config.kubelet.certificateAuthority,
       dialTimeoutMs: flags["kubelet-timeout"],
@@ -297,68 +371,65 @@ export function connectRooms(options: RoomOptions): Rooms {
     metrics,
     clock,
     minRequestTimeoutMs: flags["min-request-timeout"] * 1000,
-    rootPaths: () => edge.paths(),
+    rootPaths: () => options.edge.paths(),
     advertiseAddress: () => `${flags["external-hostname"] || config.advertiseAddress}:${flags["secure-port"]}`,
   });
-  const { signal } = options;
-  const { handle, storageVersions } = withStorageVersionBarrier(route, { resources, client, clock, signal, featureEnabled });
-  router = handle;
+}
 
-  const loadLimit = newLoadLimit({ ...options, client, informers, log: log.named("flow-control"), requestMetrics });
-  const { decisions } = options;
-  const diagnostics = decisions && openDiagnostics({ ...options, decisions, client });
-  const reader = diagnostics?.reader ?? noDecisions;
-  const explain = new ExplainPages({ resources, authorize, decisions: reader, turns, clock });
-  const serve = newFilterChain({
-    handle,
-    handleOther: (request) => {
-      const asked = diagnostics && handleQuestions(diagnostics.questions, request);
-      if (asked !== undefined) return asked;
-      if (!request.info.isResourceRequest && edge.handles(request.info.path)) return edge.handle(request.exchange);
-      if (!request.info.isResourceRequest && loadLimit.page(request)) return;
-      const explained = request.info.isResourceRequest ? undefined : explain.handle(request);
-      if (explained !== undefined) return explained;
-      return handle(request);
-    },
-    authenticate,
-    authorize,
+type ChainParts = Pick<
+  Parameters<typeof newFilterChain>[0],
+  "handle" | "handleOther" | "authenticate" | "authorize" | "limitLoad"
+>;
+
+function openFilterChain({ options, registry, requestMetrics }: Base, parts: ChainParts): ExchangeHandler {
+  const { config, clock, log } = options;
+  const { flags } = config;
+  return newFilterChain({
+    ...parts,
     apiAudiences: config.apiAudiences,
     requestTimeoutMs: flags["request-timeout"],
-    limitLoad: loadLimit.filter,
     auditor: options.auditor,
     corsAllowedOrigins: flags["cors-allowed-origins"],
     hstsDirectives: flags["strict-transport-security-directives"],
     goawayChance: flags["goaway-chance"],
     drain: options.drain,
-    isServed: servedCheck(resources),
+    isServed: servedCheck(registry.served),
     writeError,
     clock,
     log: log.named("httplog"),
     metrics: requestMetrics,
   });
-  const { serviceClusterIpRange, nodePortRange } = config;
+}
+
+/** Pages beside the API. @returns undefined for a path that the router answers */
+function otherPage(
+  request: ServerRequest,
+  diagnostics: Diagnostics | undefined,
+  edge: Edge,
+  loadLimit: LoadLimit,
+  explain: ExplainPages,
+): Promise<void> | undefined {
+  const asked = diagnostics && handleQuestions(diagnostics.questions, request);
+  if (asked !== undefined) return asked;
+  if (request.info.isResourceRequest) return undefined;
+  if (edge.handles(request.info.path)) return Promise.resolve(edge.handle(request.exchange));
+  if (loadLimit.page(request)) return Promise.resolve();
+  return explain.handle(request);
+}
+
+function openServiceRepair({ options, client }: Base, services: () => RegistryServices): ServiceRepair {
+  const { clock, log } = options;
+  const { serviceClusterIpRange, nodePortRange } = options.config;
   const recorders = {
     "ipallocator-repair-controller": newEventRecorder({ client, component: "ipallocator-repair-controller", log, clock }),
     "portallocator-repair-controller": newEventRecorder({ client, component: "portallocator-repair-controller", log, clock }),
   };
-  const repair = newServiceRepair({
-    config: { services: () => services, serviceClusterIpRange, nodePortRange },
+  return newServiceRepair({
+    config: { services, serviceClusterIpRange, nodePortRange },
     clock,
     log,
     onFault: ({ service, source, reason, message }) => recorders[source].event(service, "Warning", reason, message),
   });
-  return {
-    serve,
-    client,
-    informers,
-    repair,
-    aggregator,
-    loadLimit,
-    customResources,
-    storageVersions,
-    decisions: reader,
-    synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true),
-  };
 }
 
 function groupVersions(resources: ServedResources): GroupVersion[] {
@@ -407,12 +478,19 @@ function objectVersions(resources: ServedResources): ObjectVersions {
   };
 }
 
+/** The stores of all resources, and those that are served. */
+interface Registry {
+  readonly served: ServedResources;
+  /** @throws Error when the resource is not in the catalogue */
+  readonly store: RegistryServices["store"];
+}
+
 /** Creates the stores of all resources, and serves those enabled by --runtime-config. */
-function serveCatalogue(options: RoomOptions, services: RegistryServices, stores: Map<string, RegistryStore>): ServedResources {
+function openRegistry(options: ModuleOptions, services: () => RegistryServices): Registry {
   const { config, storage, featureEnabled } = options;
   const { flags } = config;
   const catalogue = builtInResources({
-    services: () => services,
+    services,
     serviceClusterIpRange: config.serviceClusterIpRange,
     nodePortRange: config.nodePortRange,
     featureEnabled,
@@ -423,6 +501,7 @@ function serveCatalogue(options: RoomOptions, services: RegistryServices, stores
     },
     allowPrivileged: flags["allow-privileged"],
   });
+  const stores = new Map<string, RegistryStore>();
   const served = newServedResources();
   for (const definition of [...catalogue, ...internalResources()]) {
     const store =
@@ -443,7 +522,12 @@ function serveCatalogue(options: RoomOptions, services: RegistryServices, stores
         served.add(definition, version, store);
     }
   }
-  return served;
+  const store = (group: string, resource: string): RegistryStore => {
+    const found = stores.get(`${resource}.${group}`);
+    if (found === undefined) throw new Error(`there is no store of ${resource}.${group}`);
+    return found;
+  };
+  return { served, store };
 }
 
 /** Time until other servers observe a CRD. Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go */

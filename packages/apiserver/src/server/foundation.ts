@@ -1,0 +1,96 @@
+import { randomUUID } from "node:crypto";
+import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
+import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { VerificationKey } from "../authentication/service-account-keys.ts";
+import type { ApiserverConfig } from "../config.ts";
+import { newTunnels, type Tunnels } from "../egress/tunnels.ts";
+import type { Auditor } from "../filters/audit.ts";
+import { Drain } from "../filters/lifetime.ts";
+import type { EtcdOptions } from "../storage/cluster.ts";
+import { newAuditor } from "./audit.ts";
+import { WatchedCertificates } from "./certificates.ts";
+import { type MemoryBudget, newMemoryBudget } from "./memory-budget.ts";
+import { serviceAccountKeys } from "./service-accounts.ts";
+import { readTracingConfiguration, type TracingConfiguration } from "./tracing/configuration.ts";
+import { newSpanExporter, type SpanExporter } from "./tracing/exporter.ts";
+import { passThrough } from "./tracing/pass-through.ts";
+import { newTracer, type Tracer } from "./tracing/tracer.ts";
+
+export interface ApiserverRuntime {
+  readonly log: Logger;
+  readonly featureGates: FeatureGates;
+  readonly clock?: Clock;
+  /** See EtcdOptions.around. */
+  readonly aroundEtcd?: EtcdOptions["around"];
+}
+
+/** What a server has before it listens, and what all its modules share. */
+export interface Foundation {
+  readonly config: ApiserverConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly featureEnabled: (gate: string) => boolean;
+  readonly turns: Turns;
+  readonly metrics: MetricsRegistry;
+  readonly memory: MemoryBudget;
+  readonly decisions: DecisionLog;
+  readonly exporter: SpanExporter | undefined;
+  readonly tracer: Tracer | undefined;
+  readonly tunnels: Tunnels;
+  readonly auditor: Auditor | undefined;
+  readonly certificates: WatchedCertificates;
+  /** Verify tokens of service accounts. */
+  readonly keys: readonly VerificationKey[];
+  readonly drain: Drain;
+  /** Aborted when the server has stopped. */
+  readonly signal: AbortSignal;
+}
+
+/** @throws Error when a file that a flag names cannot be read */
+export function newFoundation(config: ApiserverConfig, runtime: ApiserverRuntime, signal: AbortSignal): Foundation {
+  const { flags } = config;
+  const { log, clock = realClock, featureGates } = runtime;
+  const tracing = tracingOf(flags, featureGates);
+  const turns = new Turns();
+  const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
+  const exporter = tracing && newSpanExporter({ ...tracing, service: tracedService(), clock, log });
+  const untraced = featureGates.enabled("APIServerTracing") ? passThrough : undefined;
+  const tunnels = newTunnels(config.egress, clock, metrics);
+  return {
+    config,
+    clock,
+    log,
+    featureEnabled: (gate) => featureGates.enabled(gate),
+    turns,
+    metrics,
+    memory: newMemoryBudget(metrics),
+    decisions: new DecisionLog({ component: "kube-apiserver", clock, registry: metrics }),
+    exporter,
+    tracer: exporter ? newTracer(exporter, tracing.samplingRatePerMillion, clock) : untraced,
+    tunnels,
+    auditor: newAuditor(flags, { clock, log, metrics, connect: tunnels.controlplane }),
+    certificates: new WatchedCertificates(flags, clock, log),
+    keys: serviceAccountKeys(config),
+    drain: new Drain(),
+    signal,
+  };
+}
+
+/** @returns undefined when nothing is traced @throws Error for the flag without its gate, and for what the file says */
+function tracingOf(flags: ApiserverConfig["flags"], featureGates: FeatureGates): TracingConfiguration | undefined {
+  const file = flags["tracing-config-file"];
+  if (file === "") return undefined;
+  if (featureGates.enabled("APIServerTracing")) return readTracingConfiguration(file);
+  throw new Error("APIServerTracing feature is not enabled, but tracing config file was provided");
+}
+
+/** Who has made the spans. */
+const tracedService = (): Record<string, string> => ({
+  "service.name": "apiserver",
+  "service.instance.id": `kube-apiserver-${randomUUID()}`,
+});
