@@ -5,6 +5,8 @@ import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { aNode, newSite, type Pod, podNetworkOf } from "../testing/machines.ts";
 import { needsRoot } from "../testing/namespaces.ts";
+import { startRules } from "../testing/node-network.ts";
+import { aService } from "../testing/objects.ts";
 import { withdraw } from "./withdraw.ts";
 
 const port = 8080;
@@ -135,6 +137,23 @@ test("pods of three machines reach each other, by routes and in VXLAN", { skip: 
     assert.doesNotMatch(await rulesAndRoutes(m1), /COX-|proto 77|cox0-vx/);
     unlinkSync(other);
     await one.network.sync();
+    assert.equal(await talk(p1, p3), `p3 ${p1.addresses[0]}`);
+  });
+
+  await t.test("what the rules of Services reject is rejected, whichever rules came first", async () => {
+    const rules = startRules(t, m1.namespace);
+    await rules.put([aService("empty", { clusterIP: "10.96.0.11" })]);
+    const ask = () => p1.namespace.ask({ protocol: "tcp", host: "10.96.0.11", port: 80 });
+    assert.deepEqual(await ask(), ["refused"], "those of Services came last");
+    const iptables = (rule: string) => m1.namespace.run("iptables", rule.split(" "));
+    await iptables("-D FORWARD -j COX-NET-FORWARD");
+    await one.network.sync();
+    assert.deepEqual(await ask(), ["refused"], "those of the pod network came last");
+    await iptables("-D FORWARD -j COX-NET-FORWARD");
+    await iptables("-I FORWARD -j COX-NET-FORWARD");
+    assert.notDeepEqual(await ask(), ["refused"]);
+    await one.network.sync();
+    assert.deepEqual(await ask(), ["refused"], "a jump at the wrong place is moved");
     assert.equal(await talk(p1, p3), `p3 ${p1.addresses[0]}`);
   });
 

@@ -1,3 +1,4 @@
+import { chainNames } from "../services/port-rules.ts";
 import type { Jump } from "../services/rule-set.ts";
 import { chainMark } from "./names.ts";
 import { hostNetwork, type IpFamily, type Network, parseNetwork } from "./networks.ts";
@@ -61,7 +62,13 @@ export function podRules(
       ]),
     jumps: [
       { table: "nat", from: "POSTROUTING", rule: `-j ${chain("MASQ")}` },
-      { table: "filter", from: "FORWARD", rule: `-j ${chain("FORWARD")}` },
+      {
+        table: "filter",
+        from: "FORWARD",
+        rule: `-j ${chain("FORWARD")}`,
+        // Connections to Services without endpoints must be rejected there before they are accepted here.
+        behind: [`${chainPrefix}${chainNames.forward}`, `${chainPrefix}${chainNames.filter}`, "KUBE-"],
+      },
       { table: "filter", from: "INPUT", rule: `${vxlan} -j ${chain("VXLAN")}` },
     ],
   };

@@ -41,8 +41,31 @@ test("finds the jumps that the kernel lacks, and adds them in their order before
     { table: "filter", from: "OUTPUT", rule: "-j B" },
   ] as const;
   const missing = await newIptables("IPv4", run).missing(jumps);
-  assert.deepEqual(missing, jumps.slice(1));
-  assert.equal(addingJumps(jumps), "*filter\n-I OUTPUT -j B\n-I INPUT -m conntrack --ctstate NEW -j B\n-I INPUT -j A\nCOMMIT\n");
+  assert.deepEqual(
+    missing.map(({ rule, from }) => `${from} ${rule}`),
+    ["INPUT -m conntrack --ctstate NEW -j B", "OUTPUT -j B"],
+  );
+  assert.equal(addingJumps(missing), "*filter\n-I OUTPUT -j B\n-I INPUT -m conntrack --ctstate NEW -j B\nCOMMIT\n");
+});
+
+test("a jump that comes behind others is added and moved there", async () => {
+  const jump = { table: "filter", from: "FORWARD", rule: "-j N", behind: ["S", "KUBE-"] } as const;
+  for (const [present, text] of [
+    [[], "-I FORWARD -j N"],
+    [["-j OTHER"], "-I FORWARD -j N"],
+    [["-j S", "-j OTHER"], "-I FORWARD 2 -j N"],
+    [["-j OTHER", "-m conntrack --ctstate NEW -j S", "-j SOME", "-j KUBE-FORWARD", "-j REJECT"], "-I FORWARD 5 -j N"],
+    [["-j N"], ""],
+    [["-j OTHER", "-j N"], ""],
+    [["-j S", "-j OTHER", "-j N"], ""],
+    [["-j N", "-j S", "-j OTHER"], "-D FORWARD -j N\n-I FORWARD 2 -j N"],
+    [["-j S", "-j N", "-g KUBE-FORWARD"], "-D FORWARD -j N\n-I FORWARD 3 -j N"],
+    [["-j KUBE", "-d 10.0.0.1/32 -j ACCEPT"], "-I FORWARD -j N"],
+  ] as const) {
+    const run: RunProgram = async () => ["-P FORWARD DROP", ...present.map((rule) => `-A FORWARD ${rule}`), ""].join("\n");
+    const added = addingJumps(await newIptables("IPv4", run).missing([jump]));
+    assert.equal(added, text === "" ? "" : `*filter\n${text}\nCOMMIT\n`, present.join(", "));
+  }
 });
 
 test("a program that fails says what it said, and one that is missing that it is", async () => {

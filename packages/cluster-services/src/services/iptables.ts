@@ -8,8 +8,15 @@ export interface Iptables {
   restore(text: string): Promise<void>;
   /** Names of the chains of Services: they begin with the prefix, and not as those of other parts. */
   chains(prefix: string): Promise<Map<Table, string[]>>;
-  /** Those of the jumps that the kernel lacks. */
-  missing(jumps: readonly Jump[]): Promise<Jump[]>;
+  /** Those of the jumps that the kernel lacks, or has before the ones that they come behind. */
+  missing(jumps: readonly Jump[]): Promise<MissingJump[]>;
+}
+
+export interface MissingJump extends Jump {
+  /** Rules of the chain that come first, without this one. */
+  readonly rulesBefore: number;
+  /** It is in the chain, at another place. */
+  readonly isMisplaced: boolean;
 }
 
 /** The parts `pod-network` and `load-balancers` have chains with the same prefix. */
@@ -35,11 +42,13 @@ export function newIptables(family: Family, run: RunProgram): Iptables {
     },
     async missing(jumps) {
       const places = Object.values(Object.groupBy(jumps, ({ table, from }) => `${table} ${from}`)) as Jump[][];
-      const missing: Jump[] = [];
+      const missing: MissingJump[] = [];
       for (const place of places) {
         const { table, from } = place[0] as Jump;
-        const present = new Set((await run(name, [...wait, "-t", table, "-S", from])).split("\n"));
-        missing.push(...place.filter(({ rule }) => !present.has(`-A ${from} ${rule}`)));
+        const present = (await run(name, [...wait, "-t", table, "-S", from]))
+          .split("\n")
+          .filter((line) => line.startsWith("-A "));
+        missing.push(...place.flatMap((jump) => missingFrom(present, jump) ?? []));
       }
       return missing;
     },
@@ -50,13 +59,34 @@ export function newIptables(family: Family, run: RunProgram): Iptables {
 const chainsIn = (saved: string, prefix: string): string[] =>
   [...saved.matchAll(/^:(\S+)/gm)].map((match) => match[1] as string).filter((chain) => chain.startsWith(prefix));
 
-/** Pure: input for `restore` that adds the jumps, before all other rules. */
-export const addingJumps = (jumps: readonly Jump[]): string =>
+/** Pure. @param present rules of the chain, as `iptables -S` prints them */
+function missingFrom(present: readonly string[], jump: Jump): MissingJump | undefined {
+  const at = present.indexOf(`-A ${jump.from} ${jump.rule}`);
+  const others = present.toSpliced(at, at < 0 ? 0 : 1);
+  const rulesBefore = 1 + others.findLastIndex((rule) => leadsTo(rule, jump.behind ?? []));
+  return at >= rulesBefore ? undefined : { ...jump, rulesBefore, isMisplaced: at >= 0 };
+}
+
+const leadsTo = (rule: string, names: readonly string[]): boolean => {
+  const chain = / -[jg] (\S+)/.exec(rule)?.[1] ?? "";
+  return names.some((name) => chain === name || (name.endsWith("-") && chain.startsWith(name)));
+};
+
+/** Pure: input for `restore` that adds the jumps, or moves them to their places. */
+export const addingJumps = (jumps: readonly MissingJump[]): string =>
   tables
     .map((table) => jumps.filter((jump) => jump.table === table))
     .filter((own) => own.length > 0)
     .map((own) =>
-      [`*${own[0]?.table}`, ...own.toReversed().map(({ from, rule }) => `-I ${from} ${rule}`), "COMMIT", ""].join("\n"),
+      [
+        `*${own[0]?.table}`,
+        ...own.filter(({ isMisplaced }) => isMisplaced).map(({ from, rule }) => `-D ${from} ${rule}`),
+        ...own
+          .toReversed()
+          .map(({ from, rule, rulesBefore }) => `-I ${from} ${rulesBefore > 0 ? `${rulesBefore + 1} ` : ""}${rule}`),
+        "COMMIT",
+        "",
+      ].join("\n"),
     )
     .join("");
 

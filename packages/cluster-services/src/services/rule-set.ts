@@ -9,6 +9,8 @@ export interface Jump {
   readonly from: string;
   /** In the format of `iptables -S`, without the chain. */
   readonly rule: string;
+  /** It comes after the jumps to chains of these names, or those that begin so when they end with a hyphen. Without: before all rules. */
+  readonly behind?: readonly string[];
 }
 
 /** Rules of all Services, of which changes are written. */
