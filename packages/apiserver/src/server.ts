@@ -35,6 +35,8 @@ import { untilAborted } from "./server/until-aborted.ts";
 import { newEncryptionMetrics } from "./storage/etcd/encryption-metrics.ts";
 import { newKmsCheck } from "./storage/etcd/kms-health.ts";
 import type { StorageSet } from "./storage/open.ts";
+import { assetsFolder } from "./ui/assets-folder.ts";
+import { UiPages } from "./ui/pages.ts";
 
 export type { ApiserverRuntime } from "./server/foundation.ts";
 
@@ -82,6 +84,13 @@ function openEdge({ config, metrics, log, clock, keys }: Foundation): Edge {
 }
 
 const traced = ({ tracer }: Foundation, handler: ExchangeHandler): ExchangeHandler => tracer?.requests(handler) ?? handler;
+
+/** The page is answered before the filters, which ask for credentials. */
+function withUi({ config, log }: Foundation, handler: ExchangeHandler): ExchangeHandler {
+  if (!config.flags.ui) return handler;
+  const pages = new UiPages(assetsFolder, log);
+  return (exchange) => (pages.handle(exchange) ? undefined : handler(exchange));
+}
 
 class Apiserver implements RunningApiserver {
   readonly #foundation: Foundation;
@@ -251,7 +260,7 @@ class Apiserver implements RunningApiserver {
       log,
       signal,
     });
-    this.#listener.get().handleWith(traced(this.#foundation, modules.serve));
+    this.#listener.get().handleWith(traced(this.#foundation, withUi(this.#foundation, modules.serve)));
     this.#isOpen = true;
     await hooksDone;
     const info = () => certificates.authenticationInfo();

@@ -12,7 +12,7 @@ import { withTables } from "./tables.ts";
  * large closure, and whether ARCHITECTURE.md's tables are those of the plan; exit code 1 when anything is wrong. `--write` writes the tables.
  */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
-const files = globSync("packages/*/src/**/*.ts", { cwd: root }).map((path) => ({
+const files = globSync("packages/*/src/**/*.{ts,tsx}", { cwd: root }).map((path) => ({
   path,
   imports: importsOf(readFileSync(join(root, path), "utf8")),
 }));
@@ -20,11 +20,14 @@ const problems = check(files);
 const cycles = importCycles(files);
 for (const line of [...problems, ...cycles.map((cycle) => describeCycle(cycle, files))]) console.error(line);
 
-const everywhere = globSync("{packages,tools,e2e}/**/*.ts", { cwd: root, exclude: (path) => /node_modules|\/dist/.test(path) });
+const everywhere = globSync("{packages,tools,e2e}/**/*.{ts,tsx}", {
+  cwd: root,
+  exclude: (path) => /node_modules|\/dist/.test(path),
+});
 const unused = unusedExports(everywhere.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") })));
 for (const line of unused) console.error(`${line} is exported, and no other file mentions it`);
 
-const isProgram = (path: string): boolean => /^(?:packages|tools)\/[^/]+\/src\/.*(?<!\.test|\.generated)\.ts$/.test(path);
+const isProgram = (path: string): boolean => /^(?:packages|tools)\/[^/]+\/src\/.*(?<!\.test|\.generated)\.tsx?$/.test(path);
 const programs = everywhere.filter(isProgram).map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 const tooLarge = closureProblems(largeClosures(programs));
 for (const line of tooLarge) console.error(line);

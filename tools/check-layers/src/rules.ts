@@ -120,6 +120,14 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "coxswain-services.ts": "",
     "main.ts": "",
   }),
+  ui: inOrder({
+    "api.ts": "requests to the API server that served the page",
+    model: "rows of objects, what is not well, the search, the address: no document and no network but `api.ts`",
+    worker: "holds the watches, and sends the page what changed",
+    parts: "what views share: lists of which only the visible part exists, marks, search, session, theme",
+    views: "a file for each view",
+    "page.tsx": "signs in, starts the worker, draws",
+  }),
   "node-agent": inOrder({
     settings: "a row for each flag and field of the configuration file",
     "flags.ts": "",
@@ -255,6 +263,7 @@ export const apiserverModules: readonly Module[] = [
     ],
     holds: "why an object is not well: rules by kind, and the pages that answer it",
   },
+  { path: "ui", imports: ["handlers/response.ts"], holds: "serves the page at /ui, whose source is the package `ui`" },
   { path: "egress", imports: [], holds: "outgoing connections: direct or through a proxy" },
   {
     path: "node-proxy",
@@ -292,4 +301,5 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   "node-agent": ["apimachinery"],
   "cluster-services": ["apimachinery"],
   testing: ["apimachinery", "apiserver", "controller-manager", "scheduler"],
+  ui: ["apimachinery"],
 };

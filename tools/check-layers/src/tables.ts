@@ -18,7 +18,7 @@ function replacePart(document: string, name: string, table: string): string {
   return `${document.slice(0, from)}${begin(name)}\n\n${table}\n\n${document.slice(to)}`;
 }
 
-const shown = (path: string): string => (path.endsWith(".ts") ? `\`${path}\`` : `\`${path}/\``);
+const shown = (path: string): string => (/\.tsx?$/.test(path) ? `\`${path}\`` : `\`${path}/\``);
 
 function orderTable(modules: readonly OrderedModule[]): string {
   const rows = modules.flatMap(({ name, holds }) => (holds === undefined ? [] : [`| ${shown(name)} | ${holds} |`]));

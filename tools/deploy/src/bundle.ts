@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { createRequire, isBuiltin } from "node:module";
 import { basename, dirname, join } from "node:path";
+import { uiAssets } from "@coxswain/build-ui/assets";
 import { build, type Plugin } from "esbuild";
 import { callSitesOf } from "./call-sites.ts";
 
 export interface Bundle {
-  /** By file name; all files belong into one folder. */
+  /** By path below one folder. */
   readonly files: ReadonlyMap<string, Uint8Array>;
   /** Folders of bundled third-party packages below the root, sorted. */
   readonly packages: readonly string[];
@@ -49,7 +50,7 @@ export async function bundle(root: string): Promise<Bundle> {
     logLevel: "error",
     // Bundled CommonJS modules call require() for Node's built-in modules.
     banner: { js: 'import { createRequire } from "node:module";\nconst require = createRequire(import.meta.url);' },
-    plugins: [placesOfCalls, protocolOfEtcd, namesOfLateImports],
+    plugins: [replacedModules, protocolOfEtcd, namesOfLateImports],
   });
   const outputs = new Map(outputFiles.map(({ path, contents }) => [basename(path), contents]));
   const files = new Map([...outputs].filter(([name]) => name.endsWith(".js")));
@@ -59,16 +60,18 @@ export async function bundle(root: string): Promise<Bundle> {
   ]);
   files.set("call-sites.json", Buffer.from(JSON.stringify(Object.fromEntries(callSites))));
   files.set("package.json", Buffer.from('{ "type": "module" }\n'));
-  return { files, packages: foreignPackages(Object.keys(metafile.inputs)) };
+  const ui = await uiAssets(root);
+  for (const [name, content] of ui.files) files.set(`ui/${name}`, content);
+  return { files, packages: foreignPackages([...Object.keys(metafile.inputs), ...ui.inputs]) };
 }
 
-/** Log lines and `--vmodule` refer to source files and lines: the bundled variant maps them back. */
-const placesOfCalls: Plugin = {
-  name: "places-of-calls",
+/** Modules whose bundled variant is in this folder: log lines and `--vmodule` refer to source files; the page's files are elsewhere. */
+const replacedModules: Plugin = {
+  name: "replaced-modules",
   setup(on) {
-    on.onLoad({ filter: /\/logging\/source-place\.ts$/ }, () => {
-      const path = join(import.meta.dirname, "bundled-source-place.ts");
-      return { contents: readFileSync(path), loader: "ts", resolveDir: import.meta.dirname };
+    on.onLoad({ filter: /\/(?:logging\/source-place|apiserver\/src\/ui\/assets-folder)\.ts$/ }, ({ path }) => {
+      const variant = join(import.meta.dirname, `bundled-${basename(path)}`);
+      return { contents: readFileSync(variant, "utf8"), loader: "ts", resolveDir: import.meta.dirname };
     });
   },
 };

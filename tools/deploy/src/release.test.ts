@@ -116,12 +116,12 @@ test("preflight names all that a node lacks, with the packages", async (t) => {
 
 test("every package whose code is shipped brings its licence", () => {
   const text = readFileSync(join(home, "licences/packages.txt"), "utf8");
-  for (const name of ["express", "etcd3", "winston", "@grpc/grpc-js"]) {
-    assert.match(text, new RegExp(`^==== ${name} [0-9.]+: (?:MIT|Apache-2.0)$`, "m"));
+  for (const name of ["express", "etcd3", "winston", "@grpc/grpc-js", "preact", "@fontsource-variable/inter"]) {
+    assert.match(text, new RegExp(`^==== ${name} [0-9.]+: (?:MIT|Apache-2.0|OFL-1.1)$`, "m"));
   }
 });
 
-test("the bundled API server reads large YAML aside, asks etcd for its size, and names the sources in its log", async (t) => {
+test("the bundled API server reads large YAML aside, asks etcd for its size, names the sources in its log, and has the page", async (t) => {
   const etcd = await startEtcd(t);
   const folder = join(home, "kubernetes");
   await run("coxswain", "certs", `--folder=${folder}`);
@@ -140,6 +140,7 @@ test("the bundled API server reads large YAML aside, asks etcd for its size, and
     `--service-account-signing-key-file=${pki("sa.key")}`,
     `--tls-cert-file=${pki("apiserver.crt")}`,
     `--tls-private-key-file=${pki("apiserver.key")}`,
+    "--ui",
   ]);
   server.stderr.on("data", (chunk: Buffer) => log.push(chunk.toString()));
   t.after(() => server.kill("SIGKILL"));
@@ -165,6 +166,10 @@ test("the bundled API server reads large YAML aside, asks etcd for its size, and
     { timeoutMs: 60_000, what: "the size of the database" },
   );
   assert.ok(Number(size) > 0);
+
+  for (const name of ["", "page.js", "worker.js", "style.css", "icon.svg"]) {
+    assert.equal((await ask("GET", `/ui/${name}`)).code, 200, name);
+  }
 });
 
 /** Client with the administrator's credentials written by `certs`. */

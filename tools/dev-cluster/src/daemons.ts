@@ -103,6 +103,7 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
       `--service-cluster-ip-range=${settings.serviceCidr}`,
       `--tls-cert-file=${pki("apiserver.crt")}`,
       `--tls-private-key-file=${pki("apiserver.key")}`,
+      "--ui",
     ];
   },
   "kube-controller-manager": (settings) => {

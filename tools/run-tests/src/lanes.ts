@@ -20,6 +20,8 @@ export const withoutSharedCluster: readonly string[] = [
   "e2e/robustness/store",
   "e2e/scheduling",
   "e2e/start",
+  "e2e/ui/large.test.ts",
+  "e2e/ui/page.test.ts",
 ];
 
 /** These kill processes of the shared cluster, hence run last. */
@@ -32,6 +34,7 @@ export const slow: Readonly<Record<string, number>> = {
   "packages/apiserver/src/server/aggregation-hostile.test.ts": 63,
   "e2e/hostile/hostile.test.ts": 60,
   "packages/apiserver/src/server/start.test.ts": 33,
+  "e2e/ui/page.test.ts": 25,
   "packages/apiserver/src/handlers/resource-version.test.ts": 21,
   "packages/apimachinery/src/serving/http1-pipelining.test.ts": 20,
 };

@@ -107,6 +107,7 @@ async function endToEnd(files: readonly string[]): Promise<void> {
   if (process.getuid?.() !== 0) return notRun(files, "the end-to-end tests need root, for containers");
   const isBuilt = (paths.length === 0 && namePatterns.length === 0) || (await check("build", [bin("tsc"), "--build"]));
   if (!isBuilt) return notRun(files, "the packages were not built");
+  await runStep("build the page", node("tools/build-ui/src/main.ts"));
   await runStep("compile ahead", node("tools/dev-cluster/src/compile-ahead.ts"));
   const { shared, own } = lanesOf(files);
   await Promise.all([

@@ -119,6 +119,9 @@ export const featureFlags = {
     help: "Serves a user interface for the API's description.",
   }),
   profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
+  ui: bool({
+    help: "Serves a page at host:port/ui/ that shows the cluster live, with the rights of whoever opens it. Upstream has no such flag.",
+  }),
 };
 
 export const apiEnablementFlags = {

@@ -371,7 +371,7 @@ function openRouter(
     metrics,
     clock,
     minRequestTimeoutMs: flags["min-request-timeout"] * 1000,
-    rootPaths: () => options.edge.paths(),
+    rootPaths: () => [...options.edge.paths(), ...(options.config.flags.ui ? ["/ui/"] : [])],
     advertiseAddress: () => `${flags["external-hostname"] || config.advertiseAddress}:${flags["secure-port"]}`,
   });
 }

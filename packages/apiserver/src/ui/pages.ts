@@ -1,0 +1,118 @@
+/**
+ * The page at /ui: static files, which anybody may have. What the page shows it asks the API for, as the user. It is answered
+ * before the filters, because a browser cannot send a token when it opens a page.
+ */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { extname } from "node:path";
+import { gzipSync } from "node:zlib";
+import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { methodNotAllowed, writeError } from "../handlers/response.ts";
+
+const types: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
+};
+
+/** Nothing but what this server serves is loaded, executed, framed or submitted to. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "font-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "worker-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types worker",
+].join("; ");
+
+const headers: Readonly<Record<string, string>> = {
+  "content-security-policy": policy,
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy": "camera=(), geolocation=(), microphone=()",
+  // Revalidated by its entity tag: a page of an older server would not go with this one.
+  "cache-control": "no-cache",
+};
+
+interface Asset {
+  readonly type: string;
+  readonly tag: string;
+  readonly plain: Buffer;
+  /** undefined for what is compressed already */
+  readonly zipped: Buffer | undefined;
+}
+
+export class UiPages {
+  readonly #assets: ReadonlyMap<string, Asset>;
+
+  /** @param folder of the built page */
+  constructor(folder: URL, log: Logger) {
+    this.#assets = readAssets(folder, log);
+  }
+
+  /** @returns whether the path was one of the page */
+  handle(exchange: Exchange): boolean {
+    const path = exchange.url.split("?", 1)[0] as string;
+    if (path !== "/ui" && !path.startsWith("/ui/")) return false;
+    if (exchange.method !== "GET" && exchange.method !== "HEAD") writeError(exchange, methodNotAllowed());
+    else if (path === "/ui") exchange.respond(302, { ...headers, location: "ui/" });
+    else this.#answer(exchange, path.slice("/ui/".length) || "index.html");
+    return true;
+  }
+
+  #answer(exchange: Exchange, name: string): void {
+    const asset = this.#assets.get(name);
+    if (this.#assets.size === 0) {
+      writeError(exchange, serviceUnavailable("the page was not built with this server; ./cox build makes it"));
+      return;
+    }
+    if (asset === undefined) {
+      exchange.respond(404, { ...headers, "content-type": "text/plain; charset=utf-8" }, "404 page not found\n");
+      return;
+    }
+    const common = { ...headers, etag: asset.tag, vary: "accept-encoding" };
+    if (exchange.headers["if-none-match"]?.split(/, */).includes(asset.tag)) {
+      exchange.respond(304, common);
+      return;
+    }
+    const zipped = /\bgzip\b(?!;q=0(?:\.0*)?(?:,|$))/.test(String(exchange.headers["accept-encoding"] ?? ""))
+      ? asset.zipped
+      : undefined;
+    const type = { ...common, "content-type": asset.type, ...(zipped && { "content-encoding": "gzip" }) };
+    exchange.respond(200, type, zipped ?? asset.plain);
+  }
+}
+
+/** @returns an empty map, with a line in the log, when the page was not built */
+function readAssets(folder: URL, log: Logger): ReadonlyMap<string, Asset> {
+  try {
+    const names = readdirSync(folder).filter((name) => types[extname(name)] !== undefined);
+    return new Map(names.map((name) => [name, assetOf(name, readFileSync(new URL(name, folder)))]));
+  } catch (err) {
+    log.error("--ui: the page is not there, /ui answers 503; ./cox build makes it", err, { folder: folder.pathname });
+    return new Map();
+  }
+}
+
+function assetOf(name: string, plain: Buffer): Asset {
+  const extension = extname(name);
+  return {
+    type: types[extension] as string,
+    tag: `"${createHash("sha256").update(plain).digest("base64url").slice(0, 22)}"`,
+    plain,
+    zipped: extension === ".woff2" ? undefined : gzipSync(plain, { level: 9 }),
+  };
+}

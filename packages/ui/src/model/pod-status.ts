@@ -1,0 +1,65 @@
+/** The state of a pod in a word, as kubectl's STATUS column has it, and whether that is well. */
+import type { ContainerState, ContainerStatus, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Health } from "./row.ts";
+
+/** Source: pkg/printers/internalversion/printers.go printPod */
+export function podStatus({ metadata, spec, status }: Pod): string {
+  const inits = status?.initContainerStatuses ?? [];
+  const starting = inits.findIndex(({ state }) => state?.terminated === undefined || state.terminated.exitCode !== 0);
+  let word = status?.reason || status?.phase || "Pending";
+  if (starting >= 0) word = initStatus(inits[starting]?.state, starting, spec.initContainers?.length ?? inits.length);
+  else {
+    const states = (status?.containerStatuses ?? []).toReversed();
+    for (const { state, ready } of states) {
+      const reason = stateReason(state);
+      if (reason !== undefined) word = reason;
+      else if (ready && state?.running !== undefined && word === "Completed") word = "Running";
+    }
+  }
+  if (metadata?.deletionTimestamp) return status?.reason === "NodeLost" ? "Unknown" : "Terminating";
+  if (word === "Pending" && isUnschedulable(status?.conditions)) return "Unschedulable";
+  return word;
+}
+
+function initStatus(state: ContainerState | undefined, index: number, count: number): string {
+  const { terminated, waiting } = state ?? {};
+  if (terminated !== undefined) return `Init:${stateReason(state) ?? "Error"}`;
+  if (waiting?.reason && waiting.reason !== "PodInitializing") return `Init:${waiting.reason}`;
+  return `Init:${index}/${count}`;
+}
+
+function stateReason(state: ContainerState | undefined): string | undefined {
+  const { waiting, terminated } = state ?? {};
+  if (waiting?.reason) return waiting.reason;
+  if (terminated === undefined) return undefined;
+  return terminated.reason || (terminated.signal ? `Signal:${terminated.signal}` : `ExitCode:${terminated.exitCode}`);
+}
+
+const isUnschedulable = (conditions: readonly { type: string; status: string; reason?: string }[] | undefined): boolean =>
+  conditions?.some(({ type, status, reason }) => type === "PodScheduled" && status === "False" && reason === "Unschedulable") ===
+  true;
+
+/** What a container that waits says when nothing is wrong. */
+const usual = new Set(["ContainerCreating", "PodInitializing"]);
+
+export function podHealth(pod: Pod): Health {
+  const { metadata, status } = pod;
+  if (metadata?.deletionTimestamp) return "moving";
+  if (status?.phase === "Succeeded") return "idle";
+  if (status?.phase === "Failed" || status?.phase === "Unknown" || isUnschedulable(status?.conditions)) return "bad";
+  const all = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  if (all.some(isStuck)) return "bad";
+  if (status?.phase !== "Running") return "moving";
+  return containersReady(pod) === pod.spec.containers.length ? "good" : "moving";
+}
+
+function isStuck({ state, restartCount }: ContainerStatus): boolean {
+  const { waiting, terminated } = state ?? {};
+  if (waiting?.reason && !usual.has(waiting.reason)) return true;
+  return terminated !== undefined && terminated.exitCode !== 0 && restartCount > 0;
+}
+
+export const containersReady = ({ status }: Pod): number => (status?.containerStatuses ?? []).filter(({ ready }) => ready).length;
+
+export const restartsOf = ({ status }: Pod): number =>
+  (status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0);

@@ -1,0 +1,47 @@
+/** What is not well, by harm. Pods that fail alike for one owner are one entry; owners are left out whose pods tell why. */
+import type { Cluster } from "./cluster.ts";
+import { type Health, isPod, type Resource, type Row } from "./row.ts";
+
+export interface Trouble {
+  /** Of several pods the first. */
+  readonly row: Row;
+  /** How many more there are like it. */
+  readonly more: number;
+}
+
+/** Starting, ending and binding take a moment. */
+const patienceMs = 60_000;
+
+const order: readonly Resource[] = [
+  "nodes",
+  "pods",
+  "deployments.apps",
+  "statefulsets.apps",
+  "daemonsets.apps",
+  "jobs.batch",
+  "replicasets.apps",
+  "persistentvolumeclaims",
+  "horizontalpodautoscalers.autoscaling",
+  "namespaces",
+];
+
+const isTroubled = ({ health, sinceMs }: { readonly health: Health; readonly sinceMs: number }, nowMs: number): boolean =>
+  health === "bad" || (health === "moving" && sinceMs > 0 && nowMs - sinceMs > patienceMs);
+
+export function troublesOf(cluster: Cluster, nowMs: number): Trouble[] {
+  const groups = new Map<string, { row: Row; more: number }>();
+  const told = new Set<string>();
+  for (const resource of order) {
+    for (const row of cluster.all(resource).values()) {
+      if (!isTroubled(row, nowMs) || told.has(row.uid)) continue;
+      const key = isPod(row) && row.owner !== "" ? `${row.owner} ${row.status}` : row.uid;
+      const known = groups.get(key);
+      if (known !== undefined) known.more++;
+      else {
+        groups.set(key, { row, more: 0 });
+        for (const { uid } of cluster.owners(row)) told.add(uid);
+      }
+    }
+  }
+  return [...groups.values()];
+}

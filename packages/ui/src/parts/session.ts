@@ -1,0 +1,37 @@
+/** Who looks at the page: a token that they typed in, or what the connection proves (a certificate, `kubectl proxy`). */
+import { Api, ApiError } from "../api.ts";
+
+/** Gone with the tab, and of this tab only. */
+const key = "coxswain-token";
+
+export type Session =
+  | { readonly state: "asking" }
+  | { readonly state: "out"; readonly message: string }
+  | { readonly state: "in"; readonly token: string };
+
+/** What any user may read, and nobody without authentication. */
+const probe = "/apis";
+
+export async function resume(): Promise<Session> {
+  const token = sessionStorage.getItem(key) ?? "";
+  const session = await signIn(token);
+  return session.state === "out" && token === "" ? { state: "out", message: "" } : session;
+}
+
+/** @returns `out` with the reason when the server does not accept it */
+export async function signIn(token: string): Promise<Session> {
+  try {
+    await new Api(token).get(probe);
+  } catch (err) {
+    if (!(err instanceof ApiError)) return { state: "out", message: "this is no token: it has characters that none has" };
+    if (err.code === 401) return { state: "out", message: "the API server does not accept this token" };
+    // Who may not read discovery may still read other things; without a token that is an anonymous user.
+    if (err.code !== 403 || token === "") return { state: "out", message: err.message };
+  }
+  if (token !== "") sessionStorage.setItem(key, token);
+  return { state: "in", token };
+}
+
+export function signOut(): void {
+  sessionStorage.removeItem(key);
+}

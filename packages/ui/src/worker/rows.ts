@@ -1,0 +1,75 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Kind } from "../model/kinds.ts";
+import { isEvent, type Row } from "../model/row.ts";
+import type { Outbox } from "./outbox.ts";
+
+/** The rows of one resource; passes on what changed. */
+export class Rows {
+  readonly #kind: Kind;
+  readonly #outbox: Pick<Outbox, "set" | "gone">;
+  readonly #rows = new Map<string, Row>();
+  /** What a list under way has shown so far. */
+  #seen: Set<string> | undefined;
+
+  constructor(kind: Kind, outbox: Pick<Outbox, "set" | "gone">) {
+    this.#kind = kind;
+    this.#outbox = outbox;
+  }
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  beginList(): void {
+    this.#seen = new Set();
+  }
+
+  /** What the list did not show is gone. */
+  endList(): void {
+    const seen = this.#seen ?? new Set();
+    this.#seen = undefined;
+    for (const uid of this.#rows.keys()) if (!seen.has(uid)) this.#remove(uid);
+    this.#trim();
+  }
+
+  set(object: KubeObject): void {
+    const row = this.#kind.rowOf(object);
+    this.#seen?.add(row.uid);
+    const known = this.#rows.get(row.uid);
+    // Most writes, such as a node's heartbeat, change nothing that is shown.
+    if (known !== undefined && isSame(known, row)) return;
+    this.#rows.set(row.uid, row);
+    this.#outbox.set(row);
+    if (this.#seen === undefined) this.#trim();
+  }
+
+  remove(object: KubeObject): void {
+    this.#remove(object.metadata.uid ?? "");
+  }
+
+  clear(): void {
+    for (const uid of [...this.#rows.keys()]) this.#remove(uid);
+  }
+
+  #remove(uid: string): void {
+    if (this.#rows.delete(uid)) this.#outbox.gone(uid);
+  }
+
+  /** A tenth more than wanted may be there, so that not each new row sorts them all. */
+  #trim(): void {
+    const { most } = this.#kind;
+    if (most === undefined || this.#rows.size <= most * 1.1) return;
+    const oldest = [...this.#rows.values()].sort((a, b) => ageOf(b) - ageOf(a));
+    for (const { uid } of oldest.slice(most)) this.#remove(uid);
+  }
+}
+
+/** Larger for what is newer. */
+const ageOf = (row: Row): number => (isEvent(row) ? row.lastMs : row.createdMs);
+
+function isSame(a: Row, b: Row): boolean {
+  const one = a as unknown as Record<string, unknown>;
+  const other = b as unknown as Record<string, unknown>;
+  for (const field in one) if (one[field] !== other[field]) return false;
+  return true;
+}

@@ -1,0 +1,60 @@
+/** What nodes and pods use, from the metrics API where there is one. */
+import { type Api, ApiError } from "../api.ts";
+import { amount } from "../model/kinds.ts";
+import type { FromWorker, Usage } from "../model/protocol.ts";
+import { pause } from "./resource-watch.ts";
+
+const api = "/apis/metrics.k8s.io/v1beta1";
+const everyMs = 15_000;
+/** Where the metrics API is not served, or not for this user. */
+const withoutMs = 60_000;
+/** The metrics of many pods are some megabytes. */
+const manyPods = 5_000;
+const manyEveryMs = 60_000;
+
+interface Metrics {
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly usage?: Amounts;
+  readonly containers?: readonly { readonly usage: Amounts }[];
+}
+interface Amounts {
+  readonly cpu?: string;
+  readonly memory?: string;
+}
+
+export async function followUsage(
+  client: Api,
+  post: (message: FromWorker) => void,
+  podCount: () => number,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    let waitMs = podCount() > manyPods ? manyEveryMs : everyMs;
+    try {
+      const [nodes, pods] = await Promise.all([read(client, "nodes", signal), read(client, "pods", signal)]);
+      post({ type: "usage", nodes: nodes.map(usageOf), pods: pods.map(usageOf) });
+      if (nodes.length + pods.length === 0) waitMs = withoutMs;
+    } catch (err) {
+      if (!(err instanceof ApiError)) throw err;
+    }
+    await pause(waitMs, signal);
+  }
+}
+
+/** @returns nothing for what the user may not read or is not served */
+async function read(client: Api, resource: string, signal: AbortSignal): Promise<readonly Metrics[]> {
+  try {
+    return (await client.get<{ readonly items: readonly Metrics[] }>(`${api}/${resource}`, signal)).items;
+  } catch (err) {
+    if (signal.aborted || !(err instanceof ApiError)) return [];
+    if (err.code === 403 || err.code === 404 || err.code === 503) return [];
+    throw err;
+  }
+}
+
+function usageOf({ metadata: { name, namespace }, usage, containers }: Metrics): Usage {
+  const all = usage === undefined ? (containers ?? []).map((one) => one.usage) : [usage];
+  const sum = (of: (amounts: Amounts) => string | undefined): number => all.reduce((total, one) => total + amount(of(one)), 0);
+  const key = namespace === undefined ? name : `${namespace}/${name}`;
+  return [key, Math.round(sum(({ cpu }) => cpu) * 1000), Math.round(sum(({ memory }) => memory))];
+}
