@@ -14,7 +14,7 @@ import { hasIpv6, prepareKernel } from "./kernel-settings.ts";
 import { newProxyMetrics } from "./metrics.ts";
 import type { RuleSettings } from "./port-rules.ts";
 
-import { type Family, servicePorts, type ThisNode } from "./service-port.ts";
+import { type Family, isForOthers, servicePorts, type ThisNode } from "./service-port.ts";
 import { newServiceRules, type ServiceRules } from "./service-rules.ts";
 import { parseAddress, StatusPorts } from "./status-ports.ts";
 
@@ -132,7 +132,7 @@ function setHealthCheck(
   slices: readonly EndpointSlice[],
   node: ThisNode,
 ): void {
-  if (service === undefined) {
+  if (service === undefined || isForOthers(service)) {
     healthChecks.remove(key);
     return;
   }

@@ -65,6 +65,7 @@ for (const { name, spec, labels } of [
   { name: "headless", spec: { clusterIP: "None", clusterIPs: ["None"] } },
   { name: "ExternalName", spec: { type: "ExternalName", clusterIP: "", externalName: "example.org" } },
   { name: "of another proxy", spec: {}, labels: { "service.kubernetes.io/service-proxy-name": "mesh" } },
+  { name: "headless by its label", spec: {}, labels: { "service.kubernetes.io/headless": "" } },
   { name: "of the other IP family", spec: { clusterIP: "fd00::1" } },
 ] satisfies { name: string; spec: Partial<ServiceSpec>; labels?: Record<string, string> }[]) {
   test(`no rules for a Service that is ${name}`, () => {
@@ -73,6 +74,15 @@ for (const { name, spec, labels } of [
     assert.deepEqual(servicePorts(service, [aSlice("web", [anEndpoint("10.0.0.1", "n1")])], node, "IPv4"), []);
   });
 }
+
+test("slices of another proxy, and those that are headless by their label, have no endpoints", () => {
+  const slices = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless", "other"].map((label, index) => {
+    const slice = aSlice("web", [anEndpoint(`10.0.0.${index}`, "n1")]);
+    slice.metadata.labels = { ...slice.metadata.labels, [label]: "" };
+    return slice;
+  });
+  assert.deepEqual(servicePorts(aService("web"), slices, node, "IPv4")[0]?.endpoints, ["10.0.0.2:8080"]);
+});
 
 test("ports go with the slice's ports of their name, over all slices, each endpoint once", () => {
   const ports = [

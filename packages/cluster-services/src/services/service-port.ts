@@ -47,7 +47,7 @@ export function servicePorts(service: Service, slices: readonly EndpointSlice[],
   if (clusterIp === undefined) return [];
   const ofFamily = (ips: readonly string[]): string[] => ips.filter((ip) => isIPv4(ip) === (family === "IPv4"));
   const usesHints = /^[aA]uto$/.test(metadata.annotations?.["service.kubernetes.io/topology-aware-hints"] ?? "");
-  const own = slices.filter(({ addressType }) => addressType === family);
+  const own = slices.filter((slice) => slice.addressType === family && !isForOthers(slice));
   const ranges = (spec.loadBalancerSourceRanges ?? []).map((range) => range.trim());
   return (spec.ports ?? []).map((port): ServicePort => {
     const all = own.flatMap((slice) => endpointsOf(slice, port.name ?? "", family));
@@ -70,12 +70,18 @@ export function servicePorts(service: Service, slices: readonly EndpointSlice[],
 }
 
 /** Whether this program makes rules for the Service. */
-function clusterIpOf({ spec, metadata }: Service, family: Family): string | undefined {
-  if (spec.type === "ExternalName" || metadata.labels?.["service.kubernetes.io/service-proxy-name"] !== undefined)
-    return undefined;
+function clusterIpOf(service: Service, family: Family): string | undefined {
+  const { spec } = service;
+  if (spec.type === "ExternalName" || isForOthers(service)) return undefined;
   const ips = spec.clusterIPs?.length ? spec.clusterIPs : [spec.clusterIP ?? ""];
   return ips.find((ip) => ip !== "" && ip !== "None" && isIPv4(ip) === (family === "IPv4"));
 }
+
+/** Services and EndpointSlices that proxies leave alone whatever else they say. Source: cmd/kube-proxy/app/server.go */
+export const isForOthers = ({ metadata }: Service | EndpointSlice): boolean =>
+  ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"].some(
+    (label) => metadata.labels?.[label] !== undefined,
+  );
 
 const defaultAffinitySeconds = 10_800;
 const affinityOf = ({ spec }: Service): number | undefined =>
