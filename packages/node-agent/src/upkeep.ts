@@ -16,7 +16,7 @@ import { newImageGc } from "./runtime/image-gc.ts";
 import { runLogRotation } from "./runtime/log-rotation.ts";
 import { podLogDirectory } from "./runtime/pod-logs.ts";
 import { type ContainerRuntime, containerState } from "./runtime/runtime.ts";
-import { withToldFailures } from "./status/told-failures.ts";
+import { withReportedFailures } from "./status/reported-failures.ts";
 import type { FolderQuotas } from "./volumes/quota/folder-quotas.ts";
 import type { VolumeUsages } from "./volumes/volume-usage.ts";
 
@@ -126,8 +126,8 @@ export function startUpkeep(options: UpkeepOptions): void {
     options.onLook(seen.length, Object.fromEntries(Object.entries(containerState).map(count)));
     await keepHouse(options);
   });
-  const gcContainers = withToldFailures(() => collectDead(), { tell, reason: "ContainerGCFailed" });
-  const gcImages = withToldFailures(imageGc.collect, { tell, reason: "ImageGCFailed", tolerated: 1 });
+  const gcContainers = withReportedFailures(() => collectDead(), { tell, reason: "ContainerGCFailed" });
+  const gcImages = withReportedFailures(imageGc.collect, { tell, reason: "ImageGCFailed", tolerated: 1 });
   background.every(containerGcMs, "container garbage collection", gcContainers);
   background.every(evictionMs, "eviction", eviction.check);
   background.every(imageGcMs, "image garbage collection", gcImages);

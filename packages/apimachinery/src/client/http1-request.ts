@@ -3,7 +3,7 @@ import type https from "node:https";
 import { stripBrackets } from "./dial.ts";
 import { asError } from "./transport-errors.ts";
 import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
-import { onUnaskedUpgrade } from "./unasked-upgrade.ts";
+import { onUnsolicitedUpgrade } from "./unsolicited-upgrade.ts";
 
 /** Sends a request over HTTP/1.1. Resolves with the head of the response; rejects with Node's error or the signal's reason. */
 export function requestOverHttp1(
@@ -43,7 +43,7 @@ export function requestOverHttp1(
       reject(err);
     };
     outgoing.on("error", fail);
-    onUnaskedUpgrade(outgoing, fail);
+    onUnsolicitedUpgrade(outgoing, fail);
     outgoing.end(body);
   });
 }

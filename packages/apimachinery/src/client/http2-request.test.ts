@@ -83,7 +83,7 @@ test("a body fails when the connection is lost, and the next request was not pro
   const { pipe, response, seen } = await begun(t);
   await pipe.says(head(1), data(1, "1"));
   const reading = assert.rejects(readBody((await response).body), isConnectionLost);
-  pipe.way.destroy(new Error("read ECONNRESET"));
+  pipe.socket.destroy(new Error("read ECONNRESET"));
   await reading;
   assert.equal(seen.released, 1);
   await assert.rejects(send(pipe).response, wasNotProcessed);

@@ -61,11 +61,11 @@ function connectProxy(server: http.Server, port: number, asked: string[]): http.
     asked.push(url);
     const isKnown = headers["proxy-authorization"] === `Basic ${Buffer.from("u:p@").toString("base64")}`;
     if (!isKnown) return socket.end("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
-    const way = netConnect(port, "127.0.0.1", () => {
+    const connection = netConnect(port, "127.0.0.1", () => {
       socket.write("HTTP/1.1 200 OK\r\n\r\n");
-      socket.pipe(way).pipe(socket);
+      socket.pipe(connection).pipe(socket);
     });
-    way.on("error", () => {});
+    connection.on("error", () => {});
   });
 }
 
@@ -87,8 +87,8 @@ function socksProxy(port: number, asked: string[]): Server {
       asked.push(`${request.subarray(5, -2)}:${request.readUInt16BE(request.length - 2)}`);
       if (request.includes("unreachable")) return say(socket, 5, 4, 0, 1);
       say(socket, 5, 0, 0, 1, 127, 0, 0, 1, 0, 80);
-      const way = netConnect(port, "127.0.0.1");
-      socket.pipe(way.on("error", () => {})).pipe(socket);
+      const connection = netConnect(port, "127.0.0.1");
+      socket.pipe(connection.on("error", () => {})).pipe(socket);
     }),
   );
 }

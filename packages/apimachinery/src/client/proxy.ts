@@ -70,34 +70,34 @@ export function connectOverProxy(proxy: URL, trust: () => Promise<ConnectionOpti
   const credentials = name === undefined ? undefined : { username: name, password: decodeURIComponent(proxy.password) };
   return async (host, port) => {
     const signal = AbortSignal.timeout(dialTimeoutMs);
-    const way = await wayTo(proxy, trust, signal);
+    const connection = await connectionTo(proxy, trust, signal);
     try {
-      if (proxy.protocol === "socks5:") await askSocks5(way, { host, port }, credentials, signal);
+      if (proxy.protocol === "socks5:") await askSocks5(connection, { host, port }, credentials, signal);
       else {
         const target = `${isIPv6(host) ? `[${host}]` : host}:${port}`;
         const basic = credentials && Buffer.from(`${credentials.username}:${credentials.password}`).toString("base64");
         const headers = { host: target, ...(basic && { "proxy-authorization": `Basic ${basic}` }) };
-        const { code, message } = await requestTunnel(way, target, headers, signal);
+        const { code, message } = await requestTunnel(connection, target, headers, signal);
         if (code !== 200) throw new Error(message || `status code ${code}`);
       }
-      return way;
+      return connection;
     } catch (err) {
-      way.destroy();
+      connection.destroy();
       throw new Error(`cannot connect over the proxy ${proxy.host}: ${(err as Error).message}`, { cause: err });
     }
   };
 }
 
-async function wayTo(proxy: URL, trust: () => Promise<ConnectionOptions>, signal: AbortSignal): Promise<Socket> {
+async function connectionTo(proxy: URL, trust: () => Promise<ConnectionOptions>, signal: AbortSignal): Promise<Socket> {
   const to = { host: hostOf(proxy), port: portOf(proxy) };
   const isSecure = proxy.protocol === "https:";
   const servername = isIP(to.host) === 0 ? { servername: to.host } : {};
-  const way = isSecure ? tlsConnect({ ...(await trust()), ...servername, ...to }) : netConnect(to);
+  const connection = isSecure ? tlsConnect({ ...(await trust()), ...servername, ...to }) : netConnect(to);
   try {
-    await once(way, isSecure ? "secureConnect" : "connect", { signal });
-    return way;
+    await once(connection, isSecure ? "secureConnect" : "connect", { signal });
+    return connection;
   } catch (err) {
-    way.destroy();
+    connection.destroy();
     throw err;
   }
 }

@@ -7,13 +7,13 @@ import { requestTunnel } from "./http-connect.ts";
 import { askSocks5 } from "./socks5.ts";
 
 /** Both ends of a connection to a proxy: ours, and the proxy's, which the test plays. */
-function aWay() {
-  const [way, proxy] = duplexPair();
-  way.on("error", () => {});
+function aConnection() {
+  const [connection, proxy] = duplexPair();
+  connection.on("error", () => {});
   proxy.on("error", () => {});
   const said: Buffer[] = [];
   proxy.on("data", (bytes: Buffer) => said.push(bytes));
-  return { way: way as unknown as Socket, proxy, said: () => Buffer.concat(said.splice(0)) };
+  return { connection: connection as unknown as Socket, proxy, said: () => Buffer.concat(said.splice(0)) };
 }
 
 const never = new AbortController().signal;
@@ -25,8 +25,8 @@ for (const { name, address } of [
   { name: "a name", address: [3, 5, ...Buffer.from("proxy")] },
 ]) {
   test(`a SOCKS proxy that answers with ${name} is passed through; what the target says at once is not lost`, async () => {
-    const { way, proxy, said } = aWay();
-    const asked = askSocks5(way, target, undefined, never);
+    const { connection, proxy, said } = aConnection();
+    const asked = askSocks5(connection, target, undefined, never);
     await settle();
     assert.deepEqual([...said()], [5, 1, 0]);
     proxy.write(Buffer.from([5, 0]));
@@ -34,8 +34,8 @@ for (const { name, address } of [
     assert.deepEqual([...said()], [5, 1, 0, 3, 3, ...Buffer.from("api"), 6443 >> 8, 6443 & 255]);
     proxy.write(Buffer.from([5, 0, 0, ...address, 0, 80, ...Buffer.from("hello")]));
     await asked;
-    assert.equal(String(way.read()), "hello");
-    for (const event of ["data", "close", "end"]) assert.equal(way.listenerCount(event), 0, event);
+    assert.equal(String(connection.read()), "hello");
+    for (const event of ["data", "close", "end"]) assert.equal(connection.listenerCount(event), 0, event);
   });
 }
 
@@ -68,8 +68,8 @@ for (const { name, answers, want } of [
   },
 ]) {
   test(`a SOCKS proxy that ${name} is an error`, async () => {
-    const { way, proxy } = aWay();
-    const asked = askSocks5(way, target, undefined, never);
+    const { connection, proxy } = aConnection();
+    const asked = askSocks5(connection, target, undefined, never);
     for (const answer of answers) proxy.write(Buffer.from(answer));
     await assert.rejects(asked, want);
   });
@@ -81,28 +81,28 @@ for (const { name, answers } of [
   { name: "within an address", answers: [[5, 0, 5, 0, 0, 1, 10]] },
 ]) {
   test(`a SOCKS proxy that hangs up ${name}, or says no more until the deadline, is an error`, async () => {
-    const gone = aWay();
-    const asked = askSocks5(gone.way, target, undefined, never);
+    const gone = aConnection();
+    const asked = askSocks5(gone.connection, target, undefined, never);
     for (const answer of answers) gone.proxy.write(Buffer.from(answer));
     gone.proxy.end();
     await assert.rejects(asked, /unexpected EOF/);
-    const slow = aWay();
+    const slow = aConnection();
     const stop = new AbortController();
-    const waiting = askSocks5(slow.way, target, undefined, stop.signal);
+    const waiting = askSocks5(slow.connection, target, undefined, stop.signal);
     for (const answer of answers) slow.proxy.write(Buffer.from(answer));
     await settle();
     stop.abort(new Error("too late"));
     await assert.rejects(waiting, /too late/);
-    const broken = aWay();
-    const failing = askSocks5(broken.way, target, undefined, never);
-    broken.way.destroy(new Error("reset"));
+    const broken = aConnection();
+    const failing = askSocks5(broken.connection, target, undefined, never);
+    broken.connection.destroy(new Error("reset"));
     await assert.rejects(failing, /reset/);
   });
 }
 
 test("a password is sent to a SOCKS proxy that wants it, and a name that is too long to none", async () => {
-  const { way, proxy, said } = aWay();
-  const asked = askSocks5(way, target, { username: "u", password: "pw" }, never);
+  const { connection, proxy, said } = aConnection();
+  const asked = askSocks5(connection, target, { username: "u", password: "pw" }, never);
   await settle();
   assert.deepEqual([...said()], [5, 2, 0, 2]);
   proxy.write(Buffer.from([5, 2]));
@@ -110,8 +110,8 @@ test("a password is sent to a SOCKS proxy that wants it, and a name that is too 
   assert.deepEqual([...said()], [1, 1, ...Buffer.from("u"), 2, ...Buffer.from("pw")]);
   proxy.write(Buffer.from([1, 1]));
   await assert.rejects(asked, /username\/password authentication failed/);
-  const long = aWay();
-  const refused = askSocks5(long.way, { host: "x".repeat(256), port: 1 }, undefined, never);
+  const long = aConnection();
+  const refused = askSocks5(long.connection, { host: "x".repeat(256), port: 1 }, undefined, never);
   long.proxy.write(Buffer.from([5, 0]));
   await assert.rejects(refused, /too long/);
 });
@@ -121,28 +121,28 @@ test("a tunnel's answer is told, and what the target says at once is not lost", 
     { answer: "HTTP/1.1 200 OK\r\n\r\nhello", code: 200, rest: "hello" },
     { answer: "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", code: 407, rest: "null" },
   ]) {
-    const { way, proxy, said } = aWay();
-    const asked = requestTunnel(way, "api:6443", { host: "api:6443" }, never);
+    const { connection, proxy, said } = aConnection();
+    const asked = requestTunnel(connection, "api:6443", { host: "api:6443" }, never);
     await settle();
     assert.match(String(said()), /^CONNECT api:6443 HTTP\/1\.1\r\nhost: api:6443\r\n/i);
     proxy.write(answer);
     assert.equal((await asked).code, code);
-    assert.equal(String(way.read()), rest);
+    assert.equal(String(connection.read()), rest);
   }
 });
 
 test("a tunnel that is given up, or whose proxy hangs up, leaves no connection", async () => {
   const stop = new AbortController();
-  const given = aWay();
-  const asked = requestTunnel(given.way, "api:6443", {}, stop.signal);
+  const given = aConnection();
+  const asked = requestTunnel(given.connection, "api:6443", {}, stop.signal);
   await settle();
   stop.abort(new Error("too late"));
   await assert.rejects(asked, /too late/);
-  assert.equal(given.way.destroyed, true);
-  const gone = aWay();
-  const waiting = requestTunnel(gone.way, "api:6443", {}, never);
+  assert.equal(given.connection.destroyed, true);
+  const gone = aConnection();
+  const waiting = requestTunnel(gone.connection, "api:6443", {}, never);
   await settle();
   gone.proxy.end();
   await assert.rejects(waiting, /socket hang up/);
-  assert.equal(gone.way.destroyed, true);
+  assert.equal(gone.connection.destroyed, true);
 });

@@ -21,27 +21,27 @@ const refusals = [
 
 /**
  * Requests a connection from a SOCKS5 proxy, which resolves the host name.
- * @param way a connection to the proxy; afterwards it is connected to the target
- * @throws Error of the connection or the proxy; the caller has to destroy `way` then
+ * @param connection a connection to the proxy; afterwards it is connected to the target
+ * @throws Error of the connection or the proxy; the caller has to destroy `connection` then
  * Source: RFC 1928, RFC 1929; golang.org/x/net/internal/socks
  */
 export async function askSocks5(
-  way: Socket,
+  connection: Socket,
   target: { readonly host: string; readonly port: number },
   credentials: { readonly username: string; readonly password: string } | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const { read, release } = newReader(way, signal);
+  const { read, release } = newReader(connection, signal);
   const methods = credentials === undefined ? [withoutCredentials] : [withoutCredentials, withPassword];
-  way.write(Buffer.from([version, methods.length, ...methods]));
+  connection.write(Buffer.from([version, methods.length, ...methods]));
   const [, method] = await read(2);
   if (method === withPassword && credentials !== undefined) {
-    way.write(Buffer.concat([Buffer.from([1]), counted(credentials.username), counted(credentials.password)]));
+    connection.write(Buffer.concat([Buffer.from([1]), counted(credentials.username), counted(credentials.password)]));
     if ((await read(2))[1] !== 0) throw new Error("socks connect: username/password authentication failed");
   } else if (method !== withoutCredentials) throw new Error("socks connect: no acceptable authentication methods");
   const port = Buffer.alloc(2);
   port.writeUInt16BE(target.port);
-  way.write(Buffer.concat([Buffer.from([version, toConnect, 0, byName]), counted(target.host), port]));
+  connection.write(Buffer.concat([Buffer.from([version, toConnect, 0, byName]), counted(target.host), port]));
   const [, code = 0, , kind = 0] = await read(4);
   if (code !== 0) throw new Error(`socks connect: ${refusals[code] ?? `unknown code: ${code}`}`);
   const address = kind === byName ? ((await read(1))[0] as number) : addressBytes[kind];
@@ -58,7 +58,7 @@ function counted(text: string): Buffer {
 }
 
 /** Reads exact numbers of bytes from a socket, one read at a time. */
-function newReader(way: Socket, signal: AbortSignal) {
+function newReader(connection: Socket, signal: AbortSignal) {
   let buffered = Buffer.alloc(0);
   let problem: Error | undefined;
   let changed: () => void = () => {};
@@ -72,7 +72,7 @@ function newReader(way: Socket, signal: AbortSignal) {
   };
   const onEnd = (): void => fail(new Error("socks connect: unexpected EOF"));
   const onAbort = (): void => fail(signal.reason);
-  way.on("data", onData).on("error", fail).on("close", onEnd).on("end", onEnd);
+  connection.on("data", onData).on("error", fail).on("close", onEnd).on("end", onEnd);
   signal.addEventListener("abort", onAbort, { once: true });
   return {
     async read(length: number): Promise<Buffer> {
@@ -88,10 +88,10 @@ function newReader(way: Socket, signal: AbortSignal) {
     },
     /** Detaches from the socket and unshifts unread bytes. */
     release(): void {
-      way.off("data", onData).off("error", fail).off("close", onEnd).off("end", onEnd);
+      connection.off("data", onData).off("error", fail).off("close", onEnd).off("end", onEnd);
       signal.removeEventListener("abort", onAbort);
-      way.pause();
-      if (buffered.length > 0) way.unshift(buffered);
+      connection.pause();
+      if (buffered.length > 0) connection.unshift(buffered);
     },
   };
 }

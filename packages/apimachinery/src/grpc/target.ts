@@ -61,15 +61,15 @@ export function dialTarget(
   const { host, port, socket: path } = target;
   if (path !== undefined) return connectTcp({ path });
   if (connect !== undefined)
-    return connect(host, port).then((way) => (target.scheme === "https" ? overTls(target, identity, way) : way));
+    return connect(host, port).then((tunnel) => (target.scheme === "https" ? overTls(target, identity, tunnel) : tunnel));
   if (target.scheme === "https") return overTls(target, identity);
   return connectTcp({ host, port, noDelay: true });
 }
 
-function overTls({ host, port }: GrpcTarget, { ca, cert, key, certFile }: GrpcIdentity, way?: Duplex): Duplex {
+function overTls({ host, port }: GrpcTarget, { ca, cert, key, certFile }: GrpcIdentity, tunnel?: Duplex): Duplex {
   const socket = connectTls({
     ...{ host, port },
-    ...(way !== undefined && { socket: way }),
+    ...(tunnel !== undefined && { socket: tunnel }),
     ...(isIP(host) === 0 && { servername: host }),
     ALPNProtocols: ["h2"],
     ...(ca !== undefined && { ca }),

@@ -69,7 +69,7 @@ export class Connections {
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<ServedConnection>();
   readonly #gate: RequestGate;
-  readonly #exchanges = new Roster<ServedExchange>();
+  readonly #exchanges = new UnorderedSet<ServedExchange>();
   #draining = false;
   /** When draining began, as `performance.now()`. */
   #drainingMs = Number.POSITIVE_INFINITY;
@@ -227,7 +227,7 @@ function refuseUrl(exchange: Exchange): void {
   exchange.respond(400, { "content-type": "text/plain; charset=utf-8" }, "400 Bad Request");
 }
 
-/** An element of a Roster: `place` is its index, -1 when it is not in the set. */
+/** An element of an UnorderedSet: `place` is its index, -1 when it is not in the set. */
 export interface Listed {
   place: number;
 }
@@ -237,7 +237,7 @@ export interface Listed {
  * its table leaves the old table with a pointer to the next. Once one of these is in the old generation, all later tables survive
  * young collections with everything they held: 10 of 18 MB instead of 2, and a third of the CPU time of a small request.
  */
-export class Roster<T extends Listed> {
+export class UnorderedSet<T extends Listed> {
   readonly #members: T[] = [];
 
   get size(): number {

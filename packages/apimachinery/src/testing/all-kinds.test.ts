@@ -6,7 +6,7 @@ import { decodeJson, encodeJsonText } from "../codec/json.ts";
 import { encodeAny } from "../codec/json-encode.ts";
 import { yamlMediaType } from "../codec/negotiate.ts";
 import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "../codec/protobuf.ts";
-import { decodeProtobufAfter } from "../codec/protobuf-after.ts";
+import { decodeProtobufReusing } from "../codec/protobuf-reuse.ts";
 import { formatGroupVersion, type GroupVersionKind } from "../meta/group-version.ts";
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
@@ -46,7 +46,7 @@ test("every kind is decoded the same with the state before at hand, which lends 
         const next: Record<string, unknown> = { ...object };
         for (const [name, value] of Object.entries(other)) if (random() < 0.3) next[name] = value;
         const bytes = encodeProtobuf(next, gvk);
-        const found = decodeProtobufAfter(bytes, { object, bytes: encodeProtobuf(object, gvk) });
+        const found = decodeProtobufReusing(bytes, { object, bytes: encodeProtobuf(object, gvk) });
         assert.deepEqual(found, decodeProtobuf(bytes), nameOf(gvk));
         for (const [name, value] of Object.entries(object)) {
           if (typeof value === "object" && value === (found as unknown as Record<string, unknown>)[name]) lent++;

@@ -11,7 +11,7 @@ async function tunnel(host: string, port: number): Promise<Socket> {
   return socket;
 }
 
-for (const { name, tunnel: way } of [
+for (const { name, tunnel: dialer } of [
   { name: "directly", tunnel: undefined },
   { name: "over a tunnel", tunnel },
 ]) {
@@ -21,7 +21,7 @@ for (const { name, tunnel: way } of [
     t.after(() => void server.close());
     const { port } = server.address() as AddressInfo;
     const spec = { groupPriorityMinimum: 1, versionPriority: 1, service: { namespace: "a", name: "b", port } };
-    const backend = newBackends({ current: undefined }, way).of({ metadata: { name: "v1.example.com" }, spec });
+    const backend = newBackends({ current: undefined }, dialer).of({ metadata: { name: "v1.example.com" }, spec });
     assert.ok(backend);
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const connected = once(server, "connection");

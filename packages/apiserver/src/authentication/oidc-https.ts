@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
-import { onUnaskedUpgrade } from "@coxswain/apimachinery/client/unasked-upgrade";
+import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 
 export interface HttpsAnswer {
   readonly status: number;
@@ -63,7 +63,7 @@ function answerOf(
     const request = httpsRequest(url, { agent, headers: { ...headers }, signal }, resolve);
     const fail = (err: Error): void => reject(new Error(`Get ${JSON.stringify(url.href)}: ${err.message}`, { cause: err }));
     request.once("error", fail);
-    onUnaskedUpgrade(request, fail);
+    onUnsolicitedUpgrade(request, fail);
     request.end();
   });
 }

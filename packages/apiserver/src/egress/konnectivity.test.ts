@@ -20,9 +20,9 @@ async function aServer(t: TestContext, onCall: (call: KonnectivityCall) => boole
   const server = await startKonnectivityServer({ at, portOf: (target) => Number(target.split(":")[1]), onCall });
   t.after(() => server.stop());
   const ask = async (target: string) => {
-    const way = connect(at);
-    await once(way, "connect");
-    return askKonnectivity(way, undefined, target, new AbortController().signal);
+    const connection = connect(at);
+    await once(connection, "connect");
+    return askKonnectivity(connection, undefined, target, new AbortController().signal);
   };
   return { server, ask };
 }

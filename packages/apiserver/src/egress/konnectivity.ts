@@ -17,11 +17,11 @@ const mostDataBytes = 64 * 1024;
 const mostRandom = 2 ** 47;
 
 /**
- * @param way connection to the konnectivity server; closed together with the tunnel
+ * @param tunnel connection to the konnectivity server; closed together with the tunnel
  * @param target `10.0.0.7:443`
  * @throws Error reported by the agent or the server, or the abort reason of `signal`
  */
-export function askKonnectivity(way: Socket, _proxy: unknown, target: string, signal: AbortSignal): Promise<Connection> {
+export function askKonnectivity(tunnel: Socket, _proxy: unknown, target: string, signal: AbortSignal): Promise<Connection> {
   return new Promise((resolve, reject) => {
     const random = String(randomInt(1, mostRandom));
     let made: TunnelledConnection | undefined;
@@ -38,10 +38,10 @@ export function askKonnectivity(way: Socket, _proxy: unknown, target: string, si
         return;
       }
       signal.removeEventListener("abort", giveUp);
-      made = new TunnelledConnection(stream, way, packet.connection);
+      made = new TunnelledConnection(stream, tunnel, packet.connection);
       resolve(made);
     };
-    const stream = openMessageStream(way, "/ProxyService/Proxy", {
+    const stream = openMessageStream(tunnel, "/ProxyService/Proxy", {
       message(bytes) {
         const packet = decodePacket(bytes);
         if (made === undefined) answered(packet);
@@ -63,17 +63,17 @@ export function askKonnectivity(way: Socket, _proxy: unknown, target: string, si
  */
 class TunnelledConnection extends Duplex implements Connection {
   readonly #stream: MessageStream;
-  readonly #way: Socket;
+  readonly #tunnel: Socket;
   readonly #connection: string;
   /** A close was sent or received. */
   #closing = false;
   #closed = false;
   #patience: NodeJS.Timeout | undefined;
 
-  constructor(stream: MessageStream, way: Socket, connection: string) {
+  constructor(stream: MessageStream, tunnel: Socket, connection: string) {
     super({ allowHalfOpen: false });
     this.#stream = stream;
-    this.#way = way;
+    this.#tunnel = tunnel;
     this.#connection = connection;
   }
 
@@ -100,7 +100,7 @@ class TunnelledConnection extends Duplex implements Connection {
     if (this.#closing) return;
     this.#closing = true;
     this.#stream.write(encodeCloseRequest(this.#connection));
-    this.#way.unref();
+    this.#tunnel.unref();
     this.#patience = setTimeout(() => {
       this.close();
       this.destroy();

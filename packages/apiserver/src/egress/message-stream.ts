@@ -18,12 +18,12 @@ const noBytes = Buffer.alloc(0);
 
 /**
  * Starts a bidirectional gRPC call on a connection of its own.
- * @param way connection to the server; closed at the end of the call
+ * @param socket connection to the server; closed at the end of the call
  * @param path `/ProxyService/Proxy`
  */
-export function openMessageStream(way: Socket, path: string, events: MessageStreamEvents): MessageStream {
+export function openMessageStream(socket: Socket, path: string, events: MessageStreamEvents): MessageStream {
   const windows = { streamWindowBytes: windowBytes, connectionWindowBytes: windowBytes };
-  const connection = new ClientConnection(way, windows, { ready() {}, leaving() {}, closed() {} });
+  const connection = new ClientConnection(socket, windows, { ready() {}, leaving() {}, closed() {} });
   const onOver = (): void => connection.close();
   const stream = new MessageStream(events, { mostMessageBytes, onOver });
   stream.start((handlers) => connection.request(blocks.get(path, "", "", undefined), noBytes, false, handlers));

@@ -17,8 +17,8 @@ import { type SelectionName, selectionNames } from "./selections.ts";
 export type Tunnels = Partial<Readonly<Record<SelectionName, Connect>>>;
 
 interface Protocol {
-  /** Requests a connection to `target` over the connection `way` to the proxy. */
-  readonly ask: (way: Socket, proxy: ProxyServer, target: string, signal: AbortSignal) => Promise<Connection>;
+  /** Requests a connection to `target` over the connection `connection` to the proxy. */
+  readonly ask: (connection: Socket, proxy: ProxyServer, target: string, signal: AbortSignal) => Promise<Connection>;
   /** Error text when the proxy does not respond in time. */
   readonly late: string;
   /** Translates an error of the connection to the proxy. */
@@ -62,9 +62,9 @@ export function newTunnels(proxies: ProxyServers, clock: Clock, metrics: Metrics
       const timer = clock.after(dialTimeoutMs, () => giveUp.abort(new Error(late)));
       let stage: "connect" | "proxy" = "connect";
       try {
-        const way = await proxy.connect(giveUp.signal);
+        const connection = await proxy.connect(giveUp.signal);
         stage = "proxy";
-        const made = await ask(way, proxy, `${isIPv6(host) ? `[${host}]` : host}:${port}`, giveUp.signal);
+        const made = await ask(connection, proxy, `${isIPv6(host) ? `[${host}]` : host}:${port}`, giveUp.signal);
         durations.labels(protocol, transport).observe((clock.monotonic() - startedMs) / 1000);
         return made;
       } catch (err) {

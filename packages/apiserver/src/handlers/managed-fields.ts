@@ -17,10 +17,10 @@ import { type FieldManager, newFieldManager } from "@coxswain/apimachinery/patch
 import { decodeManaged } from "@coxswain/apimachinery/patch/apply/managed-fields";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
-import { type Converted, withConversions } from "./asked-conversions.ts";
 import { fromHub, toHubAsIs } from "./convert.ts";
 import type { Call, HandlerEnv } from "./env.ts";
 import type { ServedResource } from "./served-resources.ts";
+import { type Converted, withConversions } from "./webhook-conversions.ts";
 
 const maxManagerBytes = 128;
 

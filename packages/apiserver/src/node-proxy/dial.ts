@@ -4,7 +4,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import { request as httpsRequest } from "node:https";
 import { isIP, connect as netConnect, type Socket } from "node:net";
 import { type Connect, type Connection, connectTls } from "@coxswain/apimachinery/client/connect";
-import { onUnaskedUpgrade } from "@coxswain/apimachinery/client/unasked-upgrade";
+import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { badRequest, plainError, StatusError, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
@@ -145,7 +145,7 @@ export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMe
       clearTimeout(timer);
       resolve(response);
     });
-    onUnaskedUpgrade(request, ({ message }) => {
+    onUnsolicitedUpgrade(request, ({ message }) => {
       clearTimeout(timer);
       reject(plainError(message));
     });
@@ -164,9 +164,9 @@ export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Con
   });
   if (through !== undefined && !dial.secure) return through;
   return new Promise((resolve, reject) => {
-    const way = through === undefined ? { host, port } : { socket: through };
+    const connectOptions = through === undefined ? { host, port } : { socket: through };
     const socket: Socket = dial.secure
-      ? connectTls({ ...way, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
+      ? connectTls({ ...connectOptions, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
       : netConnect({ host, port });
     const timer = setTimeout(() => socket.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
     const refuse = (err: Error): void => {

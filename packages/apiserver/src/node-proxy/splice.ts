@@ -73,11 +73,11 @@ async function answered(
   headers: OwnHeaders,
   redirects: Redirects | undefined,
 ): Promise<Answered> {
-  let [at, way, { method }]: [ConnectTarget, Dial, { method: string }] = [target, dial, exchange];
+  let [at, dialer, { method }]: [ConnectTarget, Dial, { method: string }] = [target, dial, exchange];
   for (let followed = 0; followed <= mostRedirects; followed++) {
     const own = redirects === undefined ? headers : { ...headers, host: at.url.host };
     const request = upgradeRequest(exchange, method, at, own);
-    const backend = await openSocket(way, at);
+    const backend = await openSocket(dialer, at);
     try {
       backend.write(request, "latin1");
       const first = await beginning(backend);
@@ -90,7 +90,7 @@ async function answered(
       throw plainError((err as Error).message, { cause: err });
     }
     backend.destroy();
-    way = await redirects.dial(at);
+    dialer = await redirects.dial(at);
     method = "GET";
   }
   throw plainError(`too many redirects (${mostRedirects + 1})`);

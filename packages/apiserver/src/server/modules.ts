@@ -36,7 +36,7 @@ import { nodeRules } from "../bootstrap/rbac-policy.ts";
 import type { StorageVersions } from "../bootstrap/storage-versions.ts";
 import type { ApiserverConfig } from "../config.ts";
 import { type CustomResources, newCustomResources } from "../custom-resources/custom-resources.ts";
-import { withRulesAhead } from "../custom-resources/rules-ahead.ts";
+import { withPrecompiledRules } from "../custom-resources/rule-precompilation.ts";
 import { converterOf } from "../custom-resources/webhook-conversion.ts";
 import type { Tunnels } from "../egress/tunnels.ts";
 import { ExplainPages } from "../explain/pages.ts";
@@ -330,7 +330,7 @@ function connectAdmission(
   const decisions = options.decisions && new AdmissionDecisions(options.decisions, versions);
   const chain = newAdmissionChain(plugins, metrics, decisions);
   const compilesRules = featureEnabled("CustomResourceValidationExpressions");
-  return { admission: compilesRules ? withRulesAhead(turns, chain) : chain, plugins };
+  return { admission: compilesRules ? withPrecompiledRules(turns, chain) : chain, plugins };
 }
 
 const webhookDialers = (tunnels: Tunnels, observer: ClientObserver): WebhookDialers => ({

@@ -1,6 +1,6 @@
 import { encodeJson, encodeJsonText, parseJson } from "@coxswain/apimachinery/codec/json";
 import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "@coxswain/apimachinery/codec/protobuf";
-import { decodeProtobufAfter, type EncodedObject } from "@coxswain/apimachinery/codec/protobuf-after";
+import { decodeProtobufReusing, type EncodedObject } from "@coxswain/apimachinery/codec/protobuf-reuse";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -91,7 +91,7 @@ export function newObjectCodec(resource: StoredResource, mediaType: string, memo
       if (!isProtobuf) return toHub(parseJson(bytes) as KubeObject);
       // Objects stored in another version do not have the field layout of `before`.
       const shares = before !== undefined && asProtobuf && fromHub === undefined;
-      return toHub(shares ? decodeProtobufAfter(bytes, before) : decodeProtobuf(bytes));
+      return toHub(shares ? decodeProtobufReusing(bytes, before) : decodeProtobuf(bytes));
     },
     toJson(object) {
       return encodeJsonText(object, hub);

@@ -4,7 +4,7 @@ import { encodeContinueToken } from "../storage/continue-token.ts";
 import { isSelective, matches } from "../storage/selection.ts";
 import type { Entry, ListRequest, ListResult, Selection } from "../storage/storage.ts";
 import { Change, History, type HistoryMemory } from "./history.ts";
-import { picked } from "./picked.ts";
+import { partOf } from "./list-parts.ts";
 
 /** The part of a list request that selects entries and a page of them. */
 export type PageRequest = Pick<ListRequest, "prefix" | "labels" | "fields" | "limit">;
@@ -112,7 +112,7 @@ export class CacheState {
   #selected(request: PageRequest): Entry[] {
     const all = this.#entries.range(request.prefix);
     if (!isSelective(request)) return all;
-    return picked(all, nameOf(request), () => {
+    return partOf(all, nameOf(request), () => {
       const candidates = this.#index.candidates(request.fields);
       if (candidates === undefined) return all.filter((entry) => matches(request, entry));
       const some: Entry[] = [];
@@ -134,7 +134,7 @@ export function retirePrevious({ previous }: Change): void {
 function pageOf(request: PageRequest, all: Entry[], start: string, at: number): ListResult {
   const from = start === "" ? 0 : lowerBound(all, request.prefix + start);
   const to = request.limit ? from + request.limit : all.length;
-  const entries = from === 0 && to >= all.length ? all : picked(all, `${from}-${to}`, () => all.slice(from, to));
+  const entries = from === 0 && to >= all.length ? all : partOf(all, `${from}-${to}`, () => all.slice(from, to));
   if (to >= all.length) return { entries, revision: at };
   const last = entries[entries.length - 1] as Entry;
   return {

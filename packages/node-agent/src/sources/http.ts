@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { request as plain } from "node:http";
 import { request as tls } from "node:https";
-import { onUnaskedUpgrade } from "@coxswain/apimachinery/client/unasked-upgrade";
+import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { PodSources } from "./merge.ts";
@@ -60,7 +60,7 @@ function fetchText(url: string, headers: Readonly<Record<string, readonly string
       });
     });
     request.on("error", reject);
-    onUnaskedUpgrade(request, reject);
+    onUnsolicitedUpgrade(request, reject);
     request.end();
   });
 }

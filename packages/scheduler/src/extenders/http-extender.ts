@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { onUnaskedUpgrade } from "@coxswain/apimachinery/client/unasked-upgrade";
+import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import { stringifyWire } from "@coxswain/apimachinery/client/wire-json";
 import type { Container, Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { NodeInfo } from "../cache/node-info.ts";
@@ -187,7 +187,7 @@ function exchange(url: string, body: Buffer, tls: RequestOptions, timeoutMs: num
         new Error(`Post ${JSON.stringify(url)}: ${signal.aborted ? "context deadline exceeded" : err.message}`, { cause: err }),
       );
     outgoing.on("error", fail);
-    onUnaskedUpgrade(outgoing, fail);
+    onUnsolicitedUpgrade(outgoing, fail);
     outgoing.end(body);
   });
 }

@@ -327,7 +327,7 @@ test("an answer before the end of the request resets it once, a whole one does n
 });
 
 test("a server that goes away is left with the last answer, and says so once", async (t) => {
-  const { ask, says, turn, begin, ends, events, way, made } = aPipe(t, [settings.maxConcurrentStreams, 3]);
+  const { ask, says, turn, begin, ends, events, socket, made } = aPipe(t, [settings.maxConcurrentStreams, 3]);
   await begin();
   for (const name of ["a", "b", "c", "d"]) ask(name, 1);
   await turn();
@@ -336,7 +336,7 @@ test("a server that goes away is left with the last answer, and says so once", a
   assert.deepEqual([ends, events], [["d refused", "c refused"], ["leaving"]]);
   assert.throws(() => made.request(post, bytes(1), true, { fields() {}, data() {}, closed() {} }), /takes no more requests/);
   await says(goAway(3), answered(1));
-  assert.equal(way.destroyed, false);
+  assert.equal(socket.destroyed, false);
   await says(answered(3));
-  assert.deepEqual([way.destroyed, ends.slice(2), events], [true, ["a ended", "b ended"], ["leaving", "closed"]]);
+  assert.deepEqual([socket.destroyed, ends.slice(2), events], [true, ["a ended", "b ended"], ["leaving", "closed"]]);
 });

@@ -102,7 +102,7 @@ test("a response is the same wherever its bytes are divided", async (t) => {
     trailers(1, "c", "d"),
   ]);
   for (let at = 1; at < response.length; at++) {
-    const { ask, way, turn, begin } = aPipe(t);
+    const { ask, socket, turn, begin } = aPipe(t);
     await begin();
     const seen: unknown[] = [];
     ask("a", 0, true, {
@@ -110,9 +110,9 @@ test("a response is the same wherever its bytes are divided", async (t) => {
       data: (chunk) => void seen.push(...chunk),
       closed: ({ type }) => void seen.push(type),
     });
-    way.push(response.subarray(0, at));
+    socket.push(response.subarray(0, at));
     await new Promise(setImmediate);
-    way.push(response.subarray(at));
+    socket.push(response.subarray(at));
     await turn();
     assert.deepEqual(seen, [{ ":status": "200", a: "b" }, 7, 8, 9, { c: "d" }, "ended"], `divided at ${at}`);
   }
@@ -228,16 +228,16 @@ test("headers that are longer than a frame go on in the next ones", async (t) =>
 });
 
 test("a connection that is closed ends with its last stream, and says goodbye", async (t) => {
-  const { ask, says, turn, begin, ends, events, made, way } = aPipe(t);
+  const { ask, says, turn, begin, ends, events, made, socket } = aPipe(t);
   await begin();
   ask("a", 0);
   await turn();
   made.close();
   made.close();
-  assert.deepEqual([way.destroyed, made.maxStreams, events], [false, 0, []]);
+  assert.deepEqual([socket.destroyed, made.maxStreams, events], [false, 0, []]);
   assert.throws(() => ask("b", 0), /takes no more requests/);
   assert.deepEqual(await says(answered(1)), [`goAway 0 ${errorCodes.none}`]);
-  assert.deepEqual([way.destroyed, ends, events], [true, ["a ended"], ["closed"]]);
+  assert.deepEqual([socket.destroyed, ends, events], [true, ["a ended"], ["closed"]]);
 });
 
 test("pings are answered in order", async (t) => {
@@ -286,11 +286,11 @@ for (const { name, question } of [
 ]) {
   test(`a server that sends ${name} and reads no answer is left`, async () => {
     const closed: string[] = [];
-    const way = new Duplex({ read() {}, write() {} }); // takes the first bytes and never asks for more
-    new ClientConnection(way, windows, { ready() {}, leaving() {}, closed: (reason) => void closed.push(reason) });
-    way.push(settingsFrame([]));
+    const socket = new Duplex({ read() {}, write() {} }); // takes the first bytes and never asks for more
+    new ClientConnection(socket, windows, { ready() {}, leaving() {}, closed: (reason) => void closed.push(reason) });
+    socket.push(settingsFrame([]));
     for (let i = 0; i < 300 && closed.length === 0; i++) {
-      way.push(Buffer.concat(Array.from({ length: 100 }, () => question)));
+      socket.push(Buffer.concat(Array.from({ length: 100 }, () => question)));
       await new Promise(setImmediate);
     }
     assert.deepEqual(closed, ["pings and settings without end"]);

@@ -24,7 +24,7 @@ export const grant = (id: number, size: number): Buffer => numberFrame(frameType
 /** A client's connection over a pipe whose other end is the test, frame by frame. */
 export interface ClientPipe {
   readonly made: ClientConnection;
-  readonly way: Duplex;
+  readonly socket: Duplex;
   /** How requests ended: `a lost`. */
   readonly ends: string[];
   readonly events: string[];
@@ -48,7 +48,7 @@ export function pipeOver(t: TestContext, own: typeof windows, values: readonly (
     if (type !== frameTypes.settings) sent.push(frameText(type, flag, id, payload));
   });
   let skip = preface.length;
-  const way = new Duplex({
+  const socket = new Duplex({
     read() {},
     write(chunk: Buffer, _, done) {
       read(chunk.subarray(skip));
@@ -57,12 +57,12 @@ export function pipeOver(t: TestContext, own: typeof windows, values: readonly (
     },
   });
   const events: string[] = [];
-  const made = new ClientConnection(way, own, {
+  const made = new ClientConnection(socket, own, {
     ready() {},
     leaving: () => void events.push("leaving"),
     closed: () => void events.push("closed"),
   });
-  t.after(() => way.destroy());
+  t.after(() => socket.destroy());
   const turn = async (): Promise<string[]> => {
     for (let i = 0; i < 4; i++) await new Promise(setImmediate);
     const frames = sent;
@@ -70,7 +70,7 @@ export function pipeOver(t: TestContext, own: typeof windows, values: readonly (
     return frames.map((one) => (one.startsWith("headers") ? one.replace(` ${post.length}`, "") : one));
   };
   const says = (...frames: Buffer[]): Promise<string[]> => {
-    way.push(Buffer.concat(frames));
+    socket.push(Buffer.concat(frames));
     return turn();
   };
   const ends: string[] = [];
@@ -81,7 +81,7 @@ export function pipeOver(t: TestContext, own: typeof windows, values: readonly (
       closed: (how) => void ends.push(`${name} ${how.type}`),
       ...handlers,
     });
-  return { made, says, turn, ends, ask, events, way, begin: () => says(settingsFrame(values)) };
+  return { made, says, turn, ends, ask, events, socket, begin: () => says(settingsFrame(values)) };
 }
 
 function frameText(type: number, flag: number, id: number, payload: Buffer): string {

@@ -7,7 +7,7 @@ import { type Agent, type RequestOptions as HttpsRequestOptions, request as http
 import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import type { Connect } from "@coxswain/apimachinery/client/connect";
-import { onUnaskedUpgrade } from "@coxswain/apimachinery/client/unasked-upgrade";
+import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import { parseJson } from "@coxswain/apimachinery/codec/json";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
@@ -164,7 +164,7 @@ function post(
       },
     );
     request.once("error", fail);
-    onUnaskedUpgrade(request, fail);
+    onUnsolicitedUpgrade(request, fail);
     request.end(body);
   });
 }

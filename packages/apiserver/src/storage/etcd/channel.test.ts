@@ -248,7 +248,7 @@ test("a member that is paused is left for the next one before the deadline", asy
 test("a way to the server that comes too late is closed", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let arrive = (_way: Duplex): void => {};
-  const connect = () => new Promise<Connection>((resolve) => (arrive = (way) => resolve(way as Connection)));
+  const connect = () => new Promise<Connection>((resolve) => (arrive = (connection) => resolve(connection as Connection)));
   const made = newEtcdChannel("http://192.0.2.9:1", { connect });
   t.after(() => made.close());
   const failed = assert.rejects(made.unary("/x", message, 60_000), /cannot connect to http:\/\/192.0.2.9:1: timed out/);
@@ -260,10 +260,10 @@ test("a way to the server that comes too late is closed", async (t) => {
 });
 
 test("a way to the server over which TLS cannot begin is closed, and its calls fail", async (t) => {
-  const way = new PassThrough();
-  const connect = async () => way as Duplex as Connection;
+  const connection = new PassThrough();
+  const connect = async () => connection as Duplex as Connection;
   const made = newEtcdChannel("https://192.0.2.9:1", { connect, cert: Buffer.from("x"), key: Buffer.from("y") });
   t.after(() => made.close());
   await assert.rejects(made.unary("/x", message, 60_000), /cannot connect to https:\/\/192.0.2.9:1: .*no start line/);
-  assert.ok(way.destroyed);
+  assert.ok(connection.destroyed);
 });

@@ -4,7 +4,7 @@ import type { AgentEvents } from "../events.ts";
  * Wraps a periodic task: records a node event when it fails, after `tolerated` consecutive failures.
  * @param tolerated consecutive failures without event, e.g. while statistics are not available yet
  */
-export function withToldFailures(
+export function withReportedFailures(
   work: () => Promise<void>,
   { tell, reason, tolerated = 0 }: { tell: Pick<AgentEvents, "node">; reason: string; tolerated?: number },
 ): () => Promise<void> {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { withToldFailures } from "./told-failures.ts";
+import { withReportedFailures } from "./reported-failures.ts";
 
 test("failures are told from the one on that is too many in a row", async () => {
   const told: string[] = [];
@@ -10,7 +10,7 @@ test("failures are told from the one on that is too many in a row", async () => 
     if (outcome) throw new Error(outcome);
   };
   const tell = { node: (...event: string[]) => void told.push(event.join(" ")) };
-  const run = withToldFailures(work, { tell, reason: "ImageGCFailed", tolerated: 1 });
+  const run = withReportedFailures(work, { tell, reason: "ImageGCFailed", tolerated: 1 });
   await assert.rejects(run(), /a/);
   await run();
   for (const failure of [/b/, /c/, /d/]) await assert.rejects(run(), failure);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { withConversions } from "./asked-conversions.ts";
+import { withConversions } from "./webhook-conversions.ts";
 
 const named = (name: string): KubeObject => ({ apiVersion: "v1", kind: "A", metadata: { name } });
 

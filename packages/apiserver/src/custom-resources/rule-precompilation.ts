@@ -12,7 +12,7 @@ interface Write {
  * Compiles the rules of a written CustomResourceDefinition after mutating admission and before its strategy, which compiles
  * synchronously and would block the event loop.
  */
-export function withRulesAhead<A extends Write, Chain extends { mutate(attributes: A): Promise<void> }>(
+export function withPrecompiledRules<A extends Write, Chain extends { mutate(attributes: A): Promise<void> }>(
   turns: Turns,
   chain: Chain,
 ): Chain {

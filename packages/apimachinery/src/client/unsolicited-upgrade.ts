@@ -5,7 +5,7 @@ import { goQuote } from "../meta/go-quote.ts";
  * Rejects a 101 response to a request that did not ask for an upgrade, and closes its connection. Without an `upgrade` listener
  * Node emits no further event on the request, not even when it is aborted.
  */
-export function onUnaskedUpgrade(request: ClientRequest, refuse: (err: Error) => void): void {
+export function onUnsolicitedUpgrade(request: ClientRequest, refuse: (err: Error) => void): void {
   request.once("upgrade", ({ headers }, socket) => {
     socket.destroy();
     refuse(new Error(`backend tried to switch protocol ${goQuote(headers.upgrade ?? "")} when "" was requested`));

@@ -17,7 +17,7 @@ export interface EncodedObject {
  * status) are not decoded but shared with the previous revision. Metadata is always decoded.
  * @param bytes from `encodeProtobuf`, so that each struct field occurs once
  */
-export function decodeProtobufAfter(bytes: Uint8Array, before: EncodedObject): KubeObject {
+export function decodeProtobufReusing(bytes: Uint8Array, before: EncodedObject): KubeObject {
   const { apiVersion, kind, raw } = decodeUnknown(bytes);
   const type = scheme.kind({ ...parseGroupVersion(apiVersion), kind } as GroupVersionKind);
   const structs = type === undefined ? noStructs : lendable.getOrInsertComputed(type, structsOf);

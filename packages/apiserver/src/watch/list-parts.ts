@@ -13,7 +13,7 @@ const mostParts = 64;
 const longestName = 1000;
 
 /** @param name identifies the part; equal names must mean equal parts. @returns a read-only array */
-export function picked(list: readonly Entry[], name: string, pick: () => Entry[]): Entry[] {
+export function partOf(list: readonly Entry[], name: string, pick: () => Entry[]): Entry[] {
   if (name.length > longestName) return pick();
   let known = parts.get(list);
   if (known === undefined) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { withRulesAhead } from "./rules-ahead.ts";
+import { withPrecompiledRules } from "./rule-precompilation.ts";
 
 const resource = { group: "apiextensions.k8s.io", resource: "customresourcedefinitions" };
 const definition = { metadata: {}, spec: { versions: [{ name: "v1", schema: { openAPIV3Schema: { type: "object" } } }] } };
@@ -17,7 +17,7 @@ for (const attributes of [
   test(`mutating admission is over, and nothing follows it meanwhile: ${what}`, async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let isOver = false;
-    const chain = withRulesAhead(new Turns(), { mutate: (_: typeof attributes) => promise });
+    const chain = withPrecompiledRules(new Turns(), { mutate: (_: typeof attributes) => promise });
     const mutated = chain.mutate(attributes).then(() => {
       isOver = true;
     });
@@ -28,7 +28,7 @@ for (const attributes of [
   });
 
   test(`what mutating admission refuses is refused: ${what}`, async () => {
-    const chain = withRulesAhead(new Turns(), { mutate: (_: typeof attributes) => Promise.reject(new Error("refused")) });
+    const chain = withPrecompiledRules(new Turns(), { mutate: (_: typeof attributes) => Promise.reject(new Error("refused")) });
     await assert.rejects(chain.mutate(attributes), /^Error: refused$/);
   });
 }
