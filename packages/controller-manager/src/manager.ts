@@ -51,6 +51,12 @@ export interface ManagerOptions {
   readonly signal: AbortSignal;
 }
 
+/** With metrics that all controllers share. */
+interface SharedOptions extends ManagerOptions {
+  readonly onInformerFailure: NonNullable<InformerFactoryOptions["onFailure"]>;
+  readonly queueMetrics: ReturnType<typeof queueMetrics>;
+}
+
 /** Reason why the manager stopped. */
 export type ManagerEnd = "stopped" | "leadership-lost";
 
@@ -61,7 +67,7 @@ export type ManagerEnd = "stopped" | "leadership-lost";
  */
 export async function runManager(given: ManagerOptions): Promise<ManagerEnd> {
   const { config, clientConfig, transport, clock, metrics, signal } = given;
-  const options = { ...given, onInformerFailure: informerFailures(metrics) };
+  const options = { ...given, onInformerFailure: informerFailures(metrics), queueMetrics: queueMetrics(metrics, clock) };
   const family = newClientFamily(clientConfig, { clock, observer: clientMetrics(metrics), ...(transport && { transport }) });
   const { leaderElection, leaderMigration } = config;
   // Losing one of the two locks also ends the other leadership.
@@ -147,12 +153,7 @@ export async function loadClientConfig(
   }
 }
 
-async function runControllers(
-  options: ManagerOptions & { readonly onInformerFailure: NonNullable<InformerFactoryOptions["onFailure"]> },
-  family: ClientFamily,
-  share: Share,
-  signal: AbortSignal,
-): Promise<void> {
+async function runControllers(options: SharedOptions, family: ClientFamily, share: Share, signal: AbortSignal): Promise<void> {
   const { config, log, clock, metrics, controllers = catalogue, health = newControllerHealth({ clock, metrics }) } = options;
   const unlimitedClient = family.member({ qps: -1, userAgent: userAgentOf(program) });
   if (!(await unlessAborted(requireHealthyServer(unlimitedClient, clock, log, signal), signal))) return;
@@ -195,7 +196,7 @@ async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promi
 }
 
 function contextOf(
-  options: ManagerOptions,
+  options: SharedOptions,
   family: ClientFamily,
   informers: InformerFactory,
   entry: CatalogueEntry,
@@ -213,7 +214,7 @@ function contextOf(
     config,
     log,
     clock,
-    queueMetrics: queueMetricsOf(metrics, clock),
+    queueMetrics: options.queueMetrics,
     turns: options.turns,
     registry: metrics,
     featureGates: options.featureGates,
@@ -234,10 +235,4 @@ function membersOf(
   const ownConfig = { host, ca, caFile, insecure, serverName, contentType, tokenSource };
   const ownFamily = newClientFamily(ownConfig, { clock, observer: clientMetrics(metrics) });
   return () => ownFamily.member(own);
-}
-
-/** One set of queue metrics per registry. */
-const queueMetricsByRegistry = new WeakMap<MetricsRegistry, ReturnType<typeof queueMetrics>>();
-function queueMetricsOf(registry: MetricsRegistry, clock: Clock): ReturnType<typeof queueMetrics> {
-  return queueMetricsByRegistry.getOrInsertComputed(registry, () => queueMetrics(registry, clock));
 }

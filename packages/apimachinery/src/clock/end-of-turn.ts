@@ -1,3 +1,4 @@
+/** Tasks of the current turn of the event loop, of which a process has one. */
 let waiting: (() => void)[] = [];
 
 /**

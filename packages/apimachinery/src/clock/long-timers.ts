@@ -74,6 +74,7 @@ export function newLongTimers(clock: Clock): Pick<Clock, "after"> {
   };
 }
 
+/** One for each clock, which tests replace: thousands of requests are to share few real timers. */
 const known = new WeakMap<Clock, Pick<Clock, "after">>();
 
 /** The long timers shared by all users of a clock. */

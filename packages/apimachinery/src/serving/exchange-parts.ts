@@ -102,6 +102,7 @@ export const nowhere: ResponseStream = { write: () => true, drained: () => Promi
 /** Error text when the client disconnects before its body is complete. */
 export const goneInRequest = "the client went away while it sent its request";
 
+/** Cache of the last result: the text is the same for all responses within a second. */
 let dateSecond = 0;
 let dateText = "";
 

@@ -163,6 +163,7 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections, re
     keepAliveInitialDelay: 180_000,
     shouldUpgradeCallback: isKnownUpgrade,
   };
+  // Node offers no place for own state on a connection that outlives a request.
   const pipelines = new WeakMap<Duplex, Http1Pipeline>();
   const pipelineOf = (socket: Socket): Http1Pipeline => {
     let pipeline = pipelines.get(socket);

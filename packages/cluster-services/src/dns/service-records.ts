@@ -36,6 +36,7 @@ export interface SliceRecords {
   readonly ports: readonly ServicePortName[];
 }
 
+/** Pure caches: objects from listers never change. */
 const serviceCache = new WeakMap<Service, ServiceRecords>();
 const sliceCache = new WeakMap<EndpointSlice, SliceRecords>();
 

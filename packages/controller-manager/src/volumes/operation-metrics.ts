@@ -10,16 +10,12 @@ export interface OperationMetrics {
   readonly errors: Counter;
 }
 
-const byRegistry = new WeakMap<MetricsRegistry, OperationMetrics>();
-
 /**
- * The metrics of a registry, registered on the first call.
+ * The metrics of a registry, which hands out the same ones on each call.
  * Source: pkg/volume/util/metrics.go, pkg/controller/volume/persistentvolume/metrics
  */
 export function operationMetrics(registry: MetricsRegistry): OperationMetrics {
-  const known = byRegistry.get(registry);
-  if (known !== undefined) return known;
-  const made: OperationMetrics = {
+  return {
     duration: storageOperations(registry),
     total: registry.histogram({
       name: "volume_operation_total_seconds",
@@ -33,6 +29,4 @@ export function operationMetrics(registry: MetricsRegistry): OperationMetrics {
       labels: ["plugin_name", "operation_name"],
     }),
   };
-  byRegistry.set(registry, made);
-  return made;
 }

@@ -268,7 +268,7 @@ const mostParts = 500;
 /** Upper bound over all connections of this process: clients are not authenticated before their headers are complete. */
 const mostUnfinishedBytes = 64 * 1024 * 1024;
 
-/** Incomplete blocks, oldest first. */
+/** Incomplete blocks of all connections, oldest first: the limit is one of the process. */
 const unfinished = new Set<HeaderBlock>();
 let unfinishedBytes = 0;
 

@@ -14,6 +14,7 @@ const rememberMs = 1000;
 /** @throws Error for an unknown token */
 export function bearerToken(authenticate: TokenAuthenticator, apiAudiences: readonly string[], clock: Clock): Authenticator {
   const audiences = apiAudiences.length > 0 ? apiAudiences : undefined;
+  // Clients send the same token with each request of a connection; the entry ends with its connection.
   const last = new WeakMap<TLSSocket, { header: Buffer; result: AuthenticationResult; untilMs: number }>();
   return async (exchange) => {
     const header = exchange.headers.authorization;
