@@ -1,12 +1,16 @@
 #!/bin/bash
 # Boots systemd as process 1 of a machine made of this one's files, with a release installed as docs/installing.md says.
-# usage: machine.sh <release> <scratch> <Debian's packages, unpacked> <units to start>; in new mount, pid, network, host name, IPC and
-# cgroup namespaces
+# usage: machine.sh <release> <scratch> <Debian's packages, unpacked> <units to start> [<name> <address> <network namespace>]; in new
+# mount, pid, network, host name, IPC and cgroup namespaces. With a name the release is only unpacked, and the machine has an
+# interface to the bridge `lan` of the other namespace.
 set -eu
 release=$1
 scratch=$2
 packages=$3
 wants=$4
+name=${5:-}
+address=${6:-}
+lan=${7:-}
 
 mount --make-rprivate /
 mount -t tmpfs none "$scratch"
@@ -14,15 +18,23 @@ root=$scratch/root
 mkdir "$scratch/upper" "$scratch/work" "$root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" "$root"
 mkdir -p "$root/opt/coxswain"
-cp -a "$release/." "$root/opt/coxswain"
+if [ -n "$name" ]; then mount --bind "$release" "$root/opt/coxswain"; else cp -a "$release/." "$root/opt/coxswain"; fi
 mkdir -p "$root/opt/debian"
 [ ! -d "$packages" ] || mount --bind "$packages" "$root/opt/debian"
 
 ip link set lo up
-ip link add machine0 type bridge
-ip addr add 10.111.0.1/24 dev machine0
-ip link set machine0 up
-ip route add default via 10.111.0.2
+if [ -n "$name" ]; then
+  ip link add eth0 type veth peer name "$name" netns "$lan"
+  ip addr add "$address/24" dev eth0
+  ip link set eth0 up
+  nsenter --net="/run/netns/$lan" ip link set "$name" master lan up
+  ip route add default via "${address%.*}.254"
+else
+  ip link add machine0 type bridge
+  ip addr add 10.111.0.1/24 dev machine0
+  ip link set machine0 up
+  ip route add default via 10.111.0.2
+fi
 
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
@@ -60,18 +72,21 @@ for unit in "$root"/lib/systemd/system/{sysinit,local-fs,sockets,timers,multi-us
   esac
 done
 
-# As docs/installing.md says.
 cd "$root"
-for name in coxswain kube-apiserver kube-controller-manager kube-scheduler kubelet coxswain-services; do ln -sf /opt/coxswain/bin/$name usr/bin/$name; done
-mkdir -p etc/systemd/system/kubelet.service.d var/lib/kubelet
-cp opt/coxswain/systemd/*.service etc/systemd/system
-cp opt/coxswain/systemd/kubelet.service.d/10-kubeadm.conf etc/systemd/system/kubelet.service.d
-cp opt/coxswain/systemd/coxswain-users.conf usr/lib/sysusers.d/coxswain.conf
-cp opt/coxswain/systemd/kubelet-config.yaml var/lib/kubelet/config.yaml
-cp opt/coxswain/systemd/kubeadm-flags.env var/lib/kubelet/kubeadm-flags.env
-chroot . systemd-sysusers
-chroot . /usr/bin/coxswain certs --node-name=machine --apiserver-names=10.96.0.1,10.111.0.1 --kubelet-names=10.111.0.1
-cat >etc/default/etcd <<'X'
+rm -rf var/lib/etcd/default etc/cni/net.d/*
+install_by_hand() { # as docs/installing.md says
+  for program in coxswain kube-apiserver kube-controller-manager kube-scheduler kubelet coxswain-services; do
+    ln -sf /opt/coxswain/bin/$program usr/bin/$program
+  done
+  mkdir -p etc/systemd/system/kubelet.service.d var/lib/kubelet
+  cp opt/coxswain/systemd/*.service etc/systemd/system
+  cp opt/coxswain/systemd/kubelet.service.d/10-kubeadm.conf etc/systemd/system/kubelet.service.d
+  cp opt/coxswain/systemd/coxswain-users.conf usr/lib/sysusers.d/coxswain.conf
+  cp opt/coxswain/systemd/kubelet-config.yaml var/lib/kubelet/config.yaml
+  cp opt/coxswain/systemd/kubeadm-flags.env var/lib/kubelet/kubeadm-flags.env
+  chroot . systemd-sysusers
+  chroot . /usr/bin/coxswain certs --node-name=machine --apiserver-names=10.96.0.1,10.111.0.1 --kubelet-names=10.111.0.1
+  cat >etc/default/etcd <<'X'
 ETCD_LISTEN_CLIENT_URLS=https://127.0.0.1:2379
 ETCD_ADVERTISE_CLIENT_URLS=https://127.0.0.1:2379
 ETCD_CERT_FILE=/etc/kubernetes/pki/etcd/server.crt
@@ -79,13 +94,20 @@ ETCD_KEY_FILE=/etc/kubernetes/pki/etcd/server.key
 ETCD_TRUSTED_CA_FILE=/etc/kubernetes/pki/etcd/ca.crt
 ETCD_CLIENT_CERT_AUTH=true
 X
-echo 'KUBE_SCHEDULER_ARGS=--secure-port=10359 --v=1' >etc/kubernetes/kube-scheduler.env
-echo 'COXSWAIN_SERVICES_ARGS=--node-name=machine' >etc/kubernetes/coxswain-services.env
-echo 'KUBELET_EXTRA_ARGS=--hostname-override=machine --fail-swap-on=false' >etc/default/kubelet
+  echo 'KUBE_SCHEDULER_ARGS=--secure-port=10359 --v=1' >etc/kubernetes/kube-scheduler.env
+  echo 'COXSWAIN_SERVICES_ARGS=--node-name=machine' >etc/kubernetes/coxswain-services.env
+  echo 'KUBELET_EXTRA_ARGS=--hostname-override=machine --fail-swap-on=false' >etc/default/kubelet
+}
+if [ -n "$name" ]; then
+  echo "$name" >etc/hostname
+  # Every machine resolves its own name.
+  printf '127.0.0.1 localhost\n%s %s\n' "$address" "$name" >etc/hosts
+else
+  install_by_hand
+fi
 
 # What a container runtime needs everywhere: a network, and here the images that this machine makes.
 mkdir -p etc/containerd etc/cni/net.d
-rm -rf var/lib/etcd/default etc/cni/net.d/*
 cat >etc/containerd/config.toml <<'X'
 version = 2
 [plugins."io.containerd.grpc.v1.cri"]
@@ -94,7 +116,7 @@ version = 2
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
 X
-cat >etc/cni/net.d/10-machine.conflist <<'X'
+[ -n "$name" ] || cat >etc/cni/net.d/10-machine.conflist <<'X'
 {"cniVersion":"0.4.0","name":"machine","plugins":[{"type":"bridge","bridge":"cni0","isGateway":true,
 "ipam":{"type":"host-local","ranges":[[{"subnet":"10.244.0.0/24"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
 X

@@ -54,23 +54,42 @@ function canDivideCgroups(): boolean {
 export interface MachineOptions {
   /** Units that start with the machine. */
   readonly units: readonly string[];
+  /** One of several, on which the release is only unpacked; undefined: alone, installed as docs/installing.md says. */
+  readonly among?: Neighbour;
   /** Adds files to the release, which is `/opt/coxswain` in the machine; `images` is a folder of busybox archives. */
   readonly prepare?: (release: string) => Promise<void>;
 }
 
+/** A machine among others. */
+export interface Neighbour {
+  readonly name: string;
+  readonly address: string;
+  /** Name of a network namespace with the bridge `lan`. */
+  readonly lan: string;
+  /** An unpacked release, which machines can share: they do not write to it. */
+  readonly release: string;
+}
+
+/** Unpacks a release with images for pods. */
+export async function unpackRelease(folder: string): Promise<void> {
+  unpack(await releaseFiles(settings.root), folder);
+  mkdirSync(join(folder, "images"));
+  for (const [i, image] of localImages(need("busybox", "busybox-static")).entries()) {
+    writeFileSync(join(folder, "images", `${i}.tar`), imageArchive(image));
+  }
+}
+
+let booted = 0;
+
 /** In the machine, `/opt/debian` is the folder of `framework/debian.ts`. */
-export async function bootMachine({ units, prepare }: MachineOptions): Promise<Machine> {
+export async function bootMachine({ units, among, prepare }: MachineOptions): Promise<Machine> {
   const folder = mkdtempSync(join(tmpdir(), "cox-machine-"));
-  const release = join(folder, "release");
+  const release = among?.release ?? join(folder, "release");
   const scratch = join(folder, "scratch");
   mkdirSync(scratch);
-  unpack(await releaseFiles(settings.root), release);
-  mkdirSync(join(release, "images"));
-  for (const [i, image] of localImages(need("busybox", "busybox-static")).entries()) {
-    writeFileSync(join(release, "images", `${i}.tar`), imageArchive(image));
-  }
+  if (among === undefined) await unpackRelease(release);
   await prepare?.(release);
-  const cgroups = newCgroups(`cox-machine-${process.pid}`);
+  const cgroups = newCgroups(`cox-machine-${process.pid}-${++booted}`);
   const script = join(import.meta.dirname, "machine.sh");
   let output = "";
   // The shell enters the cgroups before its namespaces are created, so that they are the roots of the cgroup namespace.
@@ -90,6 +109,7 @@ export async function bootMachine({ units, prepare }: MachineOptions): Promise<M
       scratch,
       debianFolder,
       units.join(" "),
+      ...(among === undefined ? [] : [among.name, among.address, among.lan]),
     ],
     { stdio: ["ignore", "pipe", "pipe"] },
   );

@@ -1,6 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { isContained } from "@coxswain/apimachinery/meta/contained";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import {
@@ -58,10 +58,3 @@ async function write(client: Client, object: KubeObject, signal: AbortSignal): P
 }
 
 const fieldManager = "coxswain-services";
-
-/** Whether `stored` has all fields of `wanted`, with lists as they are there. */
-function isContained(wanted: unknown, stored: unknown): boolean {
-  if (typeof wanted !== "object" || wanted === null || Array.isArray(wanted)) return semanticEqual(wanted, stored);
-  if (typeof stored !== "object" || stored === null) return false;
-  return Object.entries(wanted).every(([name, value]) => isContained(value, (stored as Record<string, unknown>)[name]));
-}

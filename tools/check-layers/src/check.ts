@@ -19,11 +19,12 @@ export function check(files: readonly SourceFile[]): string[] {
 }
 
 function problem(file: string, target: string): string | undefined {
-  const match = /^packages\/([^/]+)\/src\/(.+)$/.exec(file);
+  const match = /^(packages|tools)\/([^/]+)\/src\/(.+)$/.exec(file);
   if (match === null) return undefined;
-  const [, own = "", path = ""] = match;
+  const [, place, own = "", path = ""] = match;
   const foreign = /^@coxswain\/([^/]+)/.exec(target)?.[1];
   if (foreign !== undefined) {
+    if (place === "tools") return undefined;
     const allowed = packages[own] ?? [];
     return allowed.includes(foreign)
       ? undefined
@@ -35,6 +36,7 @@ function problem(file: string, target: string): string | undefined {
   if (isTest(resolved)) return `${file}: ${target} is a test`;
   if (own === "apiserver") return graphProblem(file, path, resolved, apiserverModules);
   const modules = orderedModules[own];
+  if (modules === undefined && place === "tools") return undefined;
   return modules === undefined ? `${file}: package ${own} has no module plan` : orderProblem(file, path, resolved, modules);
 }
 

@@ -12,7 +12,7 @@ import { withTables } from "./tables.ts";
  * large closure, and whether ARCHITECTURE.md's tables are those of the plan; exit code 1 when anything is wrong. `--write` writes the tables.
  */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
-const files = globSync("packages/*/src/**/*.{ts,tsx}", { cwd: root }).map((path) => ({
+const files = globSync(["packages/*/src/**/*.{ts,tsx}", "tools/machines/src/**/*.ts"], { cwd: root }).map((path) => ({
   path,
   imports: importsOf(readFileSync(join(root, path), "utf8")),
 }));

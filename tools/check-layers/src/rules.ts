@@ -10,7 +10,7 @@ export interface OrderedModule {
 const inOrder = (modules: Readonly<Record<string, string>>): readonly OrderedModule[] =>
   Object.entries(modules).map(([name, holds]) => (holds === "" ? { name } : { name, holds }));
 
-/** Packages whose modules stand in one order: each may import only those before it, and itself. */
+/** Packages and tools whose modules stand in one order: each may import only those before it, and itself. */
 export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> = {
   apimachinery: inOrder({
     "event-loop": "how long work yields to I/O and timers (`Turns`), worker threads",
@@ -165,6 +165,21 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     time: "virtual time",
     store: "etcd in memory, and a client of it",
     nodes: "nodes without containers, whose pods behave by rules",
+  }),
+  machines: inOrder({
+    "failure.ts": "",
+    config: "kubeadm's configuration files, and the settings of a cluster and a machine that come from them",
+    host: "files, programs and units of the machine",
+    "steps.ts": "tables of steps: plan, execution, repetition and removal",
+    "machine.ts": "what all steps know",
+    cluster: "what a cluster has for machines that join: ConfigMaps, rights, tokens, sealed certificates; discovery",
+    node: "steps of every machine: programs, kubelet, coxswain-services",
+    "control-plane": "steps of a machine of the control plane: certificates, etcd, daemons",
+    preflight: "what a machine must have, with remedies",
+    etcd: "etcd's services Cluster and Maintenance; how a machine becomes a member",
+    reset: "what a machine has of a cluster",
+    commands: "a file for each command",
+    "main.ts": "",
   }),
 };
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { giveToReaders } from "./readers.ts";
+import { giveToReaders } from "@coxswain/pki/readers";
 
 const program = join(import.meta.dirname, "certs.ts");
 const certs = (...args: string[]) => promisify(execFile)(process.execPath, ["-C", "cox-source", program, ...args]);

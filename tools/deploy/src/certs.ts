@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { newCertsCommand, runCerts } from "@coxswain/pki/command";
 import { PkiError } from "@coxswain/pki/files";
 import type { PkiPlan } from "@coxswain/pki/plan";
+import { giveToReaders } from "@coxswain/pki/readers";
 import type { Command } from "commander";
-import { giveToReaders } from "./readers.ts";
 
 interface Flags {
   folder: string;

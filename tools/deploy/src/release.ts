@@ -22,6 +22,7 @@ const documents = [
   "docs/installing.md",
   "docs/compatibility.md",
   "docs/cluster-services.md",
+  "docs/guide/several-machines.md",
   "docs/flags",
 ];
 

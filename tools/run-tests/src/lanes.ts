@@ -30,6 +30,7 @@ export const lastInSharedCluster: readonly string[] = ["e2e/robustness/kill.test
 /** Files that take longer than 15 s, with measured seconds; they start first, to shorten the total time. */
 export const slow: Readonly<Record<string, number>> = {
   "e2e/start/cold-starts.test.ts": 205,
+  "e2e/deploy/machines.test.ts": 60,
   "e2e/robustness/recovery/recovery.test.ts": 147,
   "packages/apiserver/src/server/aggregation-hostile.test.ts": 63,
   "e2e/hostile/hostile.test.ts": 60,

@@ -20,9 +20,10 @@ const readers: Readonly<Record<string, string>> = {
 
 /**
  * Grants the daemons' users read access to the files they need in kubeadm's layout. Groups missing on this machine are skipped.
- * @returns a line for each file whose access was changed
+ * @param dryRun changes nothing
+ * @returns a line for each file whose access was or would be changed
  */
-export function giveToReaders(folder: string, groupFile = "/etc/group"): string[] {
+export function giveToReaders(folder: string, groupFile = "/etc/group", dryRun = false): string[] {
   const groups = new Map(
     readFileSync(groupFile, "utf8")
       .split("\n")
@@ -36,11 +37,13 @@ export function giveToReaders(folder: string, groupFile = "/etc/group"): string[
     const before = statSync(file, { throwIfNoEntry: false });
     if (group === undefined || before === undefined) continue;
     if (before.uid === 0 && before.gid === group && (before.mode & 0o777) === 0o640) continue;
-    chownSync(file, 0, group);
-    chmodSync(file, 0o640);
+    if (!dryRun) {
+      chownSync(file, 0, group);
+      chmodSync(file, 0o640);
+    }
     changed.push(`${file} is read by group ${name} now`);
   }
-  if ([...groups.keys()].some((name) => Object.values(readers).includes(name)))
+  if (!dryRun && [...groups.keys()].some((name) => Object.values(readers).includes(name)))
     for (const path of folders) openFolder(join(folder, path));
   return changed;
 }

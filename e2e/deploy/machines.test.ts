@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { importImages, type Machine, whyNoMachine } from "./machine.ts";
+import { type Network, newNetwork } from "./network.ts";
+
+/** The archive's program, before the links to it are made. */
+const coxswain = "/opt/coxswain/bin/coxswain";
+const minutes = (n: number): number => n * 60_000;
+
+describe("two machines with the archive and nothing else", { skip: whyNoMachine() }, () => {
+  let network: Network;
+  let first: Machine;
+  let second: Machine;
+  let lines: { readonly controlPlane: string[]; readonly node: string[] };
+  const kubectl = (...args: string[]) => first.kubectl("/etc/kubernetes/admin.conf", ...args);
+  const isReady = async (name: string): Promise<boolean> =>
+    new RegExp(`^${name} +Ready `, "m").test(await kubectl("get", "nodes"));
+  const whenReady = (name: string) =>
+    waitFor(() => isReady(name), { timeoutMs: minutes(3), retry: hasExitCode, what: `${name} to be ready` });
+  const members = async (): Promise<string> =>
+    first.run(
+      "sh",
+      "-c",
+      'cd /etc/kubernetes/pki/etcd && curl -sf --cacert ca.crt --cert healthcheck-client.crt --key healthcheck-client.key -d "{}" https://127.0.0.1:2379/v3/cluster/member/list',
+    );
+
+  before(async () => {
+    network = await newNetwork();
+    [first, second] = await Promise.all([network.boot("m1", 11), network.boot("m2", 12)]);
+  });
+  after(() => network?.remove());
+
+  test("init says what it would do and changes nothing, then does it; again there is nothing to do", async () => {
+    const plan = await first.run(coxswain, "init", "--dry-run");
+    assert.match(plan, /^\[etcd\] would start etcd$/m);
+    await assert.rejects(first.run("ls", "/etc/kubernetes/pki", "/usr/bin/kubelet"), /No such file/);
+    const done = await first.run(coxswain, "init", "--upload-certs");
+    lines = linesIn(done);
+    const again = await first.run("coxswain", "init");
+    // But for the token, which is another one each time.
+    assert.deepEqual(
+      again.split("\n").filter((line) => line.startsWith("[") && !line.endsWith("nothing to do")).length,
+      1,
+      again,
+    );
+    await whenReady("m1");
+    assert.match(await kubectl("get", "nodes"), /^m1 +Ready +control-plane,master /m);
+  });
+
+  test("a machine with a wrong hash or token is refused at once, and nothing is written", async () => {
+    const wrong = lines.node.map((word) => word.replace(/^sha256:..../, "sha256:0000"));
+    await assert.rejects(second.run(coxswain, ...wrong), /another cluster, or somebody in between/);
+    const forged = lines.node.map((word) => word.replace(/^([a-z0-9]{6})\..*/, "$1.0123456789abcdef"));
+    await assert.rejects(second.run(coxswain, ...forged), /is not signed with the secret of token/);
+    await assert.rejects(second.run("ls", "/etc/kubernetes/pki"), /No such file/);
+  });
+
+  test("join --control-plane gives etcd a second voting member, and reset takes it back", async () => {
+    assert.match(await second.run(coxswain, ...lines.controlPlane), /the learner has caught up/);
+    await whenReady("m2");
+    const both = JSON.parse(await members()).members as { name: string; isLearner?: boolean }[];
+    assert.deepEqual(both.map(({ name, isLearner = false }) => [name, isLearner]).toSorted(), [
+      ["m1", false],
+      ["m2", false],
+    ]);
+    // Through the other API server, too.
+    assert.match(await second.kubectl("/etc/kubernetes/admin.conf", "get", "nodes"), /^m2 +Ready +control-plane,master /m);
+    await second.run("coxswain", "reset", "--force");
+    assert.equal((JSON.parse(await members()).members as unknown[]).length, 1);
+    assert.equal(await kubectl("get", "--raw", "/readyz"), "ok");
+    await kubectl("delete", "node", "m2");
+  });
+
+  test("the same machine joins as a node, by a token that is made for it, and runs pods", async () => {
+    const line = (await first.run("coxswain", "token", "create", "--ttl=1h", "--print-join-command")).trim().split(" ");
+    await second.run(coxswain, ...line.slice(1));
+    await whenReady("m2");
+    await importImages(second);
+    await kubectl("run", "one", "--image=busybox:1.35", "--restart=Never", "--", "sleep", "3600");
+    await kubectl("wait", "--for=condition=Ready", "--timeout=180s", "pod/one");
+    assert.equal(await kubectl("exec", "one", "--", "echo", "hello"), "hello\n");
+    // Its certificate is of the cluster's making, and the token is gone from the machine.
+    await assert.rejects(second.run("ls", "/etc/kubernetes/bootstrap-kubelet.conf"), /No such file/);
+    assert.match(await kubectl("get", "csr"), /system:bootstrap:.*Approved,Issued/);
+    const services = await second.run("systemctl", "is-active", "kubelet", "coxswain-services");
+    assert.equal(services, "active\nactive\n");
+  });
+
+  test("tokens are listed and deleted, and one that is deleted joins nobody", async () => {
+    const [, id = ""] = /--token (\w{6})\./.exec(lines.node.join(" ")) ?? [];
+    assert.match(await first.run("coxswain", "token", "list"), new RegExp(`^${id}\\.\\w{16} +23h`, "m"));
+    await first.run("coxswain", "token", "delete", id);
+    assert.doesNotMatch(await first.run("coxswain", "token", "list"), new RegExp(`^${id}`, "m"));
+    await assert.rejects(first.run("coxswain", "token", "delete", id), new RegExp(`there is no token ${id}`));
+  });
+
+  test("reset removes the pods of a node, and its kubelet", async () => {
+    await second.run("coxswain", "reset", "--force");
+    assert.equal((await second.run("ctr", "-n", "k8s.io", "containers", "list", "--quiet")).trim(), "");
+    assert.equal(
+      await second.run("sh", "-c", "ls -A /etc/kubernetes /var/lib/kubelet"),
+      "/etc/kubernetes:\n\n/var/lib/kubelet:\n",
+    );
+    assert.match(await second.run(coxswain, "reset", "--dry-run"), /^$/);
+  });
+});
+
+/** The join lines that `init` prints, as words after `coxswain`. */
+function linesIn(output: string): { controlPlane: string[]; node: string[] } {
+  const found = output
+    .split("\n")
+    .filter((line) => line.startsWith("  coxswain join "))
+    .map((line) => line.trim().split(" ").slice(1));
+  assert.equal(found.length, 2, output);
+  return { controlPlane: found[0] as string[], node: found[1] as string[] };
+}

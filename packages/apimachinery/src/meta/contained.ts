@@ -1,0 +1,8 @@
+import { semanticEqual } from "./deep-equal.ts";
+
+/** Whether `stored` has all fields of `wanted`, with lists as they are there. */
+export function isContained(wanted: unknown, stored: unknown): boolean {
+  if (typeof wanted !== "object" || wanted === null || Array.isArray(wanted)) return semanticEqual(wanted, stored);
+  if (typeof stored !== "object" || stored === null) return false;
+  return Object.entries(wanted).every(([name, value]) => isContained(value, (stored as Record<string, unknown>)[name]));
+}

@@ -1,0 +1,131 @@
+/** How a machine that joins gets to trust a cluster: by the ConfigMap cluster-info and a token. Source: kubeadm's discovery by token */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { newClient } from "@coxswain/apimachinery/client/client";
+import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { Failure, UsageFailure } from "../failure.ts";
+import { until } from "../host/until.ts";
+import { authorityHash, certificatesIn } from "./authority-hash.ts";
+import { clusterInfoName } from "./bootstrap-objects.ts";
+
+/** What is known of a cluster that is trusted. */
+export interface Discovered {
+  /** `https://10.0.0.1:6443` */
+  readonly server: string;
+  readonly caPem: string;
+}
+
+export interface TokenDiscovery {
+  /** `10.0.0.1:6443` */
+  readonly endpoint: string;
+  readonly token: { readonly id: string; readonly secret: string };
+  /** `sha256:…`; empty only when the user asked for that. */
+  readonly hashes: readonly string[];
+  readonly timeoutMs: number;
+}
+
+/**
+ * Asks the API server for cluster-info, first without knowing its certificate. Trusts the answer when it is signed with the token, and
+ * its authority has one of the hashes; then asks again over a connection that this authority verifies.
+ * @throws Failure
+ */
+export async function discover({ endpoint, token, hashes, timeoutMs }: TokenDiscovery): Promise<Discovered> {
+  const host = `https://${endpoint}`;
+  // cluster-info gets its signature when the controller manager has seen the token.
+  const first = await until(() => signedInfo({ host, insecure: true }, token), {
+    timeoutMs,
+    everyMs: 500,
+    isFinal: (err) => err instanceof Failure,
+    what: `${host} to show cluster-info signed with token ${token.id}`,
+    remedy: "check the address, and on a machine of the control plane: coxswain token list",
+  });
+  const found = read(first, host);
+  checkAuthority(found.caPem, hashes);
+  await until(() => signedInfo({ host, ca: found.caPem }, token), {
+    timeoutMs,
+    what: `${host} to show a certificate of the cluster's authority`,
+    remedy: "its certificate must contain the address (apiServer.certSANs)",
+  });
+  return found;
+}
+
+/** From a kubeconfig file: `discovery.file`. @throws Failure */
+export function discoveredIn(text: string, path: string): Discovered {
+  try {
+    return read(text, path);
+  } catch (err) {
+    throw new UsageFailure(`${path}: ${(err as Error).message}`);
+  }
+}
+
+/** Pure. @throws Failure when no certificate of the bundle has one of the hashes */
+export function checkAuthority(caPem: string, hashes: readonly string[]): void {
+  for (const hash of hashes)
+    if (!/^sha256:[0-9a-f]{64}$/i.test(hash)) throw new UsageFailure(`${hash} is not sha256: and 64 hexadecimal digits`);
+  if (hashes.length === 0) return;
+  const present = certificatesIn(caPem).map(authorityHash);
+  if (!present.some((hash) => hashes.some((wanted) => wanted.toLowerCase() === hash)))
+    throw new Failure(
+      `the cluster's authority has the hash ${present.join(", ")}, which was not given: this is another cluster, or somebody in between`,
+    );
+}
+
+async function signedInfo(
+  access: { host: string; insecure?: boolean; ca?: string },
+  { id, secret }: { readonly id: string; readonly secret: string },
+): Promise<string | undefined> {
+  const client = newClient({ ...access, qps: -1 });
+  try {
+    const answer = await client.raw("GET", `/api/v1/namespaces/kube-public/configmaps/${clusterInfoName}`, {
+      signal: AbortSignal.timeout(10_000),
+      headers: { accept: "application/json" },
+    });
+    if (answer.status !== 200) throw new Error(`the answer for cluster-info is ${answer.status}`);
+    const { data = {} } = JSON.parse(answer.body.toString()) as ConfigMap;
+    const info = data["kubeconfig"] ?? "";
+    const signature = data[`jws-kubeconfig-${id}`];
+    if (signature === undefined) throw new Error(`cluster-info has no signature of token ${id}: it has ended, or does not exist`);
+    if (!isSignedWith(info, signature, secret)) throw new Failure(`cluster-info is not signed with the secret of token ${id}`);
+    return info;
+  } finally {
+    client.close();
+  }
+}
+
+/** Pure. @param signature a JWS with HS256 whose content is left out: `<header>..<signature>` */
+export function isSignedWith(content: string, signature: string, secret: string): boolean {
+  const [header = "", middle, mark = ""] = signature.split(".");
+  if (middle !== "" || algorithmOf(header) !== "HS256") return false;
+  const signed = `${header}.${Buffer.from(content).toString("base64url")}`;
+  const wanted = createHmac("sha256", secret).update(signed).digest();
+  const given = Buffer.from(mark, "base64url");
+  return given.length === wanted.length && timingSafeEqual(given, wanted);
+}
+
+function algorithmOf(header: string): unknown {
+  try {
+    return (JSON.parse(Buffer.from(header, "base64url").toString()) as { alg?: unknown }).alg;
+  } catch {
+    return undefined;
+  }
+}
+
+interface ClusterEntry {
+  readonly clusters?: readonly { readonly cluster?: Record<string, unknown> }[];
+  readonly "current-context"?: string;
+}
+
+/** The cluster of a kubeconfig with or without a context. */
+function read(text: string, place: string): Discovered {
+  const parsed = parseYaml(text) as ClusterEntry | null;
+  if (parsed?.["current-context"]) {
+    const { host, ca } = parseKubeconfig(text);
+    if (ca !== undefined) return { server: host, caPem: ca };
+  }
+  const [{ cluster = {} } = {}] = parsed?.clusters ?? [];
+  const { server, "certificate-authority-data": ca } = cluster;
+  if (typeof server !== "string" || typeof ca !== "string")
+    throw new Failure(`${place}: it has no cluster with server and certificate-authority-data`);
+  return { server, caPem: Buffer.from(ca, "base64").toString() };
+}

@@ -1,0 +1,344 @@
+/** `coxswain join`: makes this machine a node of a cluster, or another machine of its control plane. */
+import { readFileSync } from "node:fs";
+import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import { userAgentOf } from "@coxswain/apimachinery/client/config";
+import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { isForbidden, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import type { ConfigMap, Endpoints, Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configMaps, endpoints, secrets } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Command } from "commander";
+import { certificatesSecretName, kubeadmConfigName, kubeletConfigName, servicesTokenName } from "../cluster/bootstrap-objects.ts";
+import { type Discovered, discover, discoveredIn } from "../cluster/discovery.ts";
+import { openedFiles, parseCertificateKey, sharedFiles } from "../cluster/sealed-certificates.ts";
+import { markControlPlaneStep } from "../cluster/steps.ts";
+import { parseToken } from "../cluster/tokens.ts";
+import { readDocuments } from "../config/documents.ts";
+import type { Document } from "../config/fields.ts";
+import { type ClusterSettings, clusterSettings, nodeSettings, urlOf } from "../config/settings.ts";
+import { certsStep, daemonsStep } from "../control-plane/steps.ts";
+import { etcdJoinStep } from "../etcd/steps.ts";
+import { Failure, UsageFailure } from "../failure.ts";
+import { machineFacts } from "../host/facts.ts";
+import { missingFiles, readIfThere, type WantedFile, writeFiles } from "../host/files.ts";
+import { until } from "../host/until.ts";
+import { adminConf, clientBy, type Machine, pkiFile } from "../machine.ts";
+import { type Credentials, credentialsStep, tlsBootstrapStep } from "../node/join-steps.ts";
+import { installStep, kubeletStep, links, servicesStep } from "../node/steps.ts";
+import { preflight } from "../preflight/preflight.ts";
+import { runSteps, type Step } from "../steps.ts";
+import {
+  type Archive,
+  type CommonFlags,
+  documentsOf,
+  list,
+  newCommand,
+  port,
+  refuseBesideConfig,
+  withSetUpFlags,
+} from "./options.ts";
+
+interface Flags extends CommonFlags {
+  readonly apiserverAdvertiseAddress?: string;
+  readonly apiserverBindPort?: number;
+  readonly certificateKey?: string;
+  readonly controlPlane?: boolean;
+  readonly criSocket?: string;
+  readonly discoveryFile?: string;
+  readonly discoveryToken?: string;
+  readonly discoveryTokenCaCertHash?: readonly string[];
+  readonly discoveryTokenUnsafeSkipCaVerification?: boolean;
+  readonly nodeName?: string;
+  readonly tlsBootstrapToken?: string;
+  readonly token?: string;
+}
+
+export const joinCommand = ({ home }: Archive): Command =>
+  withSetUpFlags(
+    newCommand("join", "Makes this machine a node of a cluster, or with --control-plane another machine of its control plane."),
+  )
+    .argument("[endpoint]", "an API server: 192.0.2.11:6443")
+    .option(
+      "--apiserver-advertise-address <address>",
+      "address of this machine for the others (default: that of the default route)",
+    )
+    .option("--apiserver-bind-port <port>", "with --control-plane: port of the API server (default: 6443)", port)
+    .option("--certificate-key <key>", "with --control-plane: opens the certificates that coxswain init --upload-certs sealed")
+    .option("--control-plane", "run a control plane here, too")
+    .option("--cri-socket <path>", "socket of the container runtime")
+    .option("--discovery-file <file>", "a kubeconfig that names the cluster and its authority, instead of a token and a hash")
+    .option("--discovery-token <token>", "token with which cluster-info is signed")
+    .option("--discovery-token-ca-cert-hash <hashes>", "hashes of the authority's key: sha256:…", list)
+    .option("--discovery-token-unsafe-skip-ca-verification", "trust whoever knows the token")
+    .option("--node-name <name>", "name of this machine's node (default: the host's name)")
+    .option("--tls-bootstrap-token <token>", "token with which certificates are requested")
+    .option("--token <token>", "both tokens")
+    .addHelpText(
+      "after",
+      `
+Phases: preflight, install, credentials, kubelet-start, kubelet-bootstrap, coxswain-services; with --control-plane: preflight, install,
+  download-certs, certs, etcd-join, control-plane, kubelet-start, mark-control-plane, coxswain-services
+After a failure, mend its cause and run the command again: it goes on with what is missing. coxswain reset undoes it.`,
+    )
+    .action((endpoint: string | undefined, flags: Flags) => join(home, endpoint, flags));
+
+async function join(home: string, endpoint: string | undefined, flags: Flags): Promise<void> {
+  const asked = joinDocument(endpoint, flags);
+  const { controlPlane } = asked;
+  const isControlPlane = controlPlane !== undefined;
+  const key = controlPlane?.certificateKey === undefined ? undefined : parseCertificateKey(controlPlane.certificateKey);
+  const node = nodeSettings(
+    {
+      registration: {
+        ...asked.nodeRegistration,
+        ...(flags.nodeName && { name: flags.nodeName }),
+        ...(flags.criSocket && { criSocket: flags.criSocket }),
+      },
+      endpoint: controlPlane?.localAPIEndpoint ?? {
+        ...(flags.apiserverAdvertiseAddress && { advertiseAddress: flags.apiserverAdvertiseAddress }),
+      },
+      isControlPlane,
+    },
+    machineFacts(),
+  );
+  const print = (line: string): void => console.log(line);
+  const skip = [...flags.skipPhases, ...(asked.skipPhases ?? [])];
+  if (!skip.includes("preflight"))
+    await preflight(
+      {
+        ...{ isControlPlane, isNew: true, nodeName: node.name, address: node.advertiseAddress, bindPort: node.bindPort },
+        ...{ criSocket: node.criSocket, etcdDataDir: "/var/lib/etcd", staticPods: false },
+      },
+      {
+        ...{ home, links, print, kubeletFlags: node.kubeletFlags },
+        ignored: [...flags.ignorePreflightErrors, ...(asked.nodeRegistration?.ignorePreflightErrors ?? [])],
+      },
+    );
+  const found = await discovered(asked);
+  const known = await readCluster(found, isControlPlane);
+  const machine: Machine = { home, cluster: known.cluster, node, print };
+  const steps = isControlPlane
+    ? controlPlaneSteps(known.kubelet, sharedCertificates(known.sealed, key), found.server)
+    : nodeSteps(known.kubelet, { ...found, servicesToken: known.servicesToken });
+  await runSteps(steps, machine, { dryRun: flags.dryRun, skip, print });
+  if (!flags.dryRun)
+    print(isControlPlane ? "This machine is one of the control plane now." : "This machine is a node of the cluster now.");
+}
+
+/** @throws UsageFailure */
+function joinDocument(endpoint: string | undefined, flags: Flags): Document<"JoinConfiguration"> {
+  if (flags.config !== undefined) {
+    const { JoinConfiguration, ...others } = documentsOf(flags.config);
+    if (JoinConfiguration === undefined) throw new UsageFailure(`${flags.config}: it has no JoinConfiguration`);
+    const rest = Object.keys(others);
+    if (rest.length > 0)
+      throw new UsageFailure(`${flags.config}: ${rest.join(", ")} cannot be given to join: the cluster has it`);
+    refuseBesideConfig(flags.config, {
+      ...{ "control-plane": flags.controlPlane, "certificate-key": flags.certificateKey, token: flags.token, endpoint },
+      ...{
+        "discovery-file": flags.discoveryFile,
+        "discovery-token": flags.discoveryToken,
+        "tls-bootstrap-token": flags.tlsBootstrapToken,
+      },
+    });
+    return JoinConfiguration;
+  }
+  const discoveryToken = flags.discoveryToken ?? flags.token;
+  const tlsToken = flags.tlsBootstrapToken ?? flags.token;
+  if (flags.discoveryFile === undefined && (endpoint === undefined || discoveryToken === undefined))
+    throw new UsageFailure(
+      "give an API server and --token (coxswain token create --print-join-command prints the line), or --discovery-file",
+    );
+  return {
+    discovery: {
+      ...(flags.discoveryFile === undefined
+        ? {
+            bootstrapToken: {
+              token: discoveryToken as string,
+              apiServerEndpoint: endpoint as string,
+              caCertHashes: flags.discoveryTokenCaCertHash ?? [],
+              unsafeSkipCAVerification: flags.discoveryTokenUnsafeSkipCaVerification === true,
+            },
+          }
+        : { file: { kubeConfigPath: flags.discoveryFile } }),
+      ...(tlsToken !== undefined && { tlsBootstrapToken: tlsToken }),
+    },
+    ...(flags.controlPlane === true && {
+      controlPlane: {
+        ...(flags.certificateKey !== undefined && { certificateKey: flags.certificateKey }),
+        localAPIEndpoint: {
+          ...(flags.apiserverAdvertiseAddress !== undefined && { advertiseAddress: flags.apiserverAdvertiseAddress }),
+          ...(flags.apiserverBindPort !== undefined && { bindPort: flags.apiserverBindPort }),
+        },
+      },
+    }),
+  };
+}
+
+/** A cluster that is trusted, and the token with which it is asked. */
+type Trusted = Discovered & { readonly token: string };
+
+async function discovered({ discovery = {}, caCertPath }: Document<"JoinConfiguration">): Promise<Trusted> {
+  if (caCertPath !== undefined && caCertPath !== "" && caCertPath !== pkiFile("ca.crt"))
+    throw new UsageFailure(`JoinConfiguration.caCertPath: only ${pkiFile("ca.crt")} is supported`);
+  const { bootstrapToken, file, tlsBootstrapToken } = discovery;
+  const timeoutMs = parseDuration(discovery.timeout ?? "5m");
+  if (timeoutMs === undefined) throw new UsageFailure("JoinConfiguration.discovery.timeout: is not a time such as 5m0s");
+  if (file?.kubeConfigPath !== undefined) {
+    const path = file.kubeConfigPath;
+    const text = readText(path);
+    const found = discoveredIn(text, path);
+    const token = tlsBootstrapToken ?? tokenIn(text);
+    if (token === undefined) throw new UsageFailure(`${path} has no token: give --tls-bootstrap-token`);
+    parseToken(token);
+    return { ...found, token };
+  }
+  const { token = "", apiServerEndpoint = "", caCertHashes = [], unsafeSkipCAVerification = false } = bootstrapToken ?? {};
+  const parsed = parseToken(token);
+  if (apiServerEndpoint === "")
+    throw new UsageFailure("JoinConfiguration.discovery.bootstrapToken.apiServerEndpoint: is missing");
+  if (caCertHashes.length === 0 && !unsafeSkipCAVerification)
+    throw new UsageFailure(
+      "give --discovery-token-ca-cert-hash, by which the cluster is known; or, to trust whoever knows the token, --discovery-token-unsafe-skip-ca-verification",
+    );
+  const found = await discover({ endpoint: apiServerEndpoint, token: parsed, hashes: caCertHashes, timeoutMs });
+  if (tlsBootstrapToken !== undefined) parseToken(tlsBootstrapToken);
+  // The address that was given answers; the one in cluster-info may be of a machine that is gone.
+  return { ...found, server: `https://${apiServerEndpoint}`, token: tlsBootstrapToken ?? token };
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (err) {
+    throw new UsageFailure(`cannot read ${path}: ${(err as Error).message}`);
+  }
+}
+
+function tokenIn(text: string): string | undefined {
+  try {
+    return parseKubeconfig(text).token;
+  } catch {
+    return undefined; // without a context
+  }
+}
+
+/** What the cluster says to a token. */
+interface Known {
+  readonly cluster: ClusterSettings;
+  readonly kubelet: Readonly<Record<string, unknown>>;
+  readonly servicesToken: string | undefined;
+  /** Only for the control plane. */
+  readonly sealed: Readonly<Record<string, string>> | undefined;
+}
+
+const requestMs = 30_000;
+
+async function readCluster({ server, caPem, token }: Trusted, isControlPlane: boolean): Promise<Known> {
+  const client = newClient({ host: server, ca: caPem, token, qps: -1, userAgent: userAgentOf("coxswain") });
+  try {
+    const config = await read<ConfigMap>(client, "configmaps", kubeadmConfigName);
+    const kubelet = await read<ConfigMap>(client, "configmaps", kubeletConfigName);
+    if (config === undefined || kubelet === undefined)
+      throw new Failure(
+        `the cluster has no ConfigMap kube-system/${config === undefined ? kubeadmConfigName : kubeletConfigName}: was it made by coxswain init or kubeadm 1.23?`,
+      );
+    const text = config.data?.["ClusterConfiguration"] ?? "";
+    const { ClusterConfiguration } = readDocuments(text, `ConfigMap kube-system/${kubeadmConfigName}`);
+    return {
+      cluster: clusterSettings(ClusterConfiguration),
+      kubelet: parseYaml(kubelet.data?.["kubelet"] ?? "{}") as Record<string, unknown>,
+      servicesToken: await servicesTokenOf(client),
+      sealed: isControlPlane ? (await read<Secret>(client, "secrets", certificatesSecretName))?.data : undefined,
+    };
+  } finally {
+    client.close();
+  }
+}
+
+/** @returns undefined when there is none, or none for this token @throws Failure */
+async function read<T extends object>(client: Client, resource: "configmaps" | "secrets", name: string): Promise<T | undefined> {
+  const ref = resource === "configmaps" ? configMaps : secrets;
+  try {
+    return await client.get<T>(ref, { namespace: "kube-system", name }, { signal: AbortSignal.timeout(requestMs) });
+  } catch (err) {
+    if (isNotFound(err) || isForbidden(err)) return undefined;
+    throw new Failure(`cannot read ${resource} kube-system/${name} with the token: ${(err as Error).message}`);
+  }
+}
+
+/** The Secret is filled a moment after it was made. */
+async function servicesTokenOf(client: Client): Promise<string | undefined> {
+  const secret = await read<Secret>(client, "secrets", servicesTokenName);
+  if (secret === undefined) return undefined;
+  const token = await until(async () => (await read<Secret>(client, "secrets", servicesTokenName))?.data?.["token"], {
+    timeoutMs: 60_000,
+    what: `the controller manager to write a token into Secret kube-system/${servicesTokenName}`,
+  });
+  return Buffer.from(token, "base64").toString();
+}
+
+const nodeSteps = (kubelet: Readonly<Record<string, unknown>>, credentials: Credentials): Step<Machine>[] => [
+  installStep,
+  credentialsStep(credentials),
+  kubeletStep({ configuration: () => kubelet, hasServingCertificate: false }),
+  tlsBootstrapStep,
+  ...(credentials.servicesToken === undefined ? [] : [servicesStep]),
+];
+
+/** @param server an API server that answers already */
+const controlPlaneSteps = (
+  kubelet: Readonly<Record<string, unknown>>,
+  shared: readonly WantedFile[],
+  server: string,
+): Step<Machine>[] => [
+  installStep,
+  downloadStep(shared),
+  certsStep,
+  etcdJoinStep(() => etcdUrls(server)),
+  daemonsStep,
+  kubeletStep({ configuration: () => kubelet, hasServingCertificate: true }),
+  markControlPlaneStep,
+  servicesStep,
+];
+
+const downloadStep = (files: readonly WantedFile[]): Step<Machine> => ({
+  name: "download-certs",
+  missing() {
+    const others = files.filter(({ path, content }) => (readIfThere(path) ?? content) !== content).map(({ path }) => path);
+    if (others.length > 0) throw new Failure(`${others.join(", ")} of another cluster are here: coxswain reset removes them`);
+    return missingFiles(files);
+  },
+  run: () => writeFiles(files),
+});
+
+/** @throws Failure where they are neither sealed in the cluster nor on this machine */
+function sharedCertificates(sealed: Readonly<Record<string, string>> | undefined, key: Buffer | undefined): WantedFile[] {
+  if (key === undefined || sealed === undefined) {
+    const missing = sharedFiles.map(pkiFile).filter((path) => readIfThere(path) === undefined);
+    if (missing.length === 0) return [];
+    throw new Failure(
+      key === undefined
+        ? `give --certificate-key, or copy ${missing.join(", ")} from a machine of the control plane`
+        : "the cluster has no sealed certificates (any more: they end after two hours): run coxswain init --upload-certs again on a machine of the control plane, and take its key",
+    );
+  }
+  return [...openedFiles(sealed, key)].map(([file, content]) => ({
+    path: pkiFile(file),
+    content: content.toString(),
+    mode: file.endsWith(".key") ? 0o600 : 0o644,
+  }));
+}
+
+/** Each API server has a member of etcd on its machine. */
+async function etcdUrls(server: string): Promise<string[]> {
+  const client = await clientBy(adminConf, server);
+  try {
+    const signal = AbortSignal.timeout(requestMs);
+    const { subsets = [] } = await client.get<Endpoints>(endpoints, { namespace: "default", name: "kubernetes" }, { signal });
+    return subsets.flatMap(({ addresses = [] }) => addresses.map(({ ip }) => urlOf(ip ?? "", 2379)));
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,77 @@
+/** What all commands share: their flags and how they end. */
+import { readFileSync } from "node:fs";
+import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { Command, InvalidArgumentError } from "commander";
+import { type Documents, readDocuments } from "../config/documents.ts";
+import { UsageFailure } from "../failure.ts";
+
+/** Given by the program: where the archive is. */
+export interface Archive {
+  readonly home: string;
+}
+
+export interface CommonFlags {
+  readonly dryRun: boolean;
+  readonly skipPhases: readonly string[];
+  readonly ignorePreflightErrors: readonly string[];
+  readonly config?: string;
+}
+
+export const list = (text: string, before: readonly string[] = []): string[] => [
+  ...before,
+  ...text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== ""),
+];
+
+/** @returns milliseconds */
+export function duration(text: string): number {
+  const ms = parseDuration(text);
+  if (ms === undefined || ms < 0) throw new InvalidArgumentError("It is a time such as 30s, 5m or 24h0m0s.");
+  return ms;
+}
+
+export function port(text: string): number {
+  const value = Number(text);
+  if (!/^\d{1,5}$/.test(text) || value < 1 || value > 65535) throw new InvalidArgumentError("It is a port, 1 to 65535.");
+  return value;
+}
+
+export function newCommand(name: string, description: string): Command {
+  return new Command(name)
+    .description(description)
+    .helpOption("-h, --help", "show this")
+    .configureHelp({ helpWidth: 120 })
+    .showSuggestionAfterError(true)
+    .allowExcessArguments(false);
+}
+
+export const withDryRun = (command: Command): Command =>
+  command.option("--dry-run", "say what would be done, and change nothing", false);
+
+/** Flags of commands that set a machine up. */
+export const withSetUpFlags = (command: Command): Command =>
+  withDryRun(command)
+    .option("--config <file>", "a configuration file in kubeadm's form (kubeadm.k8s.io/v1beta3)")
+    .option("--skip-phases <names>", "phases to leave out, comma separated", list, [])
+    .option("--ignore-preflight-errors <names>", "checks whose errors are warnings, comma separated; all: every one", list, []);
+
+/** @throws UsageFailure */
+export function documentsOf(file: string | undefined): Documents {
+  if (file === undefined) return {};
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (err) {
+    throw new UsageFailure(`cannot read ${file}: ${(err as Error).message}`);
+  }
+  return readDocuments(text, file);
+}
+
+/** As in kubeadm: what is in the file cannot also be a flag. @throws UsageFailure */
+export function refuseBesideConfig(config: string | undefined, flags: Readonly<Record<string, unknown>>): void {
+  if (config === undefined) return;
+  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`]));
+  if (given.length > 0) throw new UsageFailure(`${given.join(", ")} cannot be given beside --config: write it into the file`);
+}

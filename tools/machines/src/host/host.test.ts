@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { addressOfDefaultRoute } from "./facts.ts";
+import { quoted, unitFlags, unitWithFlags } from "./units.ts";
+import { until } from "./until.ts";
+
+const unit = readFileSync(join(import.meta.dirname, "../../../deploy/systemd/kube-apiserver.service"), "utf8");
+
+test("flags take the place of the unit's own and others are added; all else stays", () => {
+  const text = unitWithFlags(unit, { "secure-port": "7443", "advertise-address": "10.0.0.1", "audit-log-format": "a b" });
+  assert.deepEqual(unitFlags(text.replace('"--audit-log-format=a b"', "--audit-log-format=x")), {
+    ...unitFlags(unit),
+    "secure-port": "7443",
+    "advertise-address": "10.0.0.1",
+    "audit-log-format": "x",
+  });
+  assert.match(text, /^ExecStart=\/usr\/bin\/kube-apiserver \\\n {2}--advertise-address=10\.0\.0\.1 \\\n/m);
+  assert.match(text, /^ {2}"--audit-log-format=a b" \\$/m);
+  assert.match(text, /^ {2}\$KUBE_APISERVER_ARGS\nRestart=always$/m);
+  const others = (all: string): string[] => all.split("\n").filter((line) => !/^ {2}|^ExecStart=|^# Written/.test(line));
+  assert.deepEqual(others(text), others(unit));
+});
+
+test("systemd reads a word as it is given", () => {
+  assert.equal(quoted("--a=b"), "--a=b");
+  assert.equal(quoted('--a=b "c"\\'), '"--a=b \\"c\\"\\\\"');
+  assert.equal(quoted("--a=5%$X"), "--a=5%%$$X");
+});
+
+test("the address is that of the interface of the best default route", () => {
+  const route = (device: string, destination: string, metric: number): string =>
+    `${device}\t${destination}\t0100000A\t0003\t0\t0\t${metric}\t${destination === "00000000" ? "00000000" : "00FFFFFF"}\t0\t0\t0`;
+  const interfaces = {
+    lo: [{ address: "127.0.0.1", internal: true }],
+    a: [
+      { address: "fd00::1", internal: false },
+      { address: "10.0.0.1", internal: false },
+    ],
+    b: [{ address: "10.0.1.1", internal: false }],
+  };
+  const routes = ["Iface\tDestination", route("a", "00000000", 200), route("b", "00000000", 100), route("a", "0000000A", 0)];
+  assert.equal(addressOfDefaultRoute(routes, interfaces), "10.0.1.1");
+  assert.equal(addressOfDefaultRoute(routes.slice(0, 2), interfaces), "10.0.0.1");
+  assert.equal(addressOfDefaultRoute([routes[0] as string, routes[3] as string], interfaces), undefined);
+});
+
+test("waiting ends with the last error and the remedy, or at once with one that stays", async () => {
+  const options = { timeoutMs: 1, everyMs: 1, what: "it", remedy: "look" };
+  await assert.rejects(
+    until(() => Promise.reject(new Error("no")), options),
+    { message: "waited 0.001s for it: no; look" },
+  );
+  const final = new Error("never");
+  await assert.rejects(
+    until(() => Promise.reject(final), { ...options, timeoutMs: 60_000, isFinal: () => true }),
+    final,
+  );
+  let asked = 0;
+  assert.equal(await until(async () => ++asked === 3 && asked, { ...options, timeoutMs: 60_000 }), 3);
+});

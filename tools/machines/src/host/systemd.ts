@@ -1,0 +1,27 @@
+import { askProgram, runProgram } from "./programs.ts";
+
+export const unitFolder = "/etc/systemd/system";
+
+export const isActive = async (unit: string): Promise<boolean> =>
+  (await askProgram("systemctl", "is-active", unit))?.trim() === "active";
+
+export const isEnabled = async (unit: string): Promise<boolean> =>
+  (await askProgram("systemctl", "is-enabled", unit))?.trim() === "enabled";
+
+/** Starts units at once and with the machine; a running one is restarted, so that it has the files that are there now. */
+export async function startUnits(units: readonly string[]): Promise<void> {
+  await runProgram("systemctl", ["daemon-reload"]);
+  await runProgram("systemctl", ["enable", ...units]);
+  // Those that say when they are ready may have to wait for one another.
+  await runProgram("systemctl", ["restart", "--no-block", ...units]);
+}
+
+export async function stopUnits(units: readonly string[]): Promise<void> {
+  for (const unit of units) {
+    // One that is not there is stopped.
+    await askProgram("systemctl", "disable", "--now", unit);
+    await askProgram("systemctl", "reset-failed", unit);
+  }
+}
+
+export const reloadUnits = (): Promise<string> => runProgram("systemctl", ["daemon-reload"]);

@@ -1,0 +1,33 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { Failure } from "../failure.ts";
+
+export interface UntilOptions {
+  readonly timeoutMs: number;
+  /** What is waited for, for the error: `the API server to be ready`. */
+  readonly what: string;
+  /** What to look at when it did not come. */
+  readonly remedy?: string;
+  readonly everyMs?: number;
+  /** An error that will not go away by waiting. */
+  readonly isFinal?: (err: unknown) => boolean;
+}
+
+/** Asks until the answer is neither undefined nor false nor an error that may pass. @throws Failure with the last error after the time limit */
+export async function until<T>(ask: () => Promise<T | undefined | false>, options: UntilOptions): Promise<T> {
+  const { timeoutMs, what, remedy, everyMs = 200, isFinal = () => false } = options;
+  const end = performance.now() + timeoutMs;
+  let last = "";
+  for (;;) {
+    try {
+      const answer = await ask();
+      if (answer !== undefined && answer !== false) return answer;
+      last = "";
+    } catch (err) {
+      if (isFinal(err)) throw err;
+      last = `: ${(err as Error).message}`;
+    }
+    if (performance.now() >= end)
+      throw new Failure(`waited ${timeoutMs / 1000}s for ${what}${last}${remedy ? `; ${remedy}` : ""}`);
+    await pause(everyMs);
+  }
+}

@@ -1,0 +1,144 @@
+/** Steps that every machine has: programs, kubelet, coxswain-services. */
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { clusterDns, folder } from "../config/settings.ts";
+import { linkTarget, missingFiles, type WantedFile, writeFiles, writeLink } from "../host/files.ts";
+import { askProgram, runProgram } from "../host/programs.ts";
+import { isActive, isEnabled, startUnits, unitFolder } from "../host/systemd.ts";
+import { header, unitWithFlags } from "../host/units.ts";
+import { until } from "../host/until.ts";
+import { type Machine, pkiFile, shipped } from "../machine.ts";
+import type { Step } from "../steps.ts";
+import { kubeletFiles, kubeletFlags } from "./kubelet-config.ts";
+
+/** Programs of the archive that get a link in /usr/bin. */
+export const linkedPrograms = [
+  "coxswain",
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kube-scheduler",
+  "kubelet",
+  "coxswain-services",
+  "kubectl-why",
+] as const;
+export const links = linkedPrograms.map((name) => join("/usr/bin", name));
+const linkFor = ({ home }: Machine, path: string): string => join(home, "bin", path.slice("/usr/bin/".length));
+
+const usersPath = "/usr/lib/sysusers.d/coxswain.conf";
+const users = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+
+/** Links to the programs, and the daemons' users. */
+export const installStep: Step<Machine> = {
+  name: "install",
+  async missing(machine) {
+    const file = { path: usersPath, content: shipped(machine.home, "systemd/coxswain-users.conf") };
+    const absent = await Promise.all(
+      users.map(async (name) => ((await askProgram("getent", "passwd", name)) === undefined ? [name] : [])),
+    );
+    return [
+      ...links
+        .filter((path) => linkTarget(path) !== linkFor(machine, path))
+        .map((path) => `link ${path} to ${linkFor(machine, path)}`),
+      ...missingFiles([file]),
+      ...absent.flat().map((name) => `create the user ${name}`),
+    ];
+  },
+  async run(machine) {
+    for (const path of links) if (linkTarget(path) !== linkFor(machine, path)) writeLink(path, linkFor(machine, path));
+    writeFiles([{ path: usersPath, content: shipped(machine.home, "systemd/coxswain-users.conf") }]);
+    await runProgram("systemd-sysusers", []);
+  },
+};
+
+/** Lines for units that are not started, or not with the machine. */
+export async function stoppedUnits(units: readonly string[]): Promise<string[]> {
+  const states = await Promise.all(units.map(async (unit) => (await isActive(unit)) && (await isEnabled(unit))));
+  return units.filter((_, i) => !states[i]).map((unit) => `start ${unit}`);
+}
+
+export interface KubeletOptions {
+  readonly configuration: (machine: Machine) => Readonly<Record<string, unknown>>;
+  /** Whether the cluster's authority signs its serving certificate on this machine. */
+  readonly hasServingCertificate: boolean;
+}
+
+/** @param options of the command: a node gets the configuration from the cluster */
+export function kubeletStep({ configuration, hasServingCertificate }: KubeletOptions): Step<Machine> {
+  const files = async (machine: Machine): Promise<WantedFile[]> => {
+    const flags = kubeletFlags(machine.node, {
+      cgroupDriver: await runtimeCgroupDriver(machine.node.criSocket),
+      hasServingCertificate,
+      hostName: hostname(),
+    });
+    return [
+      { path: join(unitFolder, "kubelet.service"), content: header + shipped(machine.home, "systemd/kubelet.service") },
+      {
+        path: join(unitFolder, "kubelet.service.d", "10-kubeadm.conf"),
+        content: shipped(machine.home, "systemd/kubelet.service.d/10-kubeadm.conf"),
+      },
+      ...kubeletFiles(configuration(machine), flags),
+    ];
+  };
+  return {
+    name: "kubelet-start",
+    missing: async (machine) => [...missingFiles(await files(machine)), ...(await stoppedUnits(["kubelet"]))],
+    async run(machine) {
+      writeFiles(await files(machine));
+      await startUnits(["kubelet"]);
+      await until(() => answers("http://127.0.0.1:10248/healthz"), {
+        timeoutMs: 120_000,
+        what: "the kubelet to be healthy",
+        remedy: "journalctl --unit kubelet",
+      });
+    },
+  };
+}
+
+export const answers = async (url: string): Promise<boolean> => (await fetch(url, { signal: AbortSignal.timeout(5_000) })).ok;
+
+/** What containerd does; the kubelet has to agree. undefined for other runtimes. */
+async function runtimeCgroupDriver(criSocket: string): Promise<"systemd" | "cgroupfs" | undefined> {
+  if (!criSocket.includes("containerd")) return undefined;
+  const setting = /SystemdCgroup = (true|false)/.exec((await askProgram("containerd", "config", "dump")) ?? "")?.[1];
+  return setting === undefined ? undefined : setting === "true" ? "systemd" : "cgroupfs";
+}
+
+const servicesUnit = (machine: Machine): WantedFile => ({
+  path: join(unitFolder, "coxswain-services.service"),
+  content: unitWithFlags(shipped(machine.home, "systemd/coxswain-services.service"), {
+    "cluster-cidr": machine.cluster.podSubnet,
+    "cluster-dns": clusterDns(machine.cluster),
+    "cluster-domain": machine.cluster.dnsDomain,
+    "node-name": machine.node.name,
+    // Nodes that joined have serving certificates of their own making.
+    "kubelet-insecure-tls": "true",
+  }),
+});
+
+/** Starts coxswain-services; {@link servicesConf} or the phase certs has written its kubeconfig. */
+export const servicesStep: Step<Machine> = {
+  name: "coxswain-services",
+  missing: async (machine) => [...missingFiles([servicesUnit(machine)]), ...(await stoppedUnits(["coxswain-services"]))],
+  async run(machine) {
+    writeFiles([servicesUnit(machine)]);
+    await startUnits(["coxswain-services"]);
+  },
+};
+
+/** A kubeconfig with a token, or with certificates in a file that its owner renews. */
+export function tokenKubeconfig(server: string, caPem: string, user: string, token: string): string {
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "kubernetes", cluster: { server, "certificate-authority-data": Buffer.from(caPem).toString("base64") } }],
+    users: [{ name: user, user: { token } }],
+    contexts: [{ name: `${user}@kubernetes`, context: { cluster: "kubernetes", user } }],
+    "current-context": `${user}@kubernetes`,
+  };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
+}
+
+export const bootstrapConf = join(folder, "bootstrap-kubelet.conf");
+export const kubeletConf = join(folder, "kubelet.conf");
+export const servicesConf = join(folder, "services.conf");
+export const authorityFile = pkiFile("ca.crt");

@@ -1,0 +1,106 @@
+/** Reads what {@link findings} decides about. Changes nothing. */
+import { lookup } from "node:dns/promises";
+import { existsSync, globSync } from "node:fs";
+import { createServer } from "node:net";
+import { availableParallelism, networkInterfaces, totalmem } from "node:os";
+import { join } from "node:path";
+import { etcdDropIn } from "../control-plane/etcd-unit.ts";
+import { linesOf, linkTarget, readIfThere } from "../host/files.ts";
+import { askProgram, findProgram } from "../host/programs.ts";
+import { unitFolder } from "../host/systemd.ts";
+import { header } from "../host/units.ts";
+import { type Facts, nodePrograms, portsOf, type Role } from "./checks.ts";
+
+export interface FactsOptions {
+  /** The folder of the archive. */
+  readonly home: string;
+  /** Links that are made in /usr/bin. */
+  readonly links: readonly string[];
+  readonly kubeletFlags: Readonly<Record<string, string>>;
+}
+
+export async function readFacts(role: Role, { home, links, kubeletFlags }: FactsOptions): Promise<Facts> {
+  const [systemd, etcd, clock, name] = await Promise.all([
+    existsSync("/run/systemd/system"),
+    askProgram("etcd", "--version"),
+    askProgram("timedatectl", "show", "--property=NTPSynchronized", "--value"),
+    lookup(role.nodeName).then(
+      ({ address }) => address,
+      () => undefined,
+    ),
+  ]);
+  const runtimeSocket = role.criSocket.replace(/^unix:\/\//, "");
+  return {
+    uid: process.getuid?.() ?? -1,
+    hasSystemd: systemd,
+    cpus: availableParallelism(),
+    memoryMiB: Math.floor(totalmem() / (1 << 20)),
+    missingPrograms: Object.keys(nodePrograms).filter((program) => findProgram(program) === undefined),
+    hasCniPlugins: ["/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"].some((path) => globSync(join(path, "*")).length > 0),
+    hasEtcdUnit: [unitFolder, "/lib/systemd/system", "/usr/lib/systemd/system"].some((path) =>
+      existsSync(join(path, "etcd.service")),
+    ),
+    etcdVersion: /etcd Version: (\S+)/.exec(etcd ?? "")?.[1],
+    hasRuntime: existsSync(runtimeSocket),
+    runtimeSocket,
+    missingControllers: missingControllers(),
+    swap: linesOf("/proc/swaps")
+      .slice(1)
+      .flatMap((line) => line.split(/\s+/)[0] ?? []),
+    failsOnSwap: kubeletFlags["fail-swap-on"] !== "false",
+    ipForward: linesOf("/proc/sys/net/ipv4/ip_forward")[0] ?? "",
+    isTimeSynchronized: clock === undefined ? undefined : clock.trim() === "yes",
+    resolvesTo: name,
+    addresses: Object.values(networkInterfaces()).flatMap(
+      (all) => all?.filter((one) => !one.internal).map(({ address }) => address) ?? [],
+    ),
+    foreignFiles: links.filter((path) => {
+      const target = linkTarget(path);
+      return target !== undefined && !target.startsWith(`${home}/`);
+    }),
+    busyPorts: await busyPorts(role),
+    hasEtcdData: existsSync(join(role.etcdDataDir, "member")) && !isOurs(etcdDropIn),
+  };
+}
+
+const isOurs = (path: string): boolean => readIfThere(path)?.startsWith(header.trimEnd()) === true;
+
+/** With cgroup v2 the root's list; with v1 the kernel's table. */
+function missingControllers(): string[] {
+  const v2 = linesOf("/sys/fs/cgroup/cgroup.controllers")[0];
+  const present =
+    v2 !== undefined
+      ? v2.split(" ")
+      : linesOf("/proc/cgroups")
+          .filter((line) => line.endsWith("\t1"))
+          .map((line) => line.split("\t")[0]);
+  return ["cpu", "memory", "pids", "cpuset"].filter((name) => !present.includes(name));
+}
+
+async function busyPorts(role: Role): Promise<Map<number, string>> {
+  const busy = new Map<number, string>();
+  for (const { port } of portsOf(role)) {
+    if (await canListen(port)) continue;
+    const unit = await unitOfPort(port);
+    if (unit !== "" && [join(unitFolder, unit), join(unitFolder, `${unit}.d`, "10-coxswain.conf")].some(isOurs)) continue;
+    busy.set(port, unit);
+  }
+  return busy;
+}
+
+function canListen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(false));
+    server.listen(port, () => server.close(() => resolve(true)));
+  });
+}
+
+/** `etcd.service`, by the cgroup of the process that listens; "" when there is no such unit. */
+async function unitOfPort(port: number): Promise<string> {
+  const text =
+    (await askProgram("ss", "--no-header", "--listening", "--tcp", "--numeric", "--processes", `sport = :${port}`)) ?? "";
+  const pid = /pid=(\d+)/.exec(text)?.[1];
+  const line = pid === undefined ? undefined : linesOf(`/proc/${pid}/cgroup`).find((entry) => entry.includes(".service"));
+  return /([\w@.-]+\.service)/.exec(line ?? "")?.[1] ?? "";
+}

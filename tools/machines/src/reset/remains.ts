@@ -1,0 +1,124 @@
+/** What a machine has of a cluster, and how reset removes it. */
+import { existsSync, globSync, readdirSync, rmSync } from "node:fs";
+import { basename, join } from "node:path";
+import { folder } from "../config/settings.ts";
+import { etcdDropIn } from "../control-plane/etcd-unit.ts";
+import { controlPlaneDaemons } from "../control-plane/flags.ts";
+import { manifestFolder } from "../control-plane/static-pods.ts";
+import { linesOf, linkTarget, readIfThere } from "../host/files.ts";
+import { askProgram, runProgram } from "../host/programs.ts";
+import { isActive, isEnabled, reloadUnits, stopUnits, unitFolder } from "../host/systemd.ts";
+import { header } from "../host/units.ts";
+import { kubeletFolder } from "../node/kubelet-config.ts";
+import { links } from "../node/steps.ts";
+import type { Remains } from "../steps.ts";
+
+/** What reset knows. */
+export interface ResetContext {
+  readonly home: string;
+  readonly etcdDataDir: string;
+  /** Socket of the container runtime. */
+  readonly criSocket: string;
+}
+
+const daemonUnits = ["coxswain-services", "kubelet", ...controlPlaneDaemons] as const;
+const isOurs = (path: string): boolean => readIfThere(path)?.startsWith(header.trimEnd()) === true;
+const unitFile = (unit: string): string => join(unitFolder, `${unit}.service`);
+
+/** Units of this program that run or start with the machine. */
+async function runningUnits(units: readonly string[]): Promise<string[]> {
+  const states = await Promise.all(units.map(async (unit) => (await isActive(unit)) || (await isEnabled(unit))));
+  return units.filter((unit, i) => states[i] && (isOurs(unitFile(unit)) || (unit === "etcd" && isOurs(etcdDropIn))));
+}
+
+const stop = (name: string, units: readonly string[]): Remains<ResetContext> => ({
+  name,
+  present: async () => (await runningUnits(units)).map((unit) => `stop ${unit}`),
+  remove: async () => stopUnits(await runningUnits(units)),
+});
+
+const remove = (name: string, paths: (context: ResetContext) => readonly string[]): Remains<ResetContext> => ({
+  name,
+  present: (context) =>
+    paths(context)
+      .filter((path) => linkTarget(path) !== undefined)
+      .map((path) => `remove ${path}`),
+  remove(context) {
+    for (const path of paths(context)) rmSync(path, { recursive: true, force: true });
+  },
+});
+
+/** In this order; the kubelet must not start pods again that are stopped. */
+export const remains: readonly Remains<ResetContext>[] = [
+  stop("services", ["coxswain-services", "kubelet"]),
+  {
+    name: "network",
+    present: ({ home }) =>
+      existsSync(unitFile("coxswain-services")) && existsSync(join(home, "bin", "coxswain-services"))
+        ? ["remove the rules of Services and the pod network"]
+        : [],
+    remove: async ({ home }) => void (await runProgram(join(home, "bin", "coxswain-services"), ["--cleanup"])),
+  },
+  {
+    name: "pods",
+    present: async (context) => (await containers(context)).map((id) => `stop and remove container ${id}`),
+    async remove(context) {
+      for (const id of await containers(context)) {
+        await askProgram("ctr", ...address(context), "tasks", "kill", "--signal", "SIGKILL", "--all", id);
+        await askProgram("ctr", ...address(context), "tasks", "delete", "--force", id);
+        await runProgram("ctr", [...address(context), "containers", "delete", id]);
+      }
+    },
+  },
+  stop("control-plane", [...controlPlaneDaemons, "etcd"]),
+  {
+    name: "mounts",
+    present: () => mountsBelow(kubeletFolder).map((path) => `unmount ${path}`),
+    async remove() {
+      for (const path of mountsBelow(kubeletFolder)) await askProgram("umount", "--lazy", path);
+    },
+  },
+  remove("units", () => [
+    ...daemonUnits.map(unitFile).filter(isOurs),
+    ...[join(unitFolder, "kubelet.service.d", "10-kubeadm.conf")],
+    ...(isOurs(etcdDropIn) ? [etcdDropIn] : []),
+  ]),
+  remove("etcd-data", ({ etcdDataDir }) => [join(etcdDataDir, "member")]),
+  remove("kubelet-data", () => contentsOf(kubeletFolder)),
+  remove("configuration", () => [
+    ...globSync(join(folder, "*.conf")),
+    ...[join(folder, "pki"), ...globSync(join(manifestFolder, "*"))],
+  ]),
+  remove("links", ({ home }) => links.filter((path) => linkTarget(path)?.startsWith(`${home}/`) === true)),
+  remove("users", () => ["/usr/lib/sysusers.d/coxswain.conf"]),
+];
+
+/** A drop-in that is gone changes a unit only then. */
+export const afterRemoval = async (): Promise<void> => void (await reloadUnits());
+
+/** The folder itself may be a mount. */
+const contentsOf = (path: string): string[] => (existsSync(path) ? readdirSync(path).map((name) => join(path, name)) : []);
+
+const address = ({ criSocket }: ResetContext): string[] => [
+  "--address",
+  criSocket.replace(/^unix:\/\//, ""),
+  "--namespace",
+  "k8s.io",
+];
+
+/** Those of containerd's namespace k8s.io; other runtimes are left to their own tools. */
+async function containers(context: ResetContext): Promise<string[]> {
+  if (!basename(context.criSocket).startsWith("containerd")) return [];
+  const text = await askProgram("ctr", ...address(context), "containers", "list", "--quiet");
+  return text === undefined ? [] : text.split("\n").filter((line) => line !== "");
+}
+
+/** Mounts below the folder, deepest first. */
+function mountsBelow(path: string): string[] {
+  return linesOf("/proc/self/mounts")
+    .map((line) =>
+      (line.split(" ")[1] ?? "").replaceAll(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))),
+    )
+    .filter((mount) => mount.startsWith(`${path}/`))
+    .sort((a, b) => b.length - a.length);
+}

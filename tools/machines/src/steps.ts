@@ -1,0 +1,75 @@
+/** What commands do, as a table of steps: the plan, its execution, its repetition and its undoing come from the same rows. */
+import { Failure } from "./failure.ts";
+
+/** A step of a command. All its functions are given what the command knows. */
+export interface Step<C> {
+  /** For `--skip-phases` and messages: kubeadm's name of the phase, where it has one. */
+  readonly name: string;
+  /** What is not yet as it should be, a line for each; empty: nothing is to be done. Changes nothing. */
+  missing(context: C): readonly string[] | Promise<readonly string[]>;
+  /** Called when something is missing, also after an earlier attempt that failed midway. */
+  run(context: C): void | Promise<void>;
+}
+
+/** What a command leaves on a machine, and how that is removed. */
+export interface Remains<C> {
+  readonly name: string;
+  /** What is there, a line for each; empty: nothing is to be removed. Changes nothing. */
+  present(context: C): readonly string[] | Promise<readonly string[]>;
+  /** Removes all of it, and does not fail for what is already gone. */
+  remove(context: C): void | Promise<void>;
+}
+
+export interface RunOptions {
+  readonly dryRun: boolean;
+  /** Names of steps that are left out. */
+  readonly skip?: readonly string[];
+  readonly print: (line: string) => void;
+}
+
+/**
+ * Runs the steps that have something to do, in order, and prints what each does.
+ * @throws UsageFailure for a name in `skip` that is none of a step; the error of the step that failed
+ */
+export async function runSteps<C>(
+  steps: readonly Step<C>[],
+  context: C,
+  { dryRun, skip = [], print }: RunOptions,
+): Promise<void> {
+  for (const step of steps) {
+    if (skip.includes(step.name)) {
+      print(`[${step.name}] skipped`);
+      continue;
+    }
+    const lines = await step.missing(context);
+    if (lines.length === 0) print(`[${step.name}] nothing to do`);
+    for (const line of lines) print(`[${step.name}] ${dryRun ? "would " : ""}${line}`);
+    if (!dryRun && lines.length > 0) await named(step.name, () => step.run(context));
+  }
+}
+
+/** Removes what is there. What cannot be removed does not keep the others; all errors are reported at the end. */
+export async function removeAll<C>(
+  rows: readonly Remains<C>[],
+  context: C,
+  { dryRun, skip = [], print }: RunOptions,
+): Promise<void> {
+  const failures: string[] = [];
+  for (const row of rows) {
+    if (skip.includes(row.name)) continue;
+    const lines = await row.present(context);
+    for (const line of lines) print(`[${row.name}] ${dryRun ? "would " : ""}${line}`);
+    if (dryRun || lines.length === 0) continue;
+    await named(row.name, () => row.remove(context)).catch((err: Error) => failures.push(err.message));
+  }
+  if (failures.length > 0) throw new Failure(failures);
+}
+
+async function named(name: string, run: () => void | Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (err) {
+    const { message } = err as Error;
+    throw new Failure(message.split("\n").map((line) => `${name}: ${line}`));
+  }
+}
