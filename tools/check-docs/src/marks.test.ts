@@ -32,6 +32,12 @@ for (const { name, proof, outcomes, want } of [
     want: "failed",
   },
   {
+    name: "one of the tests of its template failed",
+    proof: 'a.test.ts "refuses ${what} of a pod"',
+    outcomes: [outcome("refuses x of a pod", "passed"), outcome("refuses y of a pod", "failed"), outcome("refuses", "passed")],
+    want: "failed",
+  },
+  {
     name: "another test's name contains that of its own",
     proof: 'a.test.ts "x"',
     outcomes: [outcome("x and more", "failed"), outcome("x", "passed")],

@@ -1,4 +1,5 @@
 import type { Proof, Row } from "./compatibility.ts";
+import { matches } from "./test-names.ts";
 
 /**
  * How one test or suite ended; `where` is `file:line`, relative to the repository. An empty name stands for all tests of a file, which did not
@@ -34,8 +35,9 @@ export function marksOf(rows: readonly Row[], outcomes: readonly Outcome[]): Map
 
 function markOfProof({ test }: Proof, outcomes: readonly Outcome[]): Mark {
   const exact = outcomes.filter(({ name }) => name === test);
-  // A row may name an entry of a table that is only a part of the test's name.
-  const found = exact.length > 0 ? exact : outcomes.filter(({ name }) => name === "" || name.includes(test));
+  // A row may name all tests of a template (`refuses ${what}`), or an entry of a table that is only a part of the test's name.
+  const isOf = ({ name }: Outcome): boolean => name === "" || (test.includes("${") ? matches(test, name) : name.includes(test));
+  const found = exact.length > 0 ? exact : outcomes.filter(isOf);
   const marks = found.map(({ outcome }): Mark => (outcome === "todo" ? "skipped" : outcome));
   return worstFirst.find((mark) => marks.includes(mark)) ?? "not run";
 }

@@ -75,8 +75,8 @@ function unescaped(text: string): string {
   return text.replaceAll(/\\(["'`\\])/g, "$1").replaceAll("\\n", "\n");
 }
 
-/** The fixed parts must occur in order, the first one at the start and the last one at the end. */
-function matches(template: string, name: string): boolean {
+/** Whether a name can be that of a template: the fixed parts occur in order, the first one at the start and the last one at the end. */
+export function matches(template: string, name: string): boolean {
   const parts = fixedParts(template);
   const first = parts[0] as string;
   const last = parts.at(-1) as string;
