@@ -1,23 +1,57 @@
 import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
 import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
+import { flagsOf, type Settings } from "@coxswain/apimachinery/flags/settings";
 import {
   delegatedAuthenticationFlags,
   delegatedAuthorizationFlags,
   loggingFlags,
   servingFlags,
 } from "@coxswain/apimachinery/flags/shared-flags";
-import { duration, int, int32 } from "@coxswain/apimachinery/flags/types";
+import { int, int32 } from "@coxswain/apimachinery/flags/types";
 import { serviceAccountFlags, signingFlags } from "./flags/certificates.ts";
-import { endpointFlags, endpointSliceFlags, mirroringFlags } from "./flags/endpoints.ts";
-import { debuggingFlags, genericFlags, insecureServingFlags, miscFlags } from "./flags/generic.ts";
-import { nodeIpamFlags, nodeLifecycleFlags } from "./flags/nodes.ts";
-import { attachDetachFlags, ephemeralVolumeFlags, volumeBinderFlags } from "./flags/volumes.ts";
-import { autoscalingFlags, deploymentFlags, garbageCollectorFlags, namespaceFlags } from "./flags/workloads.ts";
+import { concurrencySettings } from "./flags/concurrency.ts";
+import { endpointSettings, endpointSliceSettings, mirroringSettings } from "./flags/endpoints.ts";
+import {
+  debuggingFlags,
+  genericFlags,
+  genericSettings,
+  insecureServingFlags,
+  leaderElectionSettings,
+  miscFlags,
+  nodeMonitorSettings,
+  serverSettings,
+} from "./flags/generic.ts";
+import { formerNodeFlags, nodeIpamFlags, nodeLifecycleSettings } from "./flags/nodes.ts";
+import { attachDetachFlags, volumeBinderFlags } from "./flags/volumes.ts";
+import {
+  autoscalingRuleSettings,
+  autoscalingSettings,
+  deploymentFlags,
+  formerAutoscalingFlags,
+  garbageCollectorSettings,
+  namespaceSettings,
+  podGcSettings,
+  quotaSettings,
+} from "./flags/workloads.ts";
+
+const one = concurrencySettings;
+
+/** Rows by the names that the code uses; the others are read by the name that the user types. */
+export const settings: readonly Settings[] = [
+  ...[concurrencySettings, endpointSettings, endpointSliceSettings, mirroringSettings, genericSettings, serverSettings],
+  ...[leaderElectionSettings, nodeMonitorSettings, nodeLifecycleSettings, autoscalingSettings, autoscalingRuleSettings],
+  ...[garbageCollectorSettings, namespaceSettings, podGcSettings, quotaSettings],
+];
 
 /** Every flag of kube-controller-manager, under the name the user types; `wired: false` ones are parsed and warned about. */
 export const flagTable = flags(
   section("Debugging", debuggingFlags),
-  section("Generic", genericFlags),
+  section("Generic", {
+    ...genericFlags,
+    ...flagsOf(genericSettings),
+    ...flagsOf(leaderElectionSettings),
+    ...flagsOf(nodeMonitorSettings),
+  }),
   section("Service controller", {
     "concurrent-service-syncs": int32({ default: 1, wired: false, help: "Services that may be synced at once." }),
   }),
@@ -32,49 +66,30 @@ export const flagTable = flags(
   section("Authorization", delegatedAuthorizationFlags),
   section("Attachdetach controller", attachDetachFlags),
   section("Csrsigning controller", signingFlags),
-  section("Deployment controller", deploymentFlags),
-  section("Endpoint controller", endpointFlags),
-  section("Endpointslice controller", endpointSliceFlags),
-  section("Endpointslicemirroring controller", mirroringFlags),
-  section("Ephemeralvolume controller", ephemeralVolumeFlags),
-  section("Garbagecollector controller", garbageCollectorFlags),
-  section("Horizontalpodautoscaling controller", autoscalingFlags),
-  section("Namespace controller", namespaceFlags),
+  section("Deployment controller", { ...deploymentFlags, ...flagsOf({ one: one.deployment }) }),
+  section("Endpoint controller", flagsOf({ one: one.endpoint, ...endpointSettings })),
+  section("Endpointslice controller", flagsOf({ one: one.endpointSlice, ...endpointSliceSettings })),
+  section("Endpointslicemirroring controller", flagsOf({ one: one.endpointSliceMirroring, ...mirroringSettings })),
+  section("Ephemeralvolume controller", flagsOf({ one: one.ephemeralVolume })),
+  section("Garbagecollector controller", flagsOf({ one: one.garbageCollector, ...garbageCollectorSettings })),
+  section("Horizontalpodautoscaling controller", {
+    ...formerAutoscalingFlags,
+    ...flagsOf({ ...autoscalingSettings, ...autoscalingRuleSettings }),
+  }),
+  section("Namespace controller", flagsOf({ one: one.namespace, ...namespaceSettings })),
   section("Nodeipam controller", nodeIpamFlags),
-  section("Nodelifecycle controller", nodeLifecycleFlags),
+  section("Nodelifecycle controller", { ...formerNodeFlags, ...flagsOf(nodeLifecycleSettings) }),
   section("Persistentvolume-binder controller", volumeBinderFlags),
-  section("Podgc controller", {
-    "terminated-pod-gc-threshold": int32({
-      default: 12500,
-      help: "How many terminated pods may exist before the garbage collector deletes some. 0 or less turns it off.",
-    }),
-  }),
-  section("Replicaset controller", {
-    "concurrent-replicaset-syncs": int32({ default: 5, help: "ReplicaSets that may be synced at once." }),
-  }),
-  section("Replicationcontroller", {
-    "concurrent-rc-syncs": int32({ default: 5, help: "ReplicationControllers that may be synced at once." }),
-  }),
-  section("Resourcequota controller", {
-    "concurrent-resource-quota-syncs": int32({ default: 5, help: "Resource quotas that may be synced at once." }),
-    "resource-quota-sync-period": duration({
-      default: "5m0s",
-      help: "The period of syncing quota usage in the system.",
-    }),
-  }),
-  section("Serviceaccount controller", serviceAccountFlags),
-  section("Statefulset controller", {
-    "concurrent-statefulset-syncs": int32({ default: 5, help: "StatefulSets that may be synced at once." }),
-  }),
-  section("Ttl-after-finished controller", {
-    "concurrent-ttl-after-finished-syncs": int32({
-      default: 5,
-      help: "Workers of the ttl-after-finished controller.",
-    }),
-  }),
+  section("Podgc controller", flagsOf(podGcSettings)),
+  section("Replicaset controller", flagsOf({ one: one.replicaSet })),
+  section("Replicationcontroller", flagsOf({ one: one.replicationController })),
+  section("Resourcequota controller", flagsOf({ one: one.resourceQuota, ...quotaSettings })),
+  section("Serviceaccount controller", { ...serviceAccountFlags, ...flagsOf({ one: one.serviceAccountToken }) }),
+  section("Statefulset controller", flagsOf({ one: one.statefulSet })),
+  section("Ttl-after-finished controller", flagsOf({ one: one.ttlAfterFinished })),
   section("Metrics", metricsFlags),
   section("Logs", loggingFlags),
-  section("Misc", miscFlags),
+  section("Misc", { ...miscFlags, ...flagsOf(serverSettings) }),
 );
 export type ControllerManagerFlags = FlagValues<typeof flagTable.table>; // durations are in milliseconds
 

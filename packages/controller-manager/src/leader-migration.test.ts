@@ -6,10 +6,12 @@ import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { valuesOfFlags } from "@coxswain/apimachinery/flags/settings";
 import { newLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { completeConfig } from "./config.ts";
+import { leaderElectionSettings } from "./flags/generic.ts";
 import { kubeControllerManager } from "./flags.ts";
 import { leaderMigrationOf, shareOf } from "./leader-migration.ts";
 import { runManager } from "./manager.ts";
@@ -27,7 +29,9 @@ function fileOf(t: TestContext, text: string): string {
 
 function migrationOf(...argv: string[]) {
   const errors: string[] = [];
-  const migration = leaderMigrationOf(parseFlags(kubeControllerManager.flags, argv).values, errors);
+  const { values } = parseFlags(kubeControllerManager.flags, argv);
+  const { enabled } = valuesOfFlags(leaderElectionSettings, values);
+  const migration = leaderMigrationOf(values, { enabled }, errors);
   return { migration, errors };
 }
 

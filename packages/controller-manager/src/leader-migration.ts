@@ -1,3 +1,4 @@
+import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
 import { type FieldError, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { readConfigFile } from "@coxswain/apimachinery/flags/config-file";
 import type { ControllerManagerFlags } from "./flags.ts";
@@ -49,7 +50,8 @@ const apiVersions = ["controllermanager.config.k8s.io/v1alpha1", "controllermana
  * Source: k8s.io/controller-manager pkg/leadermigration/options
  */
 export function leaderMigrationOf(
-  flags: Pick<ControllerManagerFlags, "enable-leader-migration" | "leader-migration-config" | "leader-elect" | "feature-gates">,
+  flags: Pick<ControllerManagerFlags, "enable-leader-migration" | "leader-migration-config" | "feature-gates">,
+  leaderElection: Pick<LeaderElectionConfig, "enabled">,
   errors: string[],
 ): LeaderMigration | undefined {
   if (!flags["enable-leader-migration"]) return undefined;
@@ -67,7 +69,7 @@ export function leaderMigrationOf(
   }
   const wrong = problemsOf(migration);
   if (wrong.length > 0) errors.push(`failed to parse leader migration configuration: [${wrong.map(formatFieldError).join(" ")}]`);
-  return flags["leader-elect"] ? migration : undefined;
+  return leaderElection.enabled ? migration : undefined;
 }
 
 /** @throws Error for fields of a wrong type */

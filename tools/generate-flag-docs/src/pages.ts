@@ -2,7 +2,7 @@ import type { FlagTable, Program } from "@coxswain/apimachinery/flags/flags";
 import type { Settings } from "@coxswain/apimachinery/flags/settings";
 import { kubeApiserver } from "@coxswain/apiserver/flags";
 import { coxswainServices } from "@coxswain/cluster-services/flags";
-import { kubeControllerManager } from "@coxswain/controller-manager/flags";
+import { kubeControllerManager, settings as managerSettings } from "@coxswain/controller-manager/flags";
 import { kubelet } from "@coxswain/node-agent/flags";
 import { agentSettings } from "@coxswain/node-agent/settings/table";
 import { kubeScheduler } from "@coxswain/scheduler/flags";
@@ -18,7 +18,7 @@ export interface DocumentedProgram {
 
 export const programs: readonly DocumentedProgram[] = [
   { package: "apiserver", program: kubeApiserver },
-  { package: "controller-manager", program: kubeControllerManager },
+  { package: "controller-manager", program: kubeControllerManager, settings: managerSettings },
   { package: "scheduler", program: kubeScheduler, settings: Object.values<Settings>(schedulerTables) },
   { package: "node-agent", program: kubelet, settings: [agentSettings] },
   { package: "cluster-services", program: coxswainServices },
@@ -28,7 +28,7 @@ type AnyFlag = FlagTable[string];
 
 /** The page of one program: a table for each section, hidden flags too, because unit files may carry them. */
 export function flagPage({ program, package: folder, settings }: DocumentedProgram): string {
-  const withFields = settings !== undefined;
+  const withFields = (settings ?? []).some((table) => Object.values(table).some(({ field }) => field !== undefined));
   const sections = program.flags.sections.map(({ title, flags }) => `## ${title}\n\n${sectionTable(flags, withFields)}`);
   const fieldsOnly = (settings ?? [])
     .flatMap(Object.values<AnyFlag>)

@@ -7,6 +7,7 @@ const root = join(import.meta.dirname, "../../..");
 
 /** What reads flags of every daemon, and what serves those that have a port of that kind. */
 const everywhere = ["run-main.ts", "metrics.ts"].map((file) => `packages/apimachinery/src/flags/${file}`);
+const leaderElection = "packages/apimachinery/src/controller/leader-election.ts";
 const componentServer = ["component-server.ts", "delegated/trust.ts"].map((file) => `packages/apimachinery/src/serving/${file}`);
 
 const withComponentServer = ["scheduler", "controller-manager", "cluster-services"];
@@ -20,7 +21,7 @@ export function flagsThatAreRead({ package: folder, program, settings = [] }: Do
   const own = globSync(`packages/${folder}/src/**/*.ts`, { cwd: root }).filter(
     (file) => !file.endsWith(".test.ts") && !/\/src\/flags(\.ts$|\/)|\/src\/settings(\.ts$|\/)|\/testing\//.test(file),
   );
-  const shared = withComponentServer.includes(folder) ? [...everywhere, ...componentServer] : everywhere;
+  const shared = withComponentServer.includes(folder) ? [...everywhere, ...componentServer, leaderElection] : everywhere;
   const source = [...own, ...shared].map((file) => readFileSync(join(root, file), "utf8")).join("\n");
   const templates = [...source.matchAll(/flags\[`([^`]+)`\]/g)].map(
     ([, template = ""]) => new RegExp(`^${template.replaceAll(/\$\{\w+\}/g, "[a-z]+")}$`),

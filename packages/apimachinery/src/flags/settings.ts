@@ -61,6 +61,13 @@ export function settingValues<T extends Settings>(
   return Object.fromEntries(entries) as SettingValues<T>;
 }
 
+/** The values of settings that only flags set. @param flags values by flag name */
+export function valuesOfFlags<T extends Settings>(settings: T, flags: Readonly<Record<string, unknown>>): SettingValues<T> {
+  return Object.fromEntries(
+    Object.entries<Flag<unknown>>(settings).map(([name, { flag = "" }]) => [name, flags[flag]]),
+  ) as SettingValues<T>;
+}
+
 const isZero = (value: unknown): boolean => value === 0 || value === "";
 
 /** A duration becomes milliseconds. @returns undefined for what stands for the default */

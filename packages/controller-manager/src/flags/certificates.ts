@@ -1,4 +1,4 @@
-import { duration, int32, string } from "@coxswain/apimachinery/flags/types";
+import { duration, string } from "@coxswain/apimachinery/flags/types";
 
 /** Who signs certificates and tokens. */
 
@@ -46,10 +46,6 @@ export const signingFlags = {
 };
 
 export const serviceAccountFlags = {
-  "concurrent-serviceaccount-token-syncs": int32({
-    default: 5,
-    help: "Service account tokens that may be synced at once.",
-  }),
   "service-account-private-key-file": string({
     help: "File with the PEM-encoded private RSA or ECDSA key that signs service account tokens.",
   }),

@@ -1,3 +1,4 @@
+import { settingOf } from "@coxswain/apimachinery/flags/settings";
 import { leaderElectionFlags } from "@coxswain/apimachinery/flags/shared-flags";
 import {
   bool,
@@ -19,8 +20,51 @@ export const debuggingFlags = {
   profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
 };
 
+export const genericSettings = {
+  controllerStartIntervalMs: duration({ flag: "controller-start-interval", help: "Time between the starts of controllers." }),
+  burst: int32({ flag: "kube-api-burst", default: 30, help: "Burst of requests to the API server." }),
+  contentType: string({
+    flag: "kube-api-content-type",
+    default: "application/vnd.kubernetes.protobuf",
+    help: "Content type of requests to the API server.",
+  }),
+  qps: float({ flag: "kube-api-qps", default: 20, help: "Requests a second to the API server." }),
+  minResyncPeriodMs: duration({
+    flag: "min-resync-period",
+    default: "12h0m0s",
+    help: "The resync period of reflectors is random between this and twice this.",
+  }),
+  useServiceAccountCredentials: bool({
+    flag: "use-service-account-credentials",
+    help: "If true, each controller uses its own service account's credentials.",
+  }),
+};
+
+export const serverSettings = {
+  kubeconfig: string({
+    flag: "kubeconfig",
+    help: "Path to a kubeconfig file with authorization and location of the API server.",
+  }),
+  master: string({ flag: "master", help: "The address of the API server; overrides any value in kubeconfig." }),
+};
+
+export const nodeMonitorSettings = {
+  monitorPeriodMs: duration({ flag: "node-monitor-period", default: "5s", help: "The period of syncing node status." }),
+};
+
+const flags = leaderElectionFlags("kube-controller-manager");
+
+export const leaderElectionSettings = {
+  enabled: settingOf(flags, "leader-elect"),
+  leaseDurationMs: settingOf(flags, "leader-elect-lease-duration"),
+  renewDeadlineMs: settingOf(flags, "leader-elect-renew-deadline"),
+  retryPeriodMs: settingOf(flags, "leader-elect-retry-period"),
+  resourceLock: settingOf(flags, "leader-elect-resource-lock"),
+  resourceName: settingOf(flags, "leader-elect-resource-name"),
+  resourceNamespace: settingOf(flags, "leader-elect-resource-namespace"),
+};
+
 export const genericFlags = {
-  ...leaderElectionFlags("kube-controller-manager"),
   "allocate-node-cidrs": bool({ help: "Should CIDRs for pods be given and set on the nodes." }),
   "allow-untagged-cloud": bool({
     hidden: true,
@@ -44,7 +88,6 @@ export const genericFlags = {
     default: true,
     help: "Should CIDRs given by --allocate-node-cidrs be configured on the cloud provider.",
   }),
-  "controller-start-interval": duration({ help: "Time between the starts of controllers." }),
   controllers: stringSlice({
     default: ["*"],
     help: "Controllers to enable. '*' enables all that are on by default, 'foo' enables the one named foo, '-foo' disables it.",
@@ -54,20 +97,9 @@ export const genericFlags = {
     help: "The volume plugin to use when the cloud provider is external.",
   }),
   "feature-gates": mapStringBool({ help: "A set of key=value pairs that turn features on or off." }),
-  "kube-api-burst": int32({ default: 30, help: "Burst of requests to the API server." }),
-  "kube-api-content-type": string({
-    default: "application/vnd.kubernetes.protobuf",
-    help: "Content type of requests to the API server.",
-  }),
-  "kube-api-qps": float({ default: 20, help: "Requests a second to the API server." }),
   "leader-migration-config": string({
     help: "Path to the configuration file of controller leader migration; empty for the default of the component. It needs --enable-leader-migration.",
   }),
-  "min-resync-period": duration({
-    default: "12h0m0s",
-    help: "The resync period of reflectors is random between this and twice this.",
-  }),
-  "node-monitor-period": duration({ default: "5s", help: "The period of syncing node status." }),
   "node-sync-period": duration({
     hidden: true,
     deprecated: "it has no effect.",
@@ -78,9 +110,6 @@ export const genericFlags = {
     default: "10s",
     wired: false,
     help: "The period of reconciling routes made for nodes by the cloud provider.",
-  }),
-  "use-service-account-credentials": bool({
-    help: "If true, each controller uses its own service account's credentials.",
   }),
 };
 
@@ -95,8 +124,6 @@ export const insecureServingFlags = {
 };
 
 export const miscFlags = {
-  kubeconfig: string({ help: "Path to a kubeconfig file with authorization and location of the API server." }),
-  master: string({ help: "The address of the API server; overrides any value in kubeconfig." }),
   "root-ca-file": string({
     help: "If set, this root certificate authority is put into service accounts' token secrets. Must be a valid PEM bundle.",
   }),

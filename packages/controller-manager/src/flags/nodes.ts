@@ -15,7 +15,51 @@ export const nodeIpamFlags = {
   }),
 };
 
-export const nodeLifecycleFlags = {
+export const nodeLifecycleSettings = {
+  monitorGraceMs: duration({
+    flag: "node-monitor-grace-period",
+    default: "40s",
+    help: "How long a running node may be silent before it is marked unhealthy. Must be several times the kubelet's status update period.",
+  }),
+  startupGraceMs: duration({
+    flag: "node-startup-grace-period",
+    default: "1m0s",
+    help: "How long a starting node may be silent before it is marked unhealthy.",
+  }),
+  podEvictionTimeoutMs: duration({
+    flag: "pod-eviction-timeout",
+    default: "5m0s",
+    help: "The grace period for deleting pods on failed nodes.",
+  }),
+  taintManager: bool({
+    flag: "enable-taint-manager",
+    default: true,
+    help: "If true, pods are evicted from nodes with NoExecute taints that they do not tolerate.",
+  }),
+  evictionRate: float({
+    flag: "node-eviction-rate",
+    default: 0.1,
+    help: "Nodes a second whose pods are deleted when a node fails while its zone is healthy. A zone is the whole cluster where there are none.",
+  }),
+  secondaryEvictionRate: float({
+    flag: "secondary-node-eviction-rate",
+    default: 0.01,
+    help: "Nodes a second whose pods are deleted when a node fails while its zone is unhealthy. Taken as 0 in small clusters.",
+  }),
+  largeClusterSizeThreshold: int32({
+    flag: "large-cluster-size-threshold",
+    default: 50,
+    help: "Number of nodes from which a cluster counts as large for evictions. In smaller ones --secondary-node-eviction-rate is taken as 0.",
+  }),
+  unhealthyZoneThreshold: float({
+    flag: "unhealthy-zone-threshold",
+    default: 0.55,
+    help: "The share of nodes in a zone that must not be ready (three at least) for the zone to be unhealthy.",
+  }),
+};
+
+/** Of former releases. */
+export const formerNodeFlags = {
   "deleting-pods-burst": int({ hidden: true, deprecated: "it has no effect.", wired: false, help: "Burst of node evictions." }),
   "deleting-pods-qps": float({
     default: 0.1,
@@ -24,43 +68,11 @@ export const nodeLifecycleFlags = {
     wired: false,
     help: "Rate of node evictions.",
   }),
-  "enable-taint-manager": bool({
-    default: true,
-    help: "If true, pods are evicted from nodes with NoExecute taints that they do not tolerate.",
-  }),
-  "large-cluster-size-threshold": int32({
-    default: 50,
-    help: "Number of nodes from which a cluster counts as large for evictions. In smaller ones --secondary-node-eviction-rate is taken as 0.",
-  }),
-  "node-eviction-rate": float({
-    default: 0.1,
-    help: "Nodes a second whose pods are deleted when a node fails while its zone is healthy. A zone is the whole cluster where there are none.",
-  }),
-  "node-monitor-grace-period": duration({
-    default: "40s",
-    help: "How long a running node may be silent before it is marked unhealthy. Must be several times the kubelet's status update period.",
-  }),
-  "node-startup-grace-period": duration({
-    default: "1m0s",
-    help: "How long a starting node may be silent before it is marked unhealthy.",
-  }),
-  "pod-eviction-timeout": duration({
-    default: "5m0s",
-    help: "The grace period for deleting pods on failed nodes.",
-  }),
   "register-retry-count": int({
     default: 10,
     hidden: true,
     deprecated: "it has no effect.",
     wired: false,
     help: "Retries of the first node registration.",
-  }),
-  "secondary-node-eviction-rate": float({
-    default: 0.01,
-    help: "Nodes a second whose pods are deleted when a node fails while its zone is unhealthy. Taken as 0 in small clusters.",
-  }),
-  "unhealthy-zone-threshold": float({
-    default: 0.55,
-    help: "The share of nodes in a zone that must not be ready (three at least) for the zone to be unhealthy.",
   }),
 };

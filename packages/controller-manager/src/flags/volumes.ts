@@ -1,4 +1,3 @@
-import { rule } from "@coxswain/apimachinery/flags/rules";
 import { bool, duration, int32, string, stringSlice } from "@coxswain/apimachinery/flags/types";
 
 /** Volumes: attaching, binding, recycling. */
@@ -10,18 +9,6 @@ export const attachDetachFlags = {
   }),
   "disable-attach-detach-reconcile-sync": bool({
     help: "Turns the periodic reconciling of volume attachments off. This may make volumes and pods disagree.",
-  }),
-};
-
-export const ephemeralVolumeFlags = {
-  "concurrent-ephemeralvolume-syncs": int32({
-    default: 5,
-    must: rule(
-      "1 or more",
-      (workers) => workers >= 1,
-      () => "concurrent-ephemeralvolume-syncs must be greater than 0",
-    ),
-    help: "Ephemeral volumes that may be synced at once.",
   }),
 };
 
