@@ -86,6 +86,7 @@ export interface TestUpstream {
 export async function startUpstream(
   t: TestContext,
   answer: (request: DecodedPacket, transport: "udp" | "tcp") => Buffer | undefined,
+  host = "127.0.0.1",
 ): Promise<TestUpstream> {
   const asked: string[] = [];
   const reply = (message: Buffer, transport: "udp" | "tcp"): Buffer | undefined => {
@@ -94,7 +95,7 @@ export async function startUpstream(
     if (question?.name.endsWith("loop-check.invalid") !== true) asked.push(`${question?.type} ${question?.name}`);
     return answer(request, transport);
   };
-  const [tcp, udp] = await bindBoth();
+  const [tcp, udp] = await bindBoth(host);
   const { port } = udp.address();
   tcp.on("connection", (socket) => {
     socket.on("error", () => {});
@@ -115,14 +116,14 @@ export async function startUpstream(
 }
 
 /** One free port for both protocols. */
-async function bindBoth(): Promise<[Server, Socket]> {
+async function bindBoth(host: string): Promise<[Server, Socket]> {
   for (;;) {
     const tcp = createServer();
-    tcp.listen(0, "127.0.0.1");
+    tcp.listen(0, host);
     await once(tcp, "listening");
     const udp = createSocket("udp4");
     const bound = once(udp, "listening");
-    udp.bind((tcp.address() as AddressInfo).port, "127.0.0.1");
+    udp.bind((tcp.address() as AddressInfo).port, host);
     const failure = await bound.then(
       () => undefined,
       (err: NodeJS.ErrnoException) => err,

@@ -1,0 +1,196 @@
+/** What provisioner, deleter and class keeper do with the API server and the disk, when a step fails and when it was done before. */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { Controller } from "@coxswain/apimachinery/controller/controller";
+import { internalError } from "@coxswain/apimachinery/errors/status-error";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Node, PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, persistentVolumeClaims, persistentVolumes, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { selectedNode, storageProvisioner } from "@coxswain/apimachinery/volumes/annotations";
+import { type LocalVolumesOptions, newClassKeeper, newDeleter, newProvisioner } from "./controllers.ts";
+import { newStorageClass, newVolume } from "./decisions.ts";
+import { provisioner } from "./names.ts";
+
+const uid = "00000000-0000-4000-8000-000000000001";
+const volumeName = `pvc-${uid}`;
+const node: Node = { metadata: { name: "n1" }, spec: {} };
+const local = newStorageClass([]);
+const aClaim = (extra: Partial<PersistentVolumeClaim["spec"]> = {}): PersistentVolumeClaim => ({
+  metadata: {
+    ...{ namespace: "default", name: "data", uid },
+    annotations: { [storageProvisioner]: provisioner, [selectedNode]: "n1" },
+  },
+  spec: {
+    storageClassName: local.metadata.name ?? "",
+    accessModes: ["ReadWriteOnce"],
+    resources: { requests: { storage: "1Gi" } },
+    ...extra,
+  },
+});
+const aVolume = (): PersistentVolume => ({
+  ...newVolume(aClaim(), local, { node, name: volumeName, path: `/volumes/${volumeName}` }),
+  status: { phase: "Released" },
+});
+
+async function start(
+  t: TestContext,
+  make: (options: LocalVolumesOptions) => Controller,
+  ...objects: [ResourceRef, KubeObject][]
+) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock, objects });
+  const informers = newInformerFactory(client, { clock, log: discardLogger });
+  const events: string[] = [];
+  const disk = { calls: [] as string[], failures: [] as Error[], freeBytes: 2 ** 40 };
+  const step = (call: string): void => {
+    disk.calls.push(call);
+    const failure = disk.failures.shift();
+    if (failure !== undefined) throw failure;
+  };
+  const controller = make({
+    ...{ nodeName: "n1", client, informers, log: discardLogger, clock },
+    recorder: { event: (_, type, reason, message) => void events.push(`${type} ${reason} ${message}`), flush: async () => {} },
+    folders: {
+      root: "/volumes",
+      async create(name) {
+        step(`create ${name}`);
+        return `/volumes/${name}`;
+      },
+      remove: async (name) => step(`remove ${name}`),
+      space: async () => ({ totalBytes: 2 ** 40, freeBytes: disk.freeBytes, totalFiles: 0, freeFiles: 0 }),
+    },
+  });
+  const ending = new AbortController();
+  informers.start(ending.signal);
+  const running = controller.run(ending.signal);
+  t.after(async () => {
+    ending.abort();
+    await running;
+  });
+  await settle();
+  return { clock, client, events, disk };
+}
+
+test("a claim gets a volume in a folder of its own, after a failure of the disk or of the API server, too", async (t) => {
+  const { clock, client, events, disk } = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
+  disk.failures.push(new Error("no space left"));
+  let refusals = 1;
+  client.react("create", "persistentvolumes", () => {
+    if (refusals-- > 0) throw internalError("etcd is away");
+  });
+  client.put(persistentVolumeClaims, aClaim());
+  const volume = () => client.object<PersistentVolume>(persistentVolumes, volumeName);
+  await waitFor(async () => (await clock.advance(1_000)) ?? volume() !== undefined);
+  assert.equal(volume()?.spec?.local?.path, `/volumes/${volumeName}`);
+  await waitFor(() => events.length === 3);
+  const reasons = [
+    /^Warning ProvisioningFailed .* "local": no space left$/,
+    /^Warning ProvisioningFailed .*etcd is away$/,
+    /^Normal Provisioning/,
+  ];
+  for (const [i, reason] of reasons.entries()) assert.match(events[i] ?? "", reason);
+  assert.equal(disk.calls.length, 3);
+});
+
+test("the volume of an earlier attempt is taken; a claim that asks for more than there is is warned", async (t) => {
+  const { events, disk } = await start(
+    ...([t, newProvisioner] as const),
+    ...([
+      [nodes, node],
+      [storageClasses, local],
+      [persistentVolumes, aVolume()],
+      [persistentVolumeClaims, aClaim()],
+    ] as [ResourceRef, KubeObject][]),
+  );
+  await waitFor(() => events.length > 0);
+  assert.deepEqual([events.length, disk.calls], [1, [`create ${volumeName}`]]);
+  const little = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
+  little.disk.freeBytes = 2 ** 30 - 1;
+  little.client.put(persistentVolumeClaims, aClaim());
+  await waitFor(() => little.events.length === 2);
+  assert.match(little.events[1] ?? "", /^Warning LittleSpace the claim asks for 1.0Gi/);
+});
+
+test("what cannot be provisioned is told and not tried; another node's claim is neither", async (t) => {
+  const { client, events, disk } = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
+  client.put(persistentVolumeClaims, aClaim({ volumeMode: "Block" }));
+  await waitFor(() => events.length === 1);
+  assert.match(events[0] ?? "", /volumes of mode Block are not supported$/);
+  const other = aClaim();
+  other.metadata = { ...other.metadata, name: "other", annotations: { ...other.metadata.annotations, [selectedNode]: "n2" } };
+  client.put(persistentVolumeClaims, other);
+  await settle();
+  assert.deepEqual([events.length, disk.calls, client.writes], [1, [], []]);
+});
+
+test("a folder is removed before its volume, and again when that failed; then the volume goes, once", async (t) => {
+  const { clock, client, events, disk } = await start(t, newDeleter, [nodes, node]);
+  disk.failures.push(new Error("device is busy"));
+  client.put(persistentVolumes, aVolume());
+  await waitFor(() => events.length === 1);
+  assert.deepEqual([events, client.writes], [["Warning VolumeFailedDelete device is busy"], []]);
+  let refusals = 1;
+  client.react("delete", "persistentvolumes", () => {
+    if (refusals-- > 0) throw internalError("etcd is away");
+  });
+  await waitFor(async () => (await clock.advance(1_000)) ?? client.object(persistentVolumes, volumeName) === undefined);
+  assert.deepEqual(
+    disk.calls,
+    Array.from({ length: 3 }, () => `remove ${volumeName}`),
+  );
+  const { sent } = client.writes[0] ?? {};
+  assert.equal((sent as { preconditions: { uid: string } }).preconditions.uid.length > 0, true);
+});
+
+test("a volume stays while its claim is there, and is deleted when the claim goes; a new claim of the name is another one", async (t) => {
+  const claim = { ...aClaim(), spec: { ...aClaim().spec, volumeName } };
+  const { client, disk } = await start(
+    t,
+    newDeleter,
+    [nodes, node],
+    [persistentVolumeClaims, claim],
+    [persistentVolumes, aVolume()],
+  );
+  await settle();
+  assert.deepEqual(disk.calls, []);
+  client.remove(persistentVolumeClaims, "default/data");
+  await waitFor(() => client.object(persistentVolumes, volumeName) === undefined);
+  const renewed = { ...claim, metadata: { ...claim.metadata, uid: uid.replace("1", "2") } };
+  const again = await start(t, newDeleter, [nodes, node], [persistentVolumeClaims, renewed], [persistentVolumes, aVolume()]);
+  await waitFor(() => again.client.object(persistentVolumes, volumeName) === undefined);
+});
+
+test("a volume that somebody else has deleted meanwhile is no failure; one of another path is refused", async (t) => {
+  const { client, events } = await start(t, newDeleter, [nodes, node]);
+  client.react("delete", "persistentvolumes", () => client.remove(persistentVolumes, volumeName));
+  client.put(persistentVolumes, aVolume());
+  await waitFor(() => client.object(persistentVolumes, volumeName) === undefined);
+  await settle();
+  assert.equal(client.writes.length, 1);
+  const volume = aVolume();
+  client.put(persistentVolumes, { ...volume, spec: { ...volume.spec, local: { path: "/etc" } } });
+  await waitFor(() => events.length === 1);
+  assert.match(events[0] ?? "", /^Warning VolumeFailedDelete \/etc is not the folder/);
+});
+
+test("the class is made once, made again when it was deleted, and not over another node's", async (t) => {
+  const { client } = await start(t, newClassKeeper);
+  const name = local.metadata.name ?? "";
+  const there = () => client.object<StorageClass>(storageClasses, name) !== undefined;
+  await waitFor(there);
+  client.remove(storageClasses, name);
+  await waitFor(there);
+  assert.equal(client.writes.length, 2);
+  client.react("create", "storageclasses", () => client.put(storageClasses, local)); // another node is faster
+  client.remove(storageClasses, name);
+  await waitFor(there);
+  await settle();
+  assert.equal(client.writes.length, 3);
+});

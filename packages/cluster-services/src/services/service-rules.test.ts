@@ -1,0 +1,218 @@
+/** What is written when, what of a failed write is left, and what the kernel lost: with a machine that only records. */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { ProgramError } from "../host/run-program.ts";
+import { testSettings } from "../testing/node-network.ts";
+import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
+import { newProxyMetrics } from "./metrics.ts";
+import { type Family, type ServicePort, servicePorts } from "./service-port.ts";
+import { newServiceRules } from "./service-rules.ts";
+
+/** A port of a Service with endpoints on this node (`n1`). */
+function aPort(name: string, clusterIP: string, ips: readonly string[], protocol: "TCP" | "UDP" = "TCP"): ServicePort[] {
+  const endpoints = ips.map((ip) => anEndpoint(ip, "n1"));
+  const service = aService(name, { clusterIP, ports: [{ port: 80, protocol }] });
+  const slice = aSlice(name, endpoints, 8080, { addressType: clusterIP.includes(":") ? "IPv6" : "IPv4" });
+  const family = clusterIP.includes(":") ? "IPv6" : "IPv4";
+  return servicePorts(service, [slice], { name: "n1", zone: undefined }, family);
+}
+
+function start(t: TestContext, { family = "IPv4" as Family, masqueradedNetworks = [] as string[] } = {}) {
+  const clock = newFakeClock();
+  const registry = newMetricsRegistry();
+  const services = new Map<string, ServicePort[]>();
+  const chains = new Set<string>();
+  const jumps = new Set<string>();
+  const written: string[] = [];
+  const deleted: string[] = [];
+  const failures: Error[] = [];
+  const errors: unknown[] = [];
+  const run = async (command: string, args: readonly string[], input = ""): Promise<string> => {
+    if (command === "conntrack") {
+      deleted.push(args.join(" "));
+      throw new ProgramError("conntrack: 0 flow entries have been deleted.", 1);
+    }
+    if (command.endsWith("-save")) return args.includes("nat") ? [...chains].map((chain) => `:${chain} - [0:0]`).join("\n") : "";
+    if (!command.endsWith("-restore")) return [...jumps].filter((jump) => jump.startsWith(`-A ${args.at(-1)} `)).join("\n");
+    const failed = failures.shift();
+    if (failed !== undefined) throw failed;
+    written.push(input);
+    for (const [, chain = ""] of input.matchAll(/^:(\S+)/gm)) chains.add(chain);
+    for (const [, chain = ""] of input.matchAll(/^-X (\S+)/gm)) chains.delete(chain);
+    for (const [, rule = ""] of input.matchAll(/^-I (.+)$/gm)) jumps.add(`-A ${rule}`);
+    return "";
+  };
+  const rules = newServiceRules({
+    settings: { ...testSettings, family },
+    keys: () => services.keys(),
+    portsOf: (key) => services.get(key) ?? [],
+    checkPeriodMs: 30_000,
+    log: { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) },
+    metrics: newProxyMetrics(registry),
+    turns: new Turns(),
+    ...{ masqueradedNetworks, run, clock },
+  });
+  const ending = new AbortController();
+  const running = { ended: Promise.resolve() };
+  const end = async (): Promise<void> => {
+    ending.abort();
+    await running.ended;
+  };
+  t.after(end);
+  const begin = async (): Promise<void> => {
+    running.ended = rules.run(ending.signal);
+    await clock.advance(0);
+  };
+  const set = async (key: string, ports: ServicePort[]): Promise<void> => {
+    if (ports.length === 0) services.delete(key);
+    else services.set(key, ports);
+    rules.changed(key);
+    await clock.advance(600);
+  };
+  const take = (): string => written.splice(0).join("");
+  return {
+    clock,
+    rules,
+    services,
+    chains,
+    jumps,
+    take,
+    deleted,
+    failures,
+    errors,
+    begin,
+    set,
+    end,
+    metrics: () => registry.render(),
+  };
+}
+
+test("is not healthy before the first rules are written, then writes what has changed and what has gone", async (t) => {
+  const { rules, services, chains, jumps, take, begin, set } = start(t, {
+    masqueradedNetworks: ["10.244.0.0/24", "10.244.1.0/24"],
+  });
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  assert.throws(() => rules.check(), /no rules have been written yet/);
+  await begin();
+  rules.check();
+  assert.match(take(), /-A COX-HAIRPIN -s 10.244.0.0\/24 .*\n-A COX-HAIRPIN -s 10.244.1.0\/24 .*\n-A COX-HAIRPIN -s 10.0.0.1 /);
+  assert.equal(jumps.size, 8);
+  await set("default/b", aPort("b", "10.96.0.2", ["10.0.0.1", "10.0.0.2"]));
+  const both = take();
+  assert.match(both, /10\.0\.0\.2:8080/);
+  assert.doesNotMatch(both, /:COX-I-1 |:COX-POSTROUTING /, "nothing else");
+  await set("default/b", aPort("b", "10.96.0.2", ["10.0.0.1"]));
+  assert.match(take(), /-A COX-HAIRPIN .*10.244.1.0\/24(?![\s\S]*10\.0\.0\.2)/);
+  await set("default/a", []);
+  assert.doesNotMatch(take(), /HAIRPIN/, "the other Service has the endpoint still");
+  const left = chains.size;
+  await set("default/b", []);
+  assert.match(take(), /:COX-HAIRPIN[\s\S]*-X COX-I-2\n/);
+  assert.ok(chains.size < left);
+});
+
+test("after a failure everything is written again, Services included that are gone, and the delay counts from the first trigger", async (t) => {
+  const { clock, rules, chains, take, failures, errors, begin, set, services, metrics } = start(t);
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  await begin();
+  take();
+  const failure = new ProgramError("iptables-restore: line 3 failed", 1);
+  failures.push(failure, failure);
+  services.set("default/b", aPort("b", "10.96.0.2", ["10.0.0.2"]));
+  services.delete("default/a");
+  rules.changed("default/b", [clock.now()]);
+  await clock.advance(20);
+  assert.deepEqual([errors, take()], [[failure], ""]);
+  assert.throws(() => rules.check(), /line 3 failed/);
+  await clock.advance(5_000);
+  const text = take();
+  assert.match(text, /:COX-POSTROUTING/, "all of it");
+  assert.match(text, /10\.0\.0\.2:8080/);
+  assert.doesNotMatch(text, /10\.0\.0\.1:8080/, "its event had not come yet");
+  assert.ok(!chains.has("COX-I-1"));
+  rules.check();
+  const shown = await metrics();
+  assert.match(shown, /^kubeproxy_sync_proxy_rules_iptables_restore_failures_total 2$/m);
+  assert.match(shown, /^kubeproxy_network_programming_duration_seconds_count 1$/m);
+  await set("default/b", aPort("b", "10.96.0.2", ["10.0.0.3"]));
+  assert.doesNotMatch(take(), /:COX-POSTROUTING/, "changes only, again");
+});
+
+test("entries of UDP that lead to what is gone are deleted once, for all Services that changed together", async (t) => {
+  const { clock, rules, deleted, services, errors, begin, set } = start(t);
+  for (const name of ["a", "b"])
+    services.set(`default/${name}`, aPort(name, `10.96.0.${name === "a" ? 1 : 2}`, ["10.0.0.1"], "UDP"));
+  await begin();
+  deleted.length = 0;
+  for (const name of ["a", "b"]) {
+    services.set(`default/${name}`, aPort(name, `10.96.0.${name === "a" ? 1 : 2}`, ["10.0.0.2"], "UDP"));
+    rules.changed(`default/${name}`);
+  }
+  await clock.advance(600);
+  const filter = (ip: string) => `-D -f ipv4 -p udp --orig-dst ${ip} --orig-port-dst 80 --dst-nat 10.0.0.1`;
+  assert.deepEqual(deleted.splice(0), [filter("10.96.0.1"), filter("10.96.0.2")]);
+  await set("default/c", aPort("c", "10.96.0.3", ["10.0.0.3"]));
+  assert.deepEqual([deleted, errors], [[], []]);
+});
+
+test("rules that the kernel lost are written again at the next check; a change meanwhile is written, too", async (t) => {
+  const { clock, services, jumps, chains, take, begin, end } = start(t);
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  await begin();
+  take();
+  await clock.advance(60_000);
+  assert.equal(take(), "", "nothing is missing");
+  jumps.clear();
+  chains.clear();
+  await clock.advance(31_000);
+  assert.match(take(), /:COX-POSTROUTING[\s\S]*10\.0\.0\.1:8080/);
+  assert.equal(jumps.size, 8);
+  await end();
+  assert.equal(clock.waiting, 0);
+});
+
+test("a change of the node plans all Services anew: new ones, and those whose rules are in the kernel", async (t) => {
+  const { clock, rules, services, take, begin } = start(t);
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  await begin();
+  take();
+  services.delete("default/a");
+  services.set("default/b", aPort("b", "10.96.0.2", ["10.0.0.2"]));
+  rules.allChanged();
+  await clock.advance(600);
+  const text = take();
+  assert.match(text, /-X COX-I-1\n/);
+  assert.match(text, /10\.0\.0\.2:8080/);
+});
+
+test("without Services of IPv6 there are no rules of it; the first one brings all, chains of an earlier process go", async (t) => {
+  const { rules, take, begin, set } = start(t, { family: "IPv6" });
+  await begin();
+  rules.check();
+  assert.equal(take(), "");
+  await set("default/a", aPort("a", "fd00::1", ["fd00::a"]));
+  assert.match(take(), /:COX-POSTROUTING[\s\S]*\[fd00::a\]:8080/);
+  const later = start(t, { family: "IPv6" });
+  later.chains.add("COX-S-of-before");
+  await later.begin();
+  assert.match(later.take(), /-X COX-S-of-before\n/);
+});
+
+test("a change that comes while rules are written is written after them", async (t) => {
+  const { clock, rules, services, take, begin } = start(t);
+  await begin();
+  take();
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  rules.changed("default/a");
+  const advanced = clock.advance(20); // the write begins
+  await Promise.resolve();
+  services.set("default/b", aPort("b", "10.96.0.2", ["10.0.0.2"]));
+  rules.changed("default/b");
+  await advanced;
+  await clock.advance(600);
+  assert.match(take(), /10\.0\.0\.1:8080[\s\S]*10\.0\.0\.2:8080/);
+});
