@@ -11,3 +11,10 @@ export function heldBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
+
+/** Whether nothing holds the object any more. To be awaited: what a synchronous function has touched stays until it returns. */
+export async function isReleased(object: WeakRef<object>): Promise<boolean> {
+  await new Promise((resolve) => setImmediate(resolve));
+  collectGarbage();
+  return object.deref() === undefined;
+}

@@ -33,3 +33,17 @@ test("a clock that is set back or forward moves no bookmark", async () => {
   assert.deepEqual(woken, [60, 120, 148]);
   bookmarks.stop();
 });
+
+test("a reader that leaves while it is woken is not woken again, nor are others kept from it", async () => {
+  const clock = newFakeClock();
+  const bookmarks = newBookmarkClock(clock);
+  const woken: string[] = [];
+  const readers = bookmarks.readers<{ name: string }>((reader) => {
+    woken.push(reader.name);
+    if (reader.name === "slow") readers.remove(reader);
+  });
+  for (const name of ["first", "slow", "last"]) readers.add({ name }, undefined);
+  await clock.advance(121_000);
+  assert.deepEqual(woken, ["first", "slow", "last", "first", "last"]);
+  bookmarks.stop();
+});

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
 import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { StorageMetrics } from "../storage/metrics.ts";
 import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { newBookmarkClock } from "./bookmarks.ts";
@@ -44,8 +47,10 @@ function setUp(...known: Change[]) {
       return queue;
     },
   };
-  const readers = new CacheReaders({ store, resource: "pods", bookmarks, log: discardLogger }, memory);
-  return { clock, bookmarks, memory, stored, readers };
+  const slow: string[] = [];
+  const metrics = { terminatedWatcher: (resource: string) => void slow.push(resource) } as StorageMetrics;
+  const readers = new CacheReaders({ store, resource: "pods", bookmarks, log: discardLogger, metrics }, memory);
+  return { clock, bookmarks, memory, store, stored, slow, readers };
 }
 
 const shapes = (events: readonly WatchEvent[]): string[] =>
@@ -113,3 +118,82 @@ test("a watch from before the restore of the store is refused as too old, one fr
   assert.deepEqual(shapes(stream.take()), ["web/b 12"]);
   assert.equal(stored.length, 0);
 });
+
+test("a cache that is not filled is not read for watches: what it misses would be missing for ever", async () => {
+  const { memory, stored, readers } = setUp(change("a", 11), change("b", 12));
+  const { signal } = new AbortController();
+  const streams = [await readers.watch({ prefix: "", revision: 11, signal }), await readers.watch({ prefix: "", signal })];
+  for (const queue of stored) queue.push(added("c", 12));
+  await settle();
+  memory.ready = true;
+  memory.upToDate = async () => false; // the watch is behind: what was written before must be in the initial events
+  streams.push(await readers.watch({ prefix: "", signal }));
+  assert.equal(stored.length, 3);
+  assert.deepEqual(
+    streams.slice(0, 2).map((stream) => shapes(stream.take())),
+    [["web/c 12"], ["web/c 12"]],
+  );
+});
+
+test("events begin behind the requested revision, bookmarks at it", async () => {
+  const { clock, bookmarks, memory, readers } = setUp(change("a", 11), change("b", 12));
+  memory.ready = true;
+  memory.changesAfter = () => [change("a", 11), change("b", 12)];
+  const stream = await readers.watch({ prefix: "", revision: 11, bookmarks: true, signal: new AbortController().signal });
+  assert.deepEqual(shapes(stream.take()), ["web/b 12"]);
+  memory.now = 10;
+  await clock.advance(61_000);
+  assert.deepEqual(shapes(stream.take()), [], "an earlier one would lead back");
+  memory.now = 11;
+  await clock.advance(60_000);
+  assert.deepEqual(shapes(stream.take()), ["to 11"]);
+  bookmarks.stop();
+});
+
+test("a reader that is too slow is counted, once", async () => {
+  const { readers, memory, slow } = setUp(change("a", 11));
+  memory.ready = true;
+  const stream = await readers.watch({ prefix: "", signal: new AbortController().signal });
+  for (let revision = 12; revision < 2_070; revision++) readers.dispatch(change("a", revision));
+  assert.deepEqual([stream.ended, slow], [true, ["pods"]]);
+});
+
+test("a store that cannot be watched gives its error, and leaves nothing at the request", async () => {
+  const { readers, store } = setUp(change("a", 11));
+  store.watch = () => Promise.reject(new Error("etcd is away"));
+  const { signal } = new AbortController();
+  await assert.rejects(readers.watch({ prefix: "", revision: 9, signal }), /etcd is away/);
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
+test("a request that has ended meanwhile is not watched for", async () => {
+  const { readers, memory, stored } = setUp(change("a", 11));
+  const signal = AbortSignal.abort();
+  assert.equal((await readers.watch({ prefix: "", revision: 9, signal })).ended, true);
+  assert.equal(stored.length, 0);
+  memory.ready = true;
+  await readers.watch({ prefix: "", bookmarks: true, signal });
+});
+
+for (const how of ["from the cache", "from the store", "changed over", "already ended"]) {
+  test(`a watch that has ended is released (${how})`, async () => {
+    const { bookmarks, clock, memory, readers, stored } = setUp(change("a", 12));
+    memory.ready = how !== "from the store";
+    const ended = await (async () => {
+      const revision = how === "from the store" || how === "changed over" ? 9 : 12;
+      const ending = new AbortController();
+      if (how === "already ended") ending.abort();
+      const stream = await readers.watch({ prefix: "", revision, bookmarks: true, signal: ending.signal });
+      if (how === "changed over") stored[0]?.push(added("a", 12));
+      await settle();
+      ending.abort();
+      await settle();
+      stored.length = 0;
+      return new WeakRef(stream);
+    })();
+    assert.equal(await isReleased(ended), true);
+    readers.dispatch(change("a", 13));
+    await clock.advance(61_000);
+    bookmarks.stop();
+  });
+}

@@ -61,3 +61,23 @@ test("a cache that detaches while the past is replayed does not stop the others 
   await table.replay(7, [change("pods/web/a", 8), change("nodes/n", 9)]);
   assert.deepEqual(seen, ["first after 7: web/a", "second after 7: web/a", "none after 7: "]);
 });
+
+test("a cache that fails at once does not keep the change from the others of its folder", async () => {
+  const table = new ConsumerTable(discardLogger);
+  const seen: string[] = [];
+  const attach = (name: string, apply: () => void) =>
+    table.attach("pods", {
+      apply() {
+        seen.push(name);
+        apply();
+      },
+      reset: () => void seen.push(`${name} reset`),
+    });
+  attach("broken", () => {
+    throw new Error("bug");
+  });
+  attach("good", () => {});
+  assert.equal(table.route(change("pods/web/a", 3)), undefined);
+  await settle();
+  assert.deepEqual(seen, ["broken", "good", "broken reset"]);
+});

@@ -42,3 +42,17 @@ test("a selector that no indexed field narrows has no candidates", () => {
     assert.equal(index.candidates(FieldSelector.parse(text)), undefined, text);
   assert.equal(index.candidates(undefined), undefined);
 });
+
+test("of several indexed fields the one with the fewest objects narrows; none keeps what the others left", () => {
+  const index = newFieldIndex(["spec.nodeName", "status.phase"]);
+  const entries = ["n1", "n1", "n2"].map((node, i) => ({ key: `a/${i}`, fields: fieldsOf(node, "Running") }) as unknown as Entry);
+  for (const entry of entries) index.change(undefined, entry);
+  const candidates = (text: string) => index.candidates(FieldSelector.parse(text));
+  assert.deepEqual(candidates("status.phase=Running,spec.nodeName=n2"), { field: "spec.nodeName", keys: new Set(["a/2"]) });
+  assert.deepEqual(candidates("status.phase=Running"), { field: "status.phase", keys: new Set(["a/0", "a/1", "a/2"]) });
+  const moved = { key: "a/2", fields: fieldsOf("n2", "Failed") } as unknown as Entry;
+  index.change(entries[2], moved);
+  assert.deepEqual(candidates("status.phase=Running")?.keys, new Set(["a/0", "a/1"]));
+  index.reset([moved]);
+  assert.deepEqual([candidates("status.phase=Running")?.keys, candidates("spec.nodeName=n1")?.keys], [new Set(), new Set()]);
+});

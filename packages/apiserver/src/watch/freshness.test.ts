@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { Freshness } from "./freshness.ts";
+import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
+import { AppliedRevision, Freshness } from "./freshness.ts";
 
 function aFreshness() {
   const clock = newFakeClock();
@@ -24,6 +25,7 @@ test("those who wait for the list are answered when it is loaded, or when their 
   const inTime = freshness.readyInTime();
   freshness.setReady();
   assert.equal(await inTime, true);
+  assert.equal(clock.waiting, 0);
 });
 
 test("who began to wait before the state was lost again, waits for the next list", async () => {
@@ -57,4 +59,38 @@ test("a revision that does not arrive is refused, one beyond the store's at once
   multiplexer.fresh = async () => undefined;
   await assert.rejects(freshness.notOlderThan(11), /Too large resource version: 11, current: 10/);
   await assert.rejects(freshness.reachedExisting(13), /Too large resource version: 13, current: 12/);
+});
+
+test("a cache that failed during the wait is neither up to date nor recent enough, though the watch goes on", async () => {
+  const { multiplexer, freshness } = aFreshness();
+  freshness.setReady();
+  multiplexer.fresh = async () => {
+    freshness.invalidate();
+    return 12;
+  };
+  assert.equal(await freshness.upToDate(), false);
+  freshness.setReady();
+  multiplexer.fresh = async () => undefined;
+  multiplexer.reached = async () => {
+    freshness.invalidate();
+    return true;
+  };
+  assert.equal(await freshness.notOlderThan(20), false);
+});
+
+test("who waited in vain for a revision is forgotten", async () => {
+  const clock = newFakeClock();
+  const applied = new AppliedRevision(clock);
+  const wait = (): WeakRef<object> => {
+    const asked = {};
+    void applied.reached(5, 1_000).then(() => asked);
+    return new WeakRef(asked);
+  };
+  const [late, waiting] = [wait(), applied.reached(6, 2_000)];
+  await clock.advance(1_000);
+  assert.equal(await isReleased(late), true);
+  applied.advance(7);
+  assert.deepEqual([await waiting, clock.waiting], [true, 0]);
+  applied.advance(6);
+  assert.equal(applied.value, 7);
 });

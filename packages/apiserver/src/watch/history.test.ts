@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
 import type { Entry } from "../storage/storage.ts";
 import { Change, History, HistoryMemory } from "./history.ts";
 
@@ -136,4 +137,49 @@ test("its capacity doubles when it is full, halves when it is three quarters emp
   assert.deepEqual([resized.slice(4), history.length], [["800 to 400", "400 to 200"], 100]);
   for (let i = 0; i < 100; i++) history.push(change("a", ++revision));
   assert.equal(history.capacity, 200);
+});
+
+test("ages stay with their changes when thousands have been dropped", () => {
+  const clock = aClock();
+  const history = new History(clock, memory(), 0);
+  let revision = 0;
+  const push = (count: number): void => {
+    for (let i = 0; i < count; i++) history.push(change("a", ++revision));
+  };
+  push(3_000);
+  clock.ms = 6 * 60_000;
+  push(501);
+  assert.deepEqual([history.length, history.start], [501, 3_000], "of the old ones none is left, of the new ones all");
+});
+
+test("what is put in front counts; when another history takes the room, its capacity goes back too", () => {
+  const shared = new HistoryMemory(megabyte);
+  const resized: string[] = [];
+  const history = new History(aClock(), shared, 1_000, (capacity, before) => resized.push(`${before} to ${capacity}`));
+  history.prepend(
+    0,
+    Array.from({ length: 401 }, (_, i) => change("a", i + 1, entry("a", i, 1_000))),
+  );
+  assert.deepEqual([history.sizeBytes, shared.bytes], [401 * 1_256, 401 * 1_256]);
+  assert.equal(history.capacity, 800);
+  const other = new History(aClock(), shared, 0);
+  for (let i = 1; i <= 100; i++) other.push(change("b", i, entry("b", i, 10_000)));
+  assert.deepEqual([history.length, history.capacity, resized.at(-1)], [100, 200, "400 to 200"]);
+});
+
+test("what a history has dropped, and a history that is empty, are released", async () => {
+  const shared = memory();
+  const clock = aClock();
+  const history = new History(clock, shared, 0);
+  const first = new WeakRef(change("a", 1));
+  history.push(first.deref() as Change);
+  const gone = (() => {
+    const other = new History(clock, shared, 0);
+    other.push(change("b", 1));
+    other.reset(5);
+    return new WeakRef(other);
+  })();
+  clock.ms = 6 * 60_000;
+  for (let revision = 2; revision <= 150; revision++) history.push(change("a", revision));
+  assert.deepEqual([await isReleased(first), await isReleased(gone)], [true, true]);
 });

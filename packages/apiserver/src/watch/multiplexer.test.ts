@@ -15,6 +15,7 @@ function aSource() {
     reads: 0,
     barriers: 0,
     watchedFrom: [] as number[],
+    stopped: [] as number[],
     canWrite: true,
     async currentRevision() {
       source.reads++;
@@ -38,7 +39,7 @@ function aSource() {
         if (source.tells) source.progressRequests++;
         return source.tells;
       };
-      return { requestProgress, stop() {} };
+      return { requestProgress, stop: () => void source.stopped.push(after) };
     },
     deliver(changes: RawChange[]) {
       return handlers.onChanges(changes, (changes.at(-1) as RawChange).revision);
@@ -375,4 +376,128 @@ test("a cache that is detached hears nothing more, the other one of its folder d
   first?.();
   await deliver("b", 13);
   assert.deepEqual(seen, ["first a", "second a", "second b"]);
+});
+
+test("a watch that is lost twice is begun again once; the lost one is stopped", async () => {
+  const source = aSource();
+  await aMultiplexer(source);
+  source.lose();
+  source.lose();
+  await settle();
+  assert.deepEqual([source.watchedFrom, source.stopped], [[11, 12], [11]]);
+});
+
+test("what was restored stays so when the watch is lost later: revisions since then are good", async () => {
+  const source = aSource();
+  const multiplexer = await aMultiplexer(source);
+  source.finds();
+  await settle();
+  assert.equal(multiplexer.restoredAt, 12);
+  source.lose();
+  await settle();
+  assert.deepEqual([multiplexer.generation, multiplexer.restoredAt], [2, 12]);
+});
+
+test("a change that was waited for when the watch was lost takes none of the others along", async () => {
+  const source = aSource();
+  const multiplexer = await aMultiplexer(source);
+  const seen: string[] = [];
+  const decoding = Promise.withResolvers<void>();
+  multiplexer.attach("secrets", { apply: () => decoding.promise, reset: () => void seen.push("reset") });
+  multiplexer.attach("pods", { apply: (key) => void seen.push(key), reset() {} });
+  const done = source.deliver([
+    { key: "secrets/a", value: Buffer.from(""), revision: 13 },
+    { key: "pods/b", value: Buffer.from(""), revision: 40 },
+  ]);
+  source.lose();
+  await settle();
+  decoding.resolve();
+  await done;
+  assert.deepEqual([seen, multiplexer.revision], [["reset"], 12]);
+});
+
+test("the past of a watch that was lost meanwhile is dropped", async () => {
+  const source = aSource();
+  const multiplexer = await aMultiplexer(source);
+  const seen: number[] = [];
+  multiplexer.attach("pods", { apply() {}, reset() {}, past: (after) => void seen.push(after) });
+  const { past } = source;
+  source.past = async (after) => {
+    source.lose();
+    await settle();
+    return past(after);
+  };
+  await multiplexer.replayPast(4);
+  assert.deepEqual(seen, []);
+});
+
+test("a read of the revision that began before the watch was begun again finds no restore", async () => {
+  const source = aSource();
+  const multiplexer = await aMultiplexer(source);
+  await source.deliver([{ key: "pods/web/a", value: undefined, revision: 100_000 }]);
+  const early = Promise.withResolvers<number>();
+  source.currentRevision = () => early.promise;
+  const fresh = multiplexer.fresh();
+  await settle();
+  source.finds();
+  await settle();
+  early.resolve(11);
+  await fresh;
+  await settle();
+  assert.equal(multiplexer.generation, 1);
+});
+
+test("the barrier of a lost history does not count in a shorter one", async () => {
+  const source = aSource();
+  const multiplexer = await aMultiplexer(source);
+  source.revision = 100_000;
+  assert.equal(await multiplexer.fresh(), 100_000);
+  source.revision = 5;
+  await multiplexer.fresh();
+  await settle();
+  source.revision = 50; // written outside of the prefix
+  assert.deepEqual([await multiplexer.fresh(), multiplexer.revision], [50, 51]);
+});
+
+test("a store that refuses writes is watched from what it has, also after a restore, and barriers are tried again later", async () => {
+  const source = aSource();
+  source.canWrite = false;
+  const multiplexer = await aMultiplexer(source);
+  assert.deepEqual([source.watchedFrom, multiplexer.revision], [[10], 10]);
+  source.revision = 20;
+  assert.equal(await multiplexer.fresh(), undefined);
+  source.canWrite = true;
+  assert.equal(await multiplexer.fresh(), 20);
+  source.canWrite = false;
+  source.barriers = 0;
+  source.revision = 15;
+  await multiplexer.fresh();
+  await settle();
+  assert.deepEqual([source.watchedFrom, source.barriers], [[10, 15], 2]);
+});
+
+test("at its end it begins no watch, and lets go who waits for progress", async () => {
+  const source = aSource();
+  const { writeBarrier } = source;
+  const written = Promise.withResolvers<number>();
+  source.writeBarrier = () => written.promise;
+  const early = new WatchMultiplexer({ source, clock: realClock, log: discardLogger });
+  const starting = early.start();
+  early.stop();
+  written.resolve(11);
+  await starting;
+  assert.deepEqual(source.watchedFrom, []);
+  source.writeBarrier = writeBarrier;
+  const clock = newFakeClock();
+  const multiplexer = await aMultiplexer(source, clock);
+  source.tells = true;
+  source.revision = 20;
+  const fresh = multiplexer.fresh();
+  await settle();
+  await clock.advance(4);
+  await settle();
+  assert.equal(source.progressRequests, 1);
+  multiplexer.stop();
+  await clock.advance(4);
+  assert.deepEqual([await fresh, clock.waiting, multiplexer.running], [undefined, 0, false]);
 });

@@ -41,3 +41,17 @@ test("a read that fails rejects its own requests only, and makes room for the ne
   running[1]?.resolve(7);
   assert.equal(await second, 7);
 });
+
+test("reads that fail do not use up the concurrent reads", async () => {
+  const { read, running } = aRead();
+  for (let i = 0; i < 4; i++) {
+    const failing = read.get();
+    await nextTurn();
+    running[i]?.reject(new Error("etcd is away"));
+    await assert.rejects(failing, /etcd is away/);
+  }
+  const later = read.get();
+  await nextTurn();
+  running[4]?.resolve(5);
+  assert.equal(await later, 5);
+});

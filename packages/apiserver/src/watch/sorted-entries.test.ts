@@ -47,3 +47,16 @@ test("ranges are what a sorted list of all keys says, after any sequence of chan
     }),
   );
 });
+
+test("an object that was added and is deleted before the next list does not come back with it", () => {
+  const state = newSortedEntries();
+  for (const key of ["b/x", "b/y"]) state.set(entry(key));
+  state.range("");
+  for (const key of ["a/x", "b/z"]) state.set(entry(key));
+  state.delete("b/z");
+  state.delete("a/none");
+  assert.deepEqual(
+    state.range("").map(({ key }) => key),
+    ["a/x", "b/x", "b/y"],
+  );
+});
