@@ -1,3 +1,5 @@
+import assert from "node:assert/strict";
+import type { Client } from "@coxswain/apimachinery/client/client";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
@@ -116,8 +118,10 @@ export function newTestContext(
     event: (_object, type, reason, message) => void events.push(`${type} ${reason} ${message}`),
     flush: () => Promise.resolve(),
   };
+  const unsignalled: string[] = [];
+  t.after(() => assert.deepEqual(unsignalled, [], "these requests would go on after the controller's end"));
   const ctx: ControllerContext = {
-    client,
+    client: noting(client, unsignalled),
     decisions: new DecisionLog({ component: "kube-controller-manager", clock }),
     informers,
     recorder,
@@ -140,4 +144,21 @@ export function newTestContext(
       await settle(30);
     },
   };
+}
+
+const requests: ReadonlySet<string> = new Set(["get", "list", "create", "update", "patch", "delete", "deleteCollection"]);
+
+/** Notes requests that were not given a signal to end with. */
+function noting(client: Client, unsignalled: string[]): Client {
+  return new Proxy(client, {
+    get(target, verb: keyof Client) {
+      const method = target[verb] as (...args: unknown[]) => unknown;
+      if (!requests.has(verb)) return method;
+      return (...args: unknown[]) => {
+        const { signal } = (args.at(-1) ?? {}) as { signal?: unknown };
+        if (!(signal instanceof AbortSignal)) unsignalled.push(`${verb} ${(args[0] as { resource?: string }).resource}`);
+        return method.apply(target, args);
+      };
+    },
+  });
 }

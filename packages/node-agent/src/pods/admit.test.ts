@@ -42,6 +42,11 @@ const cases: Case[] = [
     want: "OutOfcpu: Node didn't have enough resource: cpu, requested: 1500, used: 1000, capacity: 2000",
   },
   {
+    name: "wants no cpu, and more memory than there is",
+    spec: { containers: [aContainer({ resources: { requests: { cpu: "0", "example.com/x": "0", memory: "1Ti" } } })] },
+    want: "OutOfmemory: Node didn't have enough resource: memory, requested: 1099511627776, used: 0, capacity: 4294967296",
+  },
+  {
     name: "is one pod too many",
     others: [aNodePod(), aNodePod(), aNodePod()],
     want: "OutOfpods: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3",

@@ -52,3 +52,31 @@ test("what is wrong with a subPath on the host is not told", async (t) => {
     message: 'failed to create subPath directory for volumeMount "v" of container "main"',
   });
 });
+
+test("each mount of a subPath has a target of its own below the pod's folder: volume, container, number of the mount", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "cox-mounts-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const volumeMounts = ["/plain", "/a", "/b"].map((mountPath, i) => ({
+    name: "v",
+    mountPath,
+    ...(i > 0 && { subPath: `sub${i}` }),
+  }));
+  const container = aContainer({ volumeMounts });
+  const mounts = await containerMounts(aNodePod({ containers: [container] }), container, {
+    podDir: join(folder, "pod"),
+    podIps: [],
+    clusterDomain: "cluster.local",
+    volumes: new Map([["v", { path: folder, readOnly: false }]]),
+    environment: new Map(),
+    mounter: { mount: async () => undefined, unmount: async () => undefined, mountsBelow: async () => [] },
+  });
+  const target = (i: number): string => join(folder, "pod", "volume-subpaths", "v", "main", String(i));
+  assert.deepEqual(
+    mounts.slice(0, 3).map(({ containerPath, hostPath }) => [containerPath, hostPath]),
+    [
+      ["/plain", folder],
+      ["/a", target(1)],
+      ["/b", target(2)],
+    ],
+  );
+});

@@ -67,6 +67,19 @@ const cases: Case[] = [
     containers: [exited({ name: "a", exitCode: 1 })],
     want: { killPod: true, start: [] },
   },
+  {
+    name: "makes the sandbox again of a pod that restarts nothing and had no container yet",
+    spec: { restartPolicy: "Never" },
+    sandboxes: [{ ready: false }],
+    containers: [],
+    want: { killPod: true, createSandbox: true, attempt: 1, start: ["main"] },
+  },
+  {
+    name: "starts all containers that do not run, whatever became of those before them",
+    spec: { containers: ["a", "b", "c", "d"].map((name) => aContainer({ name })), restartPolicy: "OnFailure" },
+    containers: [exited({ name: "a" }), exited({ name: "b", exitCode: 1 }), { name: "c" }],
+    want: { killPod: false, start: ["b", "d"], kill: [] },
+  },
   { name: "leaves a running pod alone", containers: [{}], want: { start: [], kill: [] } },
   { name: "restarts what has ended", containers: [exited()], want: { start: ["main"] } },
   {

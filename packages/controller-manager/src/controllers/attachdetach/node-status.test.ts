@@ -89,3 +89,13 @@ test("a node that went is no failure; one that is not known is not written", asy
   await report.write("nowhere", signal);
   assert.deepEqual(client.writes, []);
 });
+
+test("as many volumes as before, but others, are written", async (t) => {
+  const { client, report, usable, listed } = await start(t);
+  await report.write("a", signal);
+  usable.set("a", ["v2"]);
+  await report.write("a", signal);
+  assert.deepEqual(listed("a"), ["v2"]);
+  await report.write("a", signal);
+  assert.equal(client.writes.length, 2);
+});

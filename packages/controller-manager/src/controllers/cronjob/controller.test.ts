@@ -232,3 +232,27 @@ for (const [started, never] of [
     assert.deepEqual(names(), [never]);
   });
 }
+
+test("of several jobs each that it does not know is told, whatever the others are", async (t) => {
+  const cronJob = aCronJob({ spec: { suspend: true, successfulJobsHistoryLimit: 3 } });
+  const over = childOf(cronJob, "over", { conditions: [finishedAt("2022-01-01T00:00:00Z")] });
+  const { events } = await runCronJob(t, cronJob, over, childOf(cronJob, "first"), childOf(cronJob, "second"));
+  const unknown = events.filter((event) => event.startsWith("Warning UnexpectedJob "));
+  assert.deepEqual(
+    unknown.map((event) => event.split(": ")[1]),
+    ["first", "second"],
+  );
+});
+
+test("Replace starts nothing while the job that runs cannot be deleted", async (t) => {
+  const { names, pass, client, status } = await runCronJob(t, aCronJob({ spec: { concurrencyPolicy: "Replace" } }));
+  await pass(60_200);
+  let refusals = 2;
+  client.react("delete", "jobs", () => {
+    if (refusals-- > 0) throw forbidden(jobs, "tick", "not now");
+  });
+  await pass(59_900);
+  assert.deepEqual([names(), status().active?.length], [[`tick-${first}`], 1]);
+  await pass(30_000);
+  assert.deepEqual([names(), status().active?.length], [[`tick-${first + 1}`], 1]);
+});

@@ -337,3 +337,20 @@ test("does nothing once it is being deleted, nor when it would select everything
     "Warning SelectingAll This daemon set is selecting all pods. A non-empty selector is required.",
   ]);
 });
+
+test("one that is made again under its name does not wait for what the former one created", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(nodes, aNode({ name: "a" }));
+  let created = 0;
+  world.client.react("create", "pods", () => aPod({ name: `unseen-${++created}` })); // not stored, so no watch event follows
+  world.client.put(daemonSets, aDaemonSet());
+  await world.run(newDaemonSetController(world.ctx));
+  assert.equal(created, 1);
+  const { namespace, name, uid: _, ...metadata } = stored(world).metadata;
+  const again = { ...stored(world), metadata: { ...metadata, namespace, name, uid: "another" } } as DaemonSet;
+  world.client.remove(daemonSets, `${namespace}/${name}`);
+  await settle(30);
+  world.client.put(daemonSets, again);
+  await settle(30);
+  assert.equal(created, 2);
+});

@@ -283,3 +283,18 @@ test("a cache is stale until it shows what was written, or long enough passed", 
   await clock.advance(300_001);
   assert.equal(tracker.isStale("default/web", []), false);
 });
+
+test("of empty slices one that has the form of a placeholder stays, with the labels of the service", () => {
+  const service = aService({ labels: { team: "b" } });
+  const slice = (name: string, ports: EndpointSlice["ports"]): EndpointSlice => {
+    const made = newSlice(aService({ labels: { team: "a" } }), "IPv4", ports);
+    return { ...made, metadata: { ...made.metadata, name }, endpoints: [] };
+  };
+  const existing = [slice("with-port", [{ port: 80 }]), slice("placeholder", []), slice("second", [])];
+  const plan = planSlices({ service, existing, desired: [], maxPerSlice: 100 });
+  assert.deepEqual(
+    [plan.create, plan.delete.map(({ metadata }) => metadata.name), plan.update.map(({ metadata }) => metadata.name)],
+    [[], ["with-port", "second"], ["placeholder"]],
+  );
+  assert.equal(plan.update[0]?.metadata.labels?.["team"], "b");
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { conflict, forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { conflict, forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -467,4 +467,27 @@ test("warns while pods run that cannot be deleted after the completion count is 
   });
   await settle(30);
   assert.equal(events.filter((event) => event === warning).length, before);
+});
+
+test("a finalizer that could not be removed from a pod without a job is removed later; a pod that went is no failure", async (t) => {
+  const context = newTestContext(t);
+  const { client, clock, ctx, run } = context;
+  const gone = aJob({ name: "gone" });
+  client.put(pods, aJobPod(gone, "a"), aJobPod(gone, "b"));
+  let refusals = 1;
+  client.react("patch", "pods", ({ name }) => {
+    if (name === "b") {
+      client.remove(pods, "default/b");
+      throw notFound(pods, "b");
+    }
+    if (refusals-- > 0) throw serviceUnavailable("away");
+  });
+  await run(newJobController(ctx));
+  await clock.advance(20_000);
+  await settle(30);
+  assert.deepEqual(
+    client.objects<Pod>(pods).map(({ metadata }) => [metadata.name, metadata.finalizers ?? []]),
+    [["a", []]],
+  );
+  assert.equal(client.writes.filter(({ name }) => name === "b").length, 1);
 });

@@ -79,6 +79,11 @@ for (const { flags, message } of [
     message:
       "Controller: Invalid --cluster-cidr, mask size of cluster CIDR must be less than or equal to --node-cidr-mask-size configured for CIDR family",
   },
+  {
+    flags: [allocate, "--cluster-cidr=10.0.0.0/16", "--node-cidr-mask-size=33"],
+    message:
+      "Controller: Invalid --cluster-cidr, mask size of cluster CIDR must be less than or equal to --node-cidr-mask-size configured for CIDR family",
+  },
   { flags: [allocate, "--cluster-cidr=fd00::/40"], message: "New CIDR set failed; the node CIDR size is too big" },
   {
     flags: [allocate, "--cluster-cidr=10.0.0.0/16", "--service-cluster-ip-range=10.0.0.0/24,10.1.0.0/24"],

@@ -31,6 +31,11 @@ for (const { name, first, second, kin = [0, 0], gates } of [
   { name: "one whose node has more of its kin", first: onNode, second: { nodeName: "n2" }, kin: [2, 1] },
   { name: "one ready for a shorter time", first: { ...onNode, readySince: "2024-01-01T23:59:00Z" }, second: onNode },
   { name: "one with more restarts", first: { ...onNode, restarts: 3 }, second: { ...onNode, restarts: 1 } },
+  {
+    name: "the younger, whatever its uid,",
+    first: { ...onNode, uid: "b", createdAt: "2024-01-01T23:00:00Z" },
+    second: { ...onNode, uid: "a", createdAt: "2023-12-01T00:00:00Z" },
+  },
   { name: "the younger", first: { ...onNode, createdAt: "2024-01-01T23:00:00Z" }, second: onNode },
   {
     name: "of about the same age the lower uid",

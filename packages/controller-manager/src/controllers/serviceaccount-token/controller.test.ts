@@ -122,3 +122,20 @@ test("an account that another writer changes meanwhile still gets the reference,
   assert.deepEqual(account(world)?.secrets, [{ name: stored[0]?.metadata.name }]);
   assert.deepEqual(account(world)?.imagePullSecrets, [{ name: "pull" }]);
 });
+
+test("a renewed reference takes the place of the lost one, and of no other", async (t) => {
+  const world = await started(t);
+  const [old] = world.client.objects<Secret>(secrets);
+  const other = [{ name: "default-dockercfg-x" }, { name: "mine" }];
+  const before = account(world) as ServiceAccount;
+  world.client.put(serviceAccounts, {
+    ...before,
+    secrets: [...other, ...(before.secrets ?? []), { name: "default-token-lost" }],
+  });
+  world.client.remove(secrets, `web/${old?.metadata.name}`);
+  await settle(30);
+  await world.clock.advance(2000);
+  const [now] = world.client.objects<Secret>(secrets);
+  assert.notEqual(now?.metadata.name, old?.metadata.name);
+  assert.deepEqual(account(world)?.secrets, [...other, { name: now?.metadata.name }]);
+});
