@@ -64,7 +64,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const stopping = new AbortController();
   const foundation = newFoundation(config, runtime, stopping.signal);
   const server = new Apiserver(foundation, stopping);
-  await server.listen();
+  await server.listen(runtime.listen);
   server.start(runtime);
   return server;
 }
@@ -130,10 +130,10 @@ class Apiserver implements RunningApiserver {
   }
 
   /** Answers health, and 503 to everything else until `start` is far enough. */
-  async listen(): Promise<void> {
+  async listen(listenFor = listen): Promise<void> {
     const { config, log, metrics, turns } = this.#foundation;
     const starting = whileStarting(this.#edge, { anonymousAuth: config.flags["anonymous-auth"] });
-    this.#listener.set(await listen(config, traced(this.#foundation, starting), log, metrics, turns));
+    this.#listener.set(await listenFor(config, traced(this.#foundation, starting), log, metrics, turns));
     log.info("Serving securely", { address: `${config.flags["bind-address"]}:${this.port}` });
   }
 
@@ -174,10 +174,10 @@ class Apiserver implements RunningApiserver {
     certificates.close();
   }
 
-  async #start({ aroundEtcd }: ApiserverRuntime): Promise<void> {
+  async #start({ aroundEtcd: around, etcdClient: client }: ApiserverRuntime): Promise<void> {
     const { config, clock, featureEnabled } = this.#foundation;
     const objectCounts = newObjectCounts(clock, config.flags["etcd-count-metric-poll-period"]);
-    const storage = await openStorageWithRetry(this.#foundation, aroundEtcd, (...count) => objectCounts.set(...count));
+    const storage = await openStorageWithRetry(this.#foundation, { around, client }, (...count) => objectCounts.set(...count));
     this.#storage = storage;
     const modules = connectModules({
       ...this.#foundation,

@@ -66,9 +66,16 @@ export async function readBody(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     body.on("data", (chunk: Buffer) => chunks.push(chunk));
-    body.once("end", () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    let isWhole = false;
+    body.once("end", () => {
+      isWhole = true;
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+    });
     body.once("error", reject);
-    body.once("close", () => reject(new ConnectionLost("the answer was cut off")));
+    // Every body closes; an error for each would cost a stack trace.
+    body.once("close", () => {
+      if (!isWhole) reject(new ConnectionLost("the answer was cut off"));
+    });
   });
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
@@ -14,6 +15,7 @@ import { Drain } from "../filters/lifetime.ts";
 import type { EtcdOptions } from "../storage/cluster.ts";
 import { newAuditor } from "./audit.ts";
 import { WatchedCertificates } from "./certificates.ts";
+import type { listen } from "./listen.ts";
 import { type MemoryBudget, newMemoryBudget } from "./memory-budget.ts";
 import { serviceAccountKeys } from "./service-accounts.ts";
 import { readTracingConfiguration, type TracingConfiguration } from "./tracing/configuration.ts";
@@ -27,6 +29,12 @@ export interface ApiserverRuntime {
   readonly clock?: Clock;
   /** See EtcdOptions.around. */
   readonly aroundEtcd?: EtcdOptions["around"];
+  /** See EtcdOptions.client. */
+  readonly etcdClient?: EtcdOptions["client"];
+  /** Takes requests; default: an HTTPS listener. */
+  readonly listen?: typeof listen;
+  /** Dials nodes, pods, Services and webhooks, unless the egress configuration says otherwise. */
+  readonly connect?: Connect | undefined;
 }
 
 /** What a server has before it listens, and what all its modules share. */
@@ -60,7 +68,8 @@ export function newFoundation(config: ApiserverConfig, runtime: ApiserverRuntime
   const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
   const exporter = tracing && newSpanExporter({ ...tracing, service: tracedService(), clock, log });
   const untraced = featureGates.enabled("APIServerTracing") ? passThrough : undefined;
-  const tunnels = newTunnels(config.egress, clock, metrics);
+  const { connect } = runtime;
+  const tunnels = { ...(connect && { cluster: connect, controlplane: connect }), ...newTunnels(config.egress, clock, metrics) };
   return {
     config,
     clock,

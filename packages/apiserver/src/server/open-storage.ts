@@ -15,11 +15,12 @@ function identityOf({ current }: ProxyCertificate, certFile: string): EtcdIdenti
 
 /**
  * Opens the storage; an etcd that cannot be reached is tried again until the server stops.
+ * @param replaced stands in for connections to etcd
  * @param counted is told the number of objects of each resource from time to time
  */
 export async function openStorageWithRetry(
   { config, clock, log, metrics, turns, memory, tracer, tunnels, certificates, signal }: Foundation,
-  around: EtcdOptions["around"],
+  replaced: Pick<EtcdOptions, "around" | "client">,
   counted: (resource: string, count: number) => void,
 ): Promise<StorageSet> {
   const { flags } = config;
@@ -38,7 +39,7 @@ export async function openStorageWithRetry(
         compactionIntervalMs: flags["etcd-compaction-interval"],
         healthTimeoutMs: flags["etcd-healthcheck-timeout"],
         leaseReuseSeconds: flags["lease-reuse-duration-seconds"],
-        around,
+        ...replaced,
         calls: tracer?.calls(calls) ?? calls,
         connect: tunnels.etcd,
       },

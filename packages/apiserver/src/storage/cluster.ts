@@ -36,6 +36,8 @@ export interface EtcdOptions {
   connect?: Connect | undefined;
   /** --lease-reuse-duration-seconds */
   leaseReuseSeconds?: number;
+  /** Instead of a connection to `servers`: for a store in the same process. */
+  client?: (() => EtcdClient) | undefined;
   /** Wraps each cluster's client; for tests that fail at a chosen point of a write. */
   around?: ((client: EtcdClient) => EtcdClient) | undefined;
 }
@@ -60,7 +62,7 @@ export function openCluster(servers: readonly string[], prefix: string, options:
   const { clock, log, metrics } = options;
   const { ca, cert, key, identity, calls, connect, compactionIntervalMs, leaseReuseSeconds } = options.etcd;
   const { around = (inner) => inner } = options.etcd;
-  const client = around(newEtcdClient({ servers, ca, cert, key, identity, calls, connect }));
+  const client = around(options.etcd.client?.() ?? newEtcdClient({ servers, ca, cert, key, identity, calls, connect }));
   const below = `${prefix}/`;
   const trust = newProgressTrust({ client, clock, log });
   let lastBarrier: Witness | undefined;

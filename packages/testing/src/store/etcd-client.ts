@@ -1,9 +1,8 @@
 import type { EtcdClient, WatchHandlers } from "@coxswain/apiserver/storage/etcd/client";
 import { EtcdError } from "@coxswain/apiserver/storage/etcd/errors";
-import { everyWatch } from "@coxswain/apiserver/storage/etcd/wire";
 import type { SimulatedProcess, TimeLine } from "../time/time-line.ts";
-import type { MemoryEtcd, Revision } from "./memory-etcd.ts";
-import { decodeWatchRequest, encodeWatchResponse } from "./watch-messages.ts";
+import type { MemoryEtcd } from "./memory-etcd.ts";
+import { ServedWatch } from "./served-watch.ts";
 
 /** How long messages to and from etcd take. */
 export interface EtcdNetwork {
@@ -87,7 +86,6 @@ function openWatch(
   streams: Set<{ fail(): void }>,
 ): ReturnType<EtcdClient["openWatch"]> {
   let isOpen = true;
-  let stopListening: (() => void)[] = [];
   /** Messages of a stream do not overtake each other. */
   let last = 0;
   const inOrder = (delayMs: number, label: string, fire: () => void): void => {
@@ -97,10 +95,15 @@ function openWatch(
       if (isOpen && owner.alive) fire();
     });
   };
+  const watch = new ServedWatch(etcd, {
+    send(what, bytes) {
+      inOrder(network.delayMs() + network.lagMs(), `etcd watch ${what}`, () => handlers.message(bytes));
+    },
+    broken: () => stream.fail(),
+  });
   const close = (): void => {
     isOpen = false;
-    for (const stop of stopListening) stop();
-    stopListening = [];
+    watch.close();
     streams.delete(stream);
   };
   const stream = {
@@ -112,35 +115,10 @@ function openWatch(
     },
   };
   streams.add(stream);
-  const send = (what: string, response: Parameters<typeof encodeWatchResponse>[0]): void => {
-    const bytes = encodeWatchResponse(response);
-    inOrder(network.delayMs() + network.lagMs(), `etcd watch ${what}`, () => handlers.message(bytes));
-  };
   return {
     write(message) {
       line.after(network.delayMs(), `${owner.name}: etcd watch request`, () => {
-        if (!isOpen || !owner.alive) return;
-        const request = decodeWatchRequest(message);
-        if (request.type === "progress") return send("progress", { revision: etcd.revision, watchId: everyWatch });
-        const { key, end, startRevision, prevKv } = request.create;
-        const tell = ({ revision, events }: Revision): void => {
-          const wanted = events.filter(({ kv }) => (end === undefined ? kv.key === key : kv.key >= key && kv.key < end));
-          if (wanted.length === 0 || revision < startRevision) return;
-          const shown = prevKv ? wanted : wanted.map((event) => ({ ...event, prevKv: undefined }));
-          send(`event ${revision}`, { revision, events: shown });
-        };
-        send("created", { revision: etcd.revision, created: true });
-        let missed: readonly Revision[];
-        try {
-          missed = etcd.since(startRevision);
-        } catch {
-          return send("compacted", { revision: etcd.revision, canceled: true, compactRevision: etcd.compacted });
-        }
-        for (const written of missed) tell(written);
-        stopListening.push(
-          etcd.onWrite(tell),
-          etcd.onRestore(() => stream.fail()),
-        );
+        if (isOpen && owner.alive) watch.request(message);
       });
     },
     cancel: close,

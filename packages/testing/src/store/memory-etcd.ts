@@ -37,6 +37,8 @@ export interface MemoryEtcd {
   onRestore(listener: () => void): () => void;
   /** Goes back to the state after `revision`, as from a backup of that time: later revisions are given out again. */
   restore(revision: number): void;
+  /** A store with the same contents, without their past, of which neither sees what the other writes from now on. Nobody watches it yet. */
+  fork(): MemoryEtcd;
   /** What is stored now, in the order of keys. */
   entries(prefix: string): readonly KeyValue[];
 }
@@ -150,6 +152,20 @@ class InMemoryEtcd implements MemoryEtcd {
     this.#log = this.#log.filter((written) => written.revision <= to);
     this.#revision = to;
     for (const listener of this.#restorers) listener();
+  }
+
+  fork(): MemoryEtcd {
+    const copy = new InMemoryEtcd();
+    // Versions and revisions are never changed, only the lists of them.
+    for (const [key, all] of this.#versions) copy.#versions.set(key, [...all]);
+    copy.#sorted = [...this.#sorted];
+    copy.#log = [...this.#log];
+    copy.#revision = this.#revision;
+    copy.#compacted = this.#compacted;
+    copy.#leases = this.#leases;
+    // Nobody has watched the copy before, so nobody asks it for the past.
+    if (copy.#revision > copy.#compacted) copy.compact(copy.#revision);
+    return copy;
   }
 
   entries(prefix: string): readonly KeyValue[] {

@@ -1,0 +1,52 @@
+import { connect as connectTcp } from "node:net";
+import type { Duplex } from "node:stream";
+import { duplexPair } from "node:stream";
+import type { Connect, Connection } from "@coxswain/apimachinery/client/connect";
+
+/** Takes connections to a host of the cluster that exists in this process only. */
+export type Accept = (connection: Duplex) => void;
+
+/** Where an API server of this process dials nodes, pods and webhooks: hosts that are functions first, then the network. */
+export class Dialer {
+  /** By `host:port`, or by host. */
+  readonly #hosts = new Map<string, Accept>();
+  readonly #open = new Set<Duplex>();
+
+  /** @param host with or without `:port`. @returns takes it away again */
+  serve(host: string, accept: Accept): () => void {
+    this.#hosts.set(host, accept);
+    return () => void this.#hosts.delete(host);
+  }
+
+  readonly connect: Connect = async (host, port) => {
+    const accept = this.#hosts.get(`${host}:${port}`) ?? this.#hosts.get(host);
+    if (accept !== undefined) return this.#pair(accept);
+    return new Promise((resolve, reject) => {
+      const socket = connectTcp({ host, port });
+      socket.once("connect", () => {
+        socket.off("error", reject);
+        resolve(this.#kept(socket));
+      });
+      socket.once("error", reject);
+    });
+  };
+
+  /** Ends all connections. */
+  close(): void {
+    for (const one of this.#open) one.destroy();
+    this.#open.clear();
+  }
+
+  #pair(accept: Accept): Connection {
+    const [near, far] = duplexPair();
+    this.#kept(far as Duplex & Connection);
+    accept(far);
+    return this.#kept(Object.assign(near, { destroySoon: () => void near.end() }));
+  }
+
+  #kept<C extends Duplex>(connection: C): C {
+    this.#open.add(connection);
+    connection.once("close", () => void this.#open.delete(connection));
+    return connection;
+  }
+}

@@ -1,0 +1,60 @@
+import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import type { HttpServer } from "@coxswain/apimachinery/serving/https-server";
+import type { Requests } from "./requests.ts";
+
+/** What an in-process server says to be its port. Nobody listens there. */
+export const nominalPort = 6443;
+
+/** In place of a listening socket: requests are handed over as objects. */
+export class InProcessListener implements HttpServer {
+  readonly port = nominalPort;
+  readonly address = "127.0.0.1";
+  readonly connections = 0;
+  active = 0;
+  #handler: ExchangeHandler;
+  readonly #requests: Requests;
+  readonly #open = new Set<Exchange>();
+  #isClosed = false;
+
+  constructor(handler: ExchangeHandler, requests: Requests) {
+    this.#handler = handler;
+    this.#requests = requests;
+  }
+
+  /** Whether requests are refused as by a port where nobody listens. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  async handle(exchange: Exchange): Promise<void> {
+    this.#open.add(exchange);
+    this.active++;
+    try {
+      await this.#requests.pass(exchange, this.#handler);
+    } finally {
+      this.active--;
+      this.#open.delete(exchange);
+    }
+  }
+
+  handleWith(handler: ExchangeHandler): void {
+    this.#handler = handler;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const exchange of this.#open) exchange.destroy();
+    this.#open.clear();
+  }
+
+  /** Breaks off requests that are being answered, of those that `matches`. */
+  breakOff(matches: (exchange: Exchange) => boolean): number {
+    const broken = [...this.#open].filter(matches);
+    for (const exchange of broken) exchange.destroy();
+    return broken.length;
+  }
+
+  reloadCertificates(): void {}
+
+  closeIdle(): void {}
+}

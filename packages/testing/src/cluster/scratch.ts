@@ -1,0 +1,51 @@
+import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** Users of a cluster, by what their tokens stand for. */
+export interface Tokens {
+  readonly admin: string;
+  readonly controllers: string;
+  readonly scheduler: string;
+  readonly nodes: string;
+}
+
+/** What the programs' flags can only name as files: a folder that goes with the cluster. */
+export interface Scratch {
+  readonly folder: string;
+  readonly tokens: Tokens;
+  readonly tokenFile: string;
+  /** Signs the tokens of service accounts. */
+  readonly serviceAccountKey: string;
+  file(name: string, text: string): string;
+  remove(): void;
+}
+
+const users: Readonly<Record<keyof Tokens, string>> = {
+  admin: "kubernetes-admin",
+  controllers: "system:kube-controller-manager",
+  scheduler: "system:kube-scheduler",
+  nodes: "fake-nodes",
+};
+
+export function newScratch(): Scratch {
+  const folder = mkdtempSync(join(tmpdir(), "coxswain-testing-"));
+  const file = (name: string, text: string): string => {
+    const path = join(folder, name);
+    writeFileSync(path, text, { mode: 0o600 });
+    return path;
+  };
+  const names = Object.keys(users) as (keyof Tokens)[];
+  const tokens = Object.fromEntries(names.map((name) => [name, randomBytes(16).toString("hex")])) as unknown as Tokens;
+  const lines = names.map((name) => `${tokens[name]},${users[name]},${name},"system:masters"\n`);
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  return {
+    folder,
+    tokens,
+    tokenFile: file("tokens.csv", lines.join("")),
+    serviceAccountKey: file("sa.key", privateKey.export({ type: "pkcs8", format: "pem" }) as string),
+    file,
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configMaps, deployments, leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type Cluster, createCluster } from "./create-cluster.ts";
+import { aDeployment, isReady } from "./testing/objects.ts";
+
+const inDefault = (name: string) => ({ namespace: "default", name });
+let prepared: Promise<Cluster> | undefined;
+/** A cluster whose copies the tests use. */
+const original = (): Promise<Cluster> => {
+  prepared ??= createCluster({ nodes: 3 });
+  return prepared;
+};
+after(async () => (await prepared)?.stop());
+
+test("a Deployment becomes ready on the fake nodes, and goes with all that it owns", async () => {
+  await using cluster = await (await original()).fork();
+  await cluster.client.create(deployments, aDeployment("web", 10));
+  await cluster.eventually<Deployment>(deployments, inDefault("web"), isReady(10));
+  const { items } = await cluster.client.list<Pod>(pods, { namespace: "default" });
+  assert.equal(new Set(items.map(({ spec }) => spec.nodeName)).size, 3, "pods are spread over the nodes");
+  assert.equal(new Set(items.map(({ status }) => status?.podIP)).size, 10, "each has an address of its own");
+  await cluster.client.delete(deployments, inDefault("web"), { propagationPolicy: "Foreground" });
+  await cluster.eventuallyGone(deployments, inDefault("web"));
+  assert.deepEqual((await cluster.client.list(pods, { namespace: "default" })).items, []);
+});
+
+test("a fork has what its original had, and neither sees what happens in the other later", async () => {
+  const first = await (await original()).fork();
+  await using _ = first;
+  await first.client.create(configMaps, { metadata: inDefault("before"), data: {} } as never);
+  await using second = await first.fork();
+  await first.client.create(configMaps, { metadata: inDefault("in-first"), data: {} } as never);
+  await second.client.create(configMaps, { metadata: inDefault("in-second"), data: {} } as never);
+  await second.client.delete(configMaps, inDefault("before"));
+  await first.client.get(configMaps, inDefault("before"));
+  for (const [cluster, foreign] of [
+    [first, "in-second"],
+    [second, "in-first"],
+  ] as const) {
+    await assert.rejects(cluster.client.get(configMaps, inDefault(foreign)), isNotFound);
+  }
+});
+
+test("parts are optional: without a scheduler pods wait, without controllers nobody makes them", async () => {
+  await using unscheduled = await (await original()).fork({ scheduler: false });
+  await unscheduled.client.create(deployments, aDeployment("web", 1));
+  const pod = await unscheduled.waitFor(async () => (await unscheduled.client.list<Pod>(pods)).items[0]);
+  assert.equal(pod.spec.nodeName, undefined);
+  await using bare = await createCluster({
+    nodes: 0,
+    controllers: false,
+    scheduler: false,
+    apiServerFlags: ["--runtime-config=apps/v1=true"],
+  });
+  await bare.client.create(deployments, aDeployment("web", 1));
+  await bare.settle({ quiet: 50 });
+  assert.deepEqual((await bare.client.list(pods)).items, []);
+  assert.throws(() => bare.nodes, /no fake nodes/);
+  // As envtest's: pods need no service account that nobody makes.
+  await bare.client.create(pods, { metadata: inDefault("alone"), spec: { containers: [{ name: "c", image: "i" }] } } as never);
+});
+
+test("only the controllers that are named run", async () => {
+  await using cluster = await (await original()).fork({ controllers: ["replicaset", "serviceaccount"] });
+  await cluster.client.create(deployments, aDeployment("web", 1));
+  await cluster.settle();
+  assert.equal((await cluster.client.get<Deployment>(deployments, inDefault("web"))).status?.observedGeneration, undefined);
+});
+
+test("nothing is reached after stop, stop may be called again, and others go on", async () => {
+  const one = await (await original()).fork();
+  await using other = await (await original()).fork();
+  await one.stop();
+  await one.stop();
+  await assert.rejects(one.client.get(nodes, { name: "node-1" }), /ECONNREFUSED/);
+  await other.client.get(nodes, { name: "node-1" });
+});
+
+test("options that cannot be are refused before anything starts", async () => {
+  for (const [options, want] of [
+    [{ nodes: -1 }, /-1 is no number of nodes/],
+    [{ clock: { startsAt: "yesterday" } }, /"yesterday" is no time/],
+    [{ pods: [{ readyAfter: "soon" }] }, /rule 1 of pods: "soon" is not a duration/],
+    [{ controllers: ["nope"] }, /nope/],
+    [{ apiServerFlags: ["--nope"] }, /nope/],
+  ] as const) {
+    await assert.rejects(createCluster(options as never), want);
+  }
+});
+
+test("clients of other users have their rights only", async () => {
+  await using cluster = await (await original()).fork();
+  const jane = cluster.clientFor({ user: "jane", groups: ["developers"] });
+  await assert.rejects(jane.list(pods, { namespace: "default" }), /User "jane" cannot list resource "pods"/);
+});
+
+test("a node that is silent is given up, and taken back when it speaks again", async () => {
+  await using cluster = await createCluster({ nodes: 2, clock: "virtual", scheduler: false });
+  const ready = async (name: string) => {
+    const node = await cluster.client.get<{ status: { conditions: { type: string; status: string }[] } }>(nodes, { name });
+    return node.status.conditions.find(({ type }) => type === "Ready")?.status;
+  };
+  cluster.nodes.setSilent("node-1", true);
+  await cluster.advance("2m");
+  assert.deepEqual([await ready("node-1"), await ready("node-2")], ["Unknown", "True"]);
+  const before = await cluster.client.get<{ spec: { renewTime: string } }>(leases, {
+    namespace: "kube-node-lease",
+    name: "node-2",
+  });
+  assert.ok(cluster.now() - Date.parse(before.spec.renewTime) <= 10_000, "the others renew their leases");
+});

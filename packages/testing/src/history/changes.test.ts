@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { changesBetween } from "./changes.ts";
+
+for (const { name, before, after, want } of [
+  {
+    name: "a field that changed, one that came, one that went",
+    before: { spec: { replicas: 1, paused: true } },
+    after: { spec: { replicas: 2, minReadySeconds: 5 } },
+    want: ["spec.replicas: 1 → 2", "spec.paused: true → absent", "spec.minReadySeconds: absent → 5"],
+  },
+  {
+    name: "items of lists by what names them, wherever they stand",
+    before: {
+      c: [
+        { type: "Ready", status: "False" },
+        { type: "Other", status: "x" },
+      ],
+    },
+    after: {
+      c: [
+        { type: "Other", status: "x" },
+        { type: "Ready", status: "True" },
+      ],
+    },
+    want: ['c[Ready].status: "False" → "True"'],
+  },
+  { name: "items without a name by their place", before: { a: [1, 2] }, after: { a: [1, 3] }, want: ["a[1]: 2 → 3"] },
+  {
+    name: "what every write changes is left out",
+    before: { metadata: { resourceVersion: "1", managedFields: [], name: "a" } },
+    after: { metadata: { resourceVersion: "2", managedFields: [{}], name: "b" } },
+    want: ['metadata.name: "a" → "b"'],
+  },
+]) {
+  test(name, () => assert.deepEqual(changesBetween(before, after), want));
+}
+
+test("long lists of changes and long values are cut", () => {
+  const many = changesBetween({}, Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`f${i}`, i])));
+  assert.deepEqual([many.length, many.at(-1)], [13, "… and 8 more"]);
+  const [long = ""] = changesBetween({ a: "" }, { a: "x".repeat(1000) });
+  assert.ok(long.length < 150, long);
+});

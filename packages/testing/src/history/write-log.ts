@@ -1,0 +1,52 @@
+import type { KeyValue } from "@coxswain/apiserver/storage/etcd/wire";
+import type { Requester } from "../faults/faults.ts";
+import type { MemoryEtcd } from "../store/memory-etcd.ts";
+
+/** One version of one object: when it was written, by whom. */
+export interface Write {
+  readonly revision: number;
+  /** ms since the epoch, by the cluster's clock. */
+  readonly atMs: number;
+  /** `/registry/pods/default/web-0` */
+  readonly key: string;
+  readonly type: "put" | "delete";
+  readonly by: Requester | undefined;
+  /** Absent when it was deleted. */
+  readonly value: Buffer | undefined;
+  readonly before: Buffer | undefined;
+}
+
+/** Older writes are forgotten. */
+const mostWrites = 20_000;
+
+/** What was written to a store in memory, by whom. */
+export class WriteLog {
+  #writes: Write[] = [];
+  readonly #now: () => number;
+  readonly #requester: () => Requester | undefined;
+
+  /** @param requester on whose behalf a write happens that is happening */
+  constructor(etcd: MemoryEtcd, now: () => number, requester: () => Requester | undefined, earlier: readonly Write[] = []) {
+    this.#now = now;
+    this.#requester = requester;
+    this.#writes = [...earlier];
+    etcd.onWrite(({ revision, events }) => {
+      for (const { type, kv, prevKv } of events) this.#add(revision, type, kv, prevKv);
+    });
+  }
+
+  get all(): readonly Write[] {
+    return this.#writes;
+  }
+
+  /** Oldest first. */
+  of(key: string): readonly Write[] {
+    return this.#writes.filter((write) => write.key === key);
+  }
+
+  #add(revision: number, type: "put" | "delete", kv: KeyValue, prevKv: KeyValue | undefined): void {
+    const value = type === "put" ? kv.value : undefined;
+    const write = { revision, atMs: this.#now(), key: kv.key, type, by: this.#requester(), value, before: prevKv?.value };
+    if (this.#writes.push(write) > mostWrites) this.#writes = this.#writes.slice(mostWrites / 2);
+  }
+}

@@ -1,0 +1,223 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
+import { formatMicroTime, formatTime } from "@coxswain/apimachinery/meta/time";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { FakePod } from "./fake-pod.ts";
+import { checkRules, type PodRule } from "./pod-rules.ts";
+
+export interface NodeSpec {
+  readonly name: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
+  /** Default: 8 CPUs, 16 GiB, 110 pods. */
+  readonly capacity?: Readonly<Record<string, string>>;
+}
+
+export interface FakeNodesOptions {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  readonly nodes: readonly NodeSpec[];
+  readonly rules: readonly PodRule[];
+}
+
+const heartbeatMs = 10_000;
+const leaseSeconds = 40;
+const retryMs = 500;
+export const kubeletPort = 10250;
+
+/** Nodes without containers: each has a Node, a lease, and pods that behave by rules. One watch serves all of them. */
+export class FakeNodes {
+  readonly #options: FakeNodesOptions;
+  readonly #informers: InformerFactory;
+  readonly #bound: SharedInformer<Pod>;
+  readonly #addresses = new Map<string, string>();
+  /** By uid. */
+  readonly #pods = new Map<string, FakePod>();
+  readonly #silent = new Set<string>();
+  #addressesGiven = 0;
+  #rules: readonly PodRule[];
+  #heartbeat: Timer | undefined;
+
+  /** @throws Error for a rule that cannot be */
+  constructor(options: FakeNodesOptions) {
+    checkRules(options.rules);
+    this.#options = options;
+    this.#rules = options.rules;
+    const { client, log, clock } = options;
+    this.#informers = newInformerFactory(client, { log, clock });
+    this.#bound = this.#informers.for<Pod>(pods, { fieldSelector: "spec.nodeName!=" });
+    for (const { name } of options.nodes) this.#addresses.set(name, `10.128.0.${this.#addresses.size + 1}`);
+  }
+
+  /** Resolves when all Nodes are ready and pods are watched. */
+  async start(): Promise<void> {
+    const { signal, clock, nodes: specs } = this.#options;
+    await Promise.all(specs.map((spec) => this.#register(spec)));
+    this.#bound.addHandler({
+      added: (pod) => this.#changed(pod),
+      updated: (_, pod) => this.#changed(pod),
+      deleted: (pod) => this.#gone(pod),
+    });
+    this.#informers.start(signal);
+    await this.#informers.waitForSync(signal);
+    this.#heartbeat = clock.every(heartbeatMs, () => this.#beat());
+  }
+
+  stop(): void {
+    this.#heartbeat?.cancel();
+    for (const pod of this.#pods.values()) pod.stop();
+    this.#pods.clear();
+  }
+
+  get rules(): readonly PodRule[] {
+    return this.#rules;
+  }
+
+  /** For pods that start from now on. @throws Error for a rule that cannot be */
+  setRules(rules: readonly PodRule[]): void {
+    checkRules(rules);
+    this.#rules = rules;
+  }
+
+  /** A node that is silent renews no lease and tells nothing of its pods, as one that has lost its network. */
+  setSilent(name: string, isSilent: boolean): void {
+    if (!this.#addresses.has(name)) throw new Error(`there is no fake node ${JSON.stringify(name)}`);
+    if (isSilent) this.#silent.add(name);
+    else {
+      this.#silent.delete(name);
+      this.#beat();
+      for (const pod of this.#bound.lister.list()) if (pod.spec.nodeName === name) this.#changed(pod);
+    }
+  }
+
+  /** The node at an address of one; undefined: none of these. */
+  nodeAt(address: string): string | undefined {
+    for (const [name, own] of this.#addresses) if (own === address || name === address) return name;
+    return undefined;
+  }
+
+  podOf(namespace: string, name: string): Pod | undefined {
+    return this.#bound.lister.get(`${namespace}/${name}`);
+  }
+
+  #changed(pod: Pod): void {
+    const { uid = "" } = pod.metadata;
+    const { nodeName = "" } = pod.spec;
+    const hostIP = this.#addresses.get(nodeName);
+    if (hostIP === undefined || this.#silent.has(nodeName)) return;
+    let fake = this.#pods.get(uid);
+    if (fake === undefined) {
+      const { client, clock, log } = this.#options;
+      const podIP = pod.status?.podIP ?? this.#nextAddress();
+      fake = new FakePod(
+        { client, clock, log, rules: () => this.#rules, isSilent: () => this.#silent.has(nodeName) },
+        pod,
+        hostIP,
+        podIP,
+      );
+      this.#pods.set(uid, fake);
+    }
+    fake.changed(pod);
+  }
+
+  #gone(pod: Pod): void {
+    const { uid = "" } = pod.metadata;
+    this.#pods.get(uid)?.stop();
+    this.#pods.delete(uid);
+  }
+
+  #nextAddress(): string {
+    const n = ++this.#addressesGiven;
+    return `10.129.${(n >> 8) & 255}.${n & 255}`;
+  }
+
+  #beat(): void {
+    for (const { name } of this.#options.nodes) if (!this.#silent.has(name)) void this.#renew(name).catch(() => {});
+  }
+
+  async #renew(name: string): Promise<void> {
+    const { client, clock, signal } = this.#options;
+    const renewTime = formatMicroTime(clock.now());
+    const target = { namespace: "kube-node-lease", name };
+    try {
+      await client.patch(leases, target, { type: "merge", body: { spec: { renewTime } } }, { signal });
+    } catch (err) {
+      if (!isNotFound(err)) throw err;
+      const spec = { holderIdentity: name, leaseDurationSeconds: leaseSeconds, renewTime };
+      await client.create(leases, { metadata: target, spec }, { signal });
+    }
+  }
+
+  async #register(spec: NodeSpec): Promise<void> {
+    const { client, clock, log, signal } = this.#options;
+    for (;;) {
+      try {
+        const node = await this.#create(spec);
+        const status = nodeStatus(spec, this.#addresses.get(spec.name) as string, formatTime(clock.now()));
+        const { name } = spec;
+        await client.patch(nodes, { name, subresource: "status" }, { type: "strategic", body: { status } }, { signal });
+        if (node.spec?.taints?.some(({ key }) => key === "node.kubernetes.io/not-ready")) {
+          await client.patch(nodes, { name }, { type: "merge", body: { spec: { taints: spec.taints ?? null } } }, { signal });
+        }
+        return await this.#renew(name);
+      } catch (err) {
+        signal.throwIfAborted();
+        if (!isConflict(err) && !isNotFound(err))
+          log.warn("cannot register a fake node yet", { node: spec.name, err: String(err) });
+        await clock.sleep(retryMs, signal);
+      }
+    }
+  }
+
+  async #create({ name, labels, taints }: NodeSpec): Promise<Node> {
+    const { client, signal } = this.#options;
+    const usual = { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64" };
+    try {
+      const metadata = { name, labels: { ...usual, ...labels } };
+      return await client.create<Node>(nodes, { metadata, spec: { ...(taints && { taints: [...taints] }) } } as Node, { signal });
+    } catch (err) {
+      if (!isAlreadyExists(err)) throw err;
+      return client.get<Node>(nodes, { name }, { signal });
+    }
+  }
+}
+
+function nodeStatus({ name, capacity }: NodeSpec, address: string, at: string): object {
+  const resources = { cpu: "8", memory: "16Gi", pods: "110", "ephemeral-storage": "100Gi", ...capacity };
+  const times = { lastHeartbeatTime: at, lastTransitionTime: at };
+  return {
+    capacity: resources,
+    allocatable: resources,
+    addresses: [
+      { type: "InternalIP", address },
+      { type: "Hostname", address: name },
+    ],
+    daemonEndpoints: { kubeletEndpoint: { Port: kubeletPort } },
+    nodeInfo: {
+      architecture: "amd64",
+      operatingSystem: "linux",
+      kubeletVersion: kubernetesRelease.gitVersion,
+      kubeProxyVersion: kubernetesRelease.gitVersion,
+      containerRuntimeVersion: "fake://1.0",
+      osImage: "fake",
+      kernelVersion: "fake",
+      machineID: name,
+      systemUUID: name,
+      bootID: name,
+    },
+    conditions: [
+      { type: "MemoryPressure", status: "False", reason: "KubeletHasSufficientMemory", ...times },
+      { type: "DiskPressure", status: "False", reason: "KubeletHasNoDiskPressure", ...times },
+      { type: "PIDPressure", status: "False", reason: "KubeletHasSufficientPID", ...times },
+      { type: "Ready", status: "True", reason: "KubeletReady", message: "fake node", ...times },
+    ],
+  };
+}

@@ -1,0 +1,122 @@
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { ContainerStatus, Pod, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** What a fake node knows of a pod that it runs. */
+export interface PodState {
+  readonly phase: "starting" | "waiting" | "running" | "ready" | "backing-off" | "ended";
+  readonly podIP: string;
+  readonly restarts: number;
+  /** ms since the epoch. */
+  readonly startedMs: number;
+  /** Why the containers cannot be started, or are started later. */
+  readonly waits: { readonly reason: string; readonly message: string } | undefined;
+  /** The last end of the containers. */
+  readonly last:
+    | { readonly exitCode: number; readonly reason: string | undefined; readonly startedMs: number; readonly endedMs: number }
+    | undefined;
+}
+
+/** The first back-off; doubled by each end up to `mostBackOffMs`, as the kubelet does. */
+const firstBackOffMs = 10_000;
+const mostBackOffMs = 300_000;
+
+/** How long a container waits that has been started again `restarts` times. */
+export function backOffMs(restarts: number): number {
+  return Math.min(mostBackOffMs, firstBackOffMs * 2 ** restarts);
+}
+
+/** What the end of the containers means for the pod. */
+export function afterEnd(restartPolicy: string, exitCode: number): "ended" | "backing-off" {
+  if (restartPolicy === "Always" || (restartPolicy === "OnFailure" && exitCode !== 0)) return "backing-off";
+  return "ended";
+}
+
+/** What the node writes into the pod's status. */
+export function statusOf(pod: Pod, state: PodState, hostIP: string, nowMs: number): Partial<PodStatus> {
+  const { phase, last, podIP } = state;
+  const isReady = phase === "ready";
+  const failed = (last?.exitCode ?? 0) !== 0;
+  const podPhase = phase === "ended" ? (failed ? "Failed" : "Succeeded") : isUp(state) ? "Running" : "Pending";
+  const at = formatTime(nowMs);
+  const condition = (type: string, status: boolean, reason?: string) => ({
+    type,
+    status: status ? "True" : "False",
+    lastProbeTime: null,
+    lastTransitionTime: unchangedSince(pod, type, status) ?? at,
+    ...(status || reason === undefined ? {} : { reason, message: messageOf(pod, reason) }),
+  });
+  const notReady = phase === "ended" ? "PodCompleted" : "ContainersNotReady";
+  const gates = (pod.spec.readinessGates ?? []).every(({ conditionType }) =>
+    pod.status?.conditions?.some(({ type, status }) => type === conditionType && status === "True"),
+  );
+  return {
+    phase: podPhase,
+    conditions: [
+      condition("Initialized", true),
+      condition("Ready", isReady && gates, isReady ? "ReadinessGatesNotReady" : notReady),
+      condition("ContainersReady", isReady, notReady),
+    ] as PodStatus["conditions"] & object,
+    hostIP,
+    podIP,
+    podIPs: [{ ip: podIP }],
+    startTime: pod.status?.startTime ?? at,
+    containerStatuses: pod.spec.containers.map(({ name, image = "" }) => containerStatus(pod, name, image, state)),
+    ...(pod.spec.initContainers?.length && {
+      initContainerStatuses: pod.spec.initContainers.map(({ name, image = "" }) => ({
+        ...identity(pod, name, image),
+        ready: true,
+        restartCount: 0,
+        lastState: {},
+        state: { terminated: { exitCode: 0, reason: "Completed", startedAt: at, finishedAt: at } },
+      })),
+    }),
+  } as Partial<PodStatus>;
+}
+
+const isUp = ({ phase, last }: PodState): boolean => phase === "running" || phase === "ready" || last !== undefined;
+
+function unchangedSince(pod: Pod, type: string, status: boolean): string | undefined {
+  const before = pod.status?.conditions?.find((one) => one.type === type);
+  return before?.status === (status ? "True" : "False") ? (before.lastTransitionTime ?? undefined) : undefined;
+}
+
+function messageOf(pod: Pod, reason: string): string {
+  if (reason === "ReadinessGatesNotReady") return "the status of a readiness gate is not True";
+  return `containers with unready status: [${pod.spec.containers.map(({ name }) => name).join(" ")}]`;
+}
+
+function containerStatus(pod: Pod, name: string, image: string, state: PodState): ContainerStatus {
+  const { phase, restarts, waits, last, startedMs } = state;
+  const ended = last && {
+    terminated: {
+      exitCode: last.exitCode,
+      reason: last.reason ?? (last.exitCode === 0 ? "Completed" : "Error"),
+      startedAt: formatTime(last.startedMs),
+      finishedAt: formatTime(last.endedMs),
+      containerID: containerId(pod, name, restarts),
+    },
+  };
+  const current =
+    phase === "ended"
+      ? ended
+      : phase === "running" || phase === "ready"
+        ? { running: { startedAt: formatTime(startedMs) } }
+        : { waiting: waits ?? { reason: "ContainerCreating" } };
+  return {
+    ...identity(pod, name, image),
+    ready: phase === "ready",
+    started: phase === "running" || phase === "ready",
+    restartCount: restarts,
+    state: current,
+    lastState: phase === "ended" ? {} : (ended ?? {}),
+  } as ContainerStatus;
+}
+
+const identity = (pod: Pod, name: string, image: string) => ({
+  name,
+  image,
+  imageID: image,
+  containerID: containerId(pod, name, 0),
+});
+
+const containerId = (pod: Pod, name: string, restarts: number): string => `fake://${pod.metadata.uid}/${name}/${restarts}`;

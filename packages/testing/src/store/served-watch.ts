@@ -1,0 +1,61 @@
+import { everyWatch } from "@coxswain/apiserver/storage/etcd/wire";
+import type { MemoryEtcd, Revision } from "./memory-etcd.ts";
+import { decodeWatchRequest, encodeWatchResponse } from "./watch-messages.ts";
+
+/** Where a watch's messages go. */
+export interface WatchOutput {
+  /** @param what names the message, for traces */
+  send(what: string, message: Buffer): void;
+  /** The store has become another one; nothing is sent any more. */
+  broken(): void;
+}
+
+/** etcd's side of one watch stream, without any network. */
+export class ServedWatch {
+  readonly #etcd: MemoryEtcd;
+  readonly #output: WatchOutput;
+  #stopListening: (() => void)[] = [];
+
+  constructor(etcd: MemoryEtcd, output: WatchOutput) {
+    this.#etcd = etcd;
+    this.#output = output;
+  }
+
+  request(message: Uint8Array): void {
+    const etcd = this.#etcd;
+    const request = decodeWatchRequest(message);
+    if (request.type === "progress") {
+      this.#send("progress", { revision: etcd.revision, watchId: everyWatch });
+      return;
+    }
+    const { key, end, startRevision, prevKv } = request.create;
+    const tell = ({ revision, events }: Revision): void => {
+      const wanted = events.filter(({ kv }) => (end === undefined ? kv.key === key : kv.key >= key && kv.key < end));
+      if (wanted.length === 0 || revision < startRevision) return;
+      const shown = prevKv ? wanted : wanted.map((event) => ({ ...event, prevKv: undefined }));
+      this.#send(`event ${revision}`, { revision, events: shown });
+    };
+    this.#send("created", { revision: etcd.revision, created: true });
+    let missed: readonly Revision[];
+    try {
+      missed = etcd.since(startRevision);
+    } catch {
+      this.#send("compacted", { revision: etcd.revision, canceled: true, compactRevision: etcd.compacted });
+      return;
+    }
+    for (const written of missed) tell(written);
+    this.#stopListening.push(
+      etcd.onWrite(tell),
+      etcd.onRestore(() => this.#output.broken()),
+    );
+  }
+
+  close(): void {
+    for (const stop of this.#stopListening) stop();
+    this.#stopListening = [];
+  }
+
+  #send(what: string, response: Parameters<typeof encodeWatchResponse>[0]): void {
+    this.#output.send(what, encodeWatchResponse(response));
+  }
+}

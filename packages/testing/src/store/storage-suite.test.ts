@@ -1,0 +1,53 @@
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newLeases } from "@coxswain/apiserver/storage/etcd/leases";
+import { newEtcdStore } from "@coxswain/apiserver/storage/etcd/store";
+import { newObjectCodec } from "@coxswain/apiserver/storage/object-codec";
+import { openStorage } from "@coxswain/apiserver/storage/open";
+import { runStorageSuite, type StorageUnderTest, suiteResource } from "@coxswain/apiserver/storage/suite";
+import { unlimitedEntries } from "@coxswain/apiserver/storage/testing";
+import { newDirectEtcdClient } from "./direct-client.ts";
+import { type MemoryEtcd, newMemoryEtcd } from "./memory-etcd.ts";
+
+/** The suite that etcd's storage passes, over the store in memory, and over a copy of it. */
+for (const { over, make } of [
+  { over: "memory", make: () => newMemoryEtcd() },
+  { over: "a fork of memory", make: () => newMemoryEtcd([{ key: "/elsewhere", value: Buffer.from("x") }]).fork() },
+]) {
+  runStorageSuite(`store over ${over}`, async (t) => storeOver(t, make()));
+  runStorageSuite(`watch cache over ${over}`, async (t) => {
+    const etcd = make();
+    const { storage: behind, compact } = storeOver(t, etcd);
+    const set = await openStorage({
+      etcd: { servers: ["memory"], client: () => newDirectEtcdClient(etcd, realClock) },
+      resources: [suiteResource],
+      readPatienceMs: 300,
+      clock: realClock,
+      log: discardLogger,
+    });
+    t.after(() => set.stop());
+    await set.whenReady();
+    return { storage: set.for(suiteResource), behind, compact };
+  });
+}
+
+function storeOver(t: { after(fn: () => void): void }, etcd: MemoryEtcd): StorageUnderTest {
+  const client = newDirectEtcdClient(etcd, realClock);
+  t.after(() => client.close());
+  const storage = newEtcdStore({
+    turns: new Turns(),
+    client,
+    codec: newObjectCodec(suiteResource, "application/vnd.kubernetes.protobuf", unlimitedEntries()),
+    leases: newLeases({ client, clock: realClock }),
+    etcdPrefix: "/registry",
+    clock: realClock,
+    log: discardLogger,
+  });
+  const compact = async (): Promise<number> => {
+    const { revision } = etcd;
+    etcd.compact(revision);
+    return revision;
+  };
+  return { storage, behind: storage, compact };
+}
