@@ -6,9 +6,10 @@ import { applyObjects, type Manifests, objectsOf } from "./cluster/apply.ts";
 import { ClusterParts } from "./cluster/cluster.ts";
 import type { ClusterOptions } from "./cluster/options.ts";
 import type { SocketOptions } from "./cluster/socket.ts";
-import { type SettleOptions, Waiting, type WaitOptions } from "./cluster/waiting.ts";
+import type { SettleOptions, WaitOptions } from "./cluster/wait-options.ts";
+import { Waiting } from "./cluster/waiting.ts";
 import type { Faults } from "./faults/faults.ts";
-import type { ObjectTarget } from "./history/story.ts";
+import type { ObjectTarget } from "./history/target.ts";
 import type { FakeNodes } from "./nodes/fake-nodes.ts";
 import type { Duration } from "./time/duration.ts";
 

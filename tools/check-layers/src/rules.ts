@@ -169,6 +169,11 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     nodes: "nodes without containers, whose pods behave by rules",
     cluster: "the parts of a cluster: servers without sockets, virtual time, waiting",
     "create-cluster.ts": "`createCluster`",
+    "index.ts": "what users import",
+    "resources.ts": "",
+    "kinds.ts": "",
+    "standard-methods.ts": "",
+    "cli.ts": "`npx @coxswain/testing`",
     testing: "",
   }),
   machines: inOrder({

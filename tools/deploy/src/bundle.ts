@@ -80,7 +80,7 @@ const replacedModules: Plugin = {
 const loadsProtocol = "(0, proto_loader_1.loadSync)(`${__dirname}/../proto/rpc.proto`,";
 
 /** etcd3 loads its .proto files at startup; the bundle embeds the parsed protocol. */
-const protocolOfEtcd: Plugin = {
+export const protocolOfEtcd: Plugin = {
   name: "protocol-of-etcd",
   setup(on) {
     on.onLoad({ filter: /\/etcd3\/lib\/connection-pool\.js$/ }, ({ path }) => {
@@ -100,7 +100,7 @@ function protocolAsJson(importer: string, file: string): unknown {
 }
 
 /** `await import("etcd3")` yields named exports of a CommonJS module in Node; esbuild's output would only have `default`. */
-const namesOfLateImports: Plugin = {
+export const namesOfLateImports: Plugin = {
   name: "names-of-late-imports",
   setup(on) {
     on.onResolve({ filter: /^[^./]/ }, ({ kind, path, resolveDir }) => {
@@ -116,7 +116,8 @@ const namesOfLateImports: Plugin = {
   },
 };
 
-function foreignPackages(inputs: readonly string[]): string[] {
+/** Folders of the third-party packages among the inputs of a bundle. */
+export function foreignPackages(inputs: readonly string[]): string[] {
   const folder = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/@][^/]*(?=\/)/;
   return [...new Set(inputs.flatMap((path) => folder.exec(path)?.[0] ?? []))].sort();
 }

@@ -3,26 +3,14 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
-import { type ObjectTarget, storyOf } from "../history/story.ts";
+import { storyOf } from "../history/story.ts";
+import type { ObjectTarget } from "../history/target.ts";
 import type { Write } from "../history/write-log.ts";
 import { type Duration, durationMs } from "../time/duration.ts";
 import type { ClusterParts } from "./cluster.ts";
 import { busyText } from "./pace.ts";
 import { busiest, lastWork } from "./settle.ts";
-
-export interface WaitOptions {
-  /** By the cluster's clock. Default 60 s. */
-  readonly within?: Duration;
-  /** What is waited for, in the failure's message. */
-  readonly what?: string;
-}
-
-export interface SettleOptions {
-  /** Nothing may be written for so long. Default 10 s of virtual time, 200 ms of real time. */
-  readonly quiet?: Duration;
-  /** Default 10 minutes of virtual time, 60 s of real time. */
-  readonly within?: Duration;
-}
+import type { SettleOptions, WaitOptions } from "./wait-options.ts";
 
 const usualWaitMs = 60_000;
 const pollMs = 5;

@@ -5,13 +5,8 @@ import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { events } from "@coxswain/apimachinery/schema/kinds/resources";
 import { storageFolder } from "@coxswain/apiserver/storage/key-layout";
 import { changesBetween } from "./changes.ts";
+import type { ObjectTarget } from "./target.ts";
 import type { Write, WriteLog } from "./write-log.ts";
-
-/** What an assertion is about. */
-export interface ObjectTarget {
-  readonly namespace?: string | undefined;
-  readonly name: string;
-}
 
 /** Of an object's history the last writes are told. */
 const mostWrites = 25;

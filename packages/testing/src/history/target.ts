@@ -1,0 +1,5 @@
+/** What an assertion is about. */
+export interface ObjectTarget {
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}

@@ -1,0 +1,14 @@
+/** What `@coxswain/testing` offers; everything else is its inside. */
+export type { Client } from "@coxswain/apimachinery/client/client";
+export type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+export type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+export type { Manifests } from "./cluster/apply.ts";
+export type { ClusterOptions } from "./cluster/options.ts";
+export type { SocketOptions } from "./cluster/socket.ts";
+export type { SettleOptions, WaitOptions } from "./cluster/wait-options.ts";
+export { type Cluster, createCluster } from "./create-cluster.ts";
+export type { Fault, FaultMatch, Faults, InjectedFault } from "./faults/faults.ts";
+export type { ObjectTarget } from "./history/target.ts";
+export type { FakeNodes, NodeSpec } from "./nodes/fake-nodes.ts";
+export type { PodMatch, PodRule } from "./nodes/pod-rules.ts";
+export type { Duration } from "./time/duration.ts";
