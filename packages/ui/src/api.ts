@@ -78,3 +78,17 @@ export async function* linesOf(response: Response, mostChars = Number.POSITIVE_I
     void reader.cancel().catch(() => {});
   }
 }
+
+/** Ends early when the signal is aborted. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done);
+  });
+}

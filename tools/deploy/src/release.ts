@@ -42,6 +42,8 @@ export async function releaseFiles(root: string): Promise<TarEntry[]> {
   const entries: TarEntry[] = [
     file("bin/coxswain", join(here, "bin", "coxswain"), 0o755),
     file("bin/kubectl-why", join(here, "bin", "kubectl-why"), 0o755),
+    // The name under which kubectl finds "kubectl explain-why".
+    { type: "symlink", path: "bin/kubectl-explain_why", target: "kubectl-why" },
     ...daemons.map((name): TarEntry => ({ type: "symlink", path: `bin/${name}`, target: "coxswain" })),
     ...[...files].map(([name, code]): TarEntry => ({ type: "file", path: `lib/${name}`, content: Buffer.from(code) })),
     file("libexec/node", process.execPath, 0o755),

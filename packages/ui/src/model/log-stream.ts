@@ -1,4 +1,4 @@
-import { type Api, linesOf } from "../api.ts";
+import { type Api, ApiError, linesOf, pause } from "../api.ts";
 import { cutLine, mostLine } from "./ansi.ts";
 
 const mostLines = 10_000;
@@ -6,6 +6,7 @@ const mostLines = 10_000;
 const tail = 1_000;
 /** A container that logs fast is drawn so often at most. */
 const drawMs = 100;
+const againMs = 1_000;
 
 export interface LogOptions {
   readonly namespace: string;
@@ -33,23 +34,34 @@ export class LogStream {
     return this.#lines;
   }
 
+  /** Until the log ends; a connection that breaks off is made again. */
   async run(api: Api): Promise<void> {
-    const { namespace, pod, container, isPrevious } = this.#options;
-    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/log`;
-    const query = new URLSearchParams({
-      container,
-      tailLines: String(tail),
-      ...(isPrevious ? { previous: "true" } : { follow: "true" }),
-    });
-    try {
-      const response = await api.open(`${path}?${query}`, this.#stop.signal, "*/*");
-      for await (const lines of linesOf(response, mostLine * 2)) this.#add(lines);
-      this.end = isPrevious ? "" : "The log has ended.";
-    } catch (err) {
-      if (this.#stop.signal.aborted) return;
-      this.end = err instanceof Error ? err.message : String(err);
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      try {
+        await this.#read(api);
+        this.end = this.#options.isPrevious ? "" : "The log has ended.";
+        break;
+      } catch (err) {
+        if (signal.aborted) return;
+        this.end = err instanceof Error ? err.message : String(err);
+        this.#changed();
+        if (err instanceof ApiError && err.code !== 0) return;
+        await pause(againMs, signal);
+      }
     }
     this.#changed();
+  }
+
+  async #read(api: Api): Promise<void> {
+    const { namespace, pod, container, isPrevious } = this.#options;
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/log`;
+    const more: Record<string, string> = isPrevious ? { previous: "true" } : { follow: "true" };
+    const query = new URLSearchParams({ container, tailLines: String(tail), ...more });
+    const response = await api.open(`${path}?${query}`, this.#stop.signal, "*/*");
+    this.#lines = [];
+    this.end = "";
+    for await (const lines of linesOf(response, mostLine * 2)) this.#add(lines);
   }
 
   stop(): void {

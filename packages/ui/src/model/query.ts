@@ -3,12 +3,15 @@ import { isEvent, isPod, isWorkload, kindNames, type Row } from "./row.ts";
 
 type Test = (row: Row) => boolean;
 
-const fields: Readonly<Record<string, (value: string) => Test>> = {
-  ns: (value) => (row) => row.namespace === value,
-  node: (value) => (row) => isPod(row) && row.node === value,
-  kind: (value) => (row) => kindNames[row.resource].toLowerCase() === value || row.resource.split(".")[0] === value,
-  is: (value) => (row) => row.health === value || row.status.toLowerCase() === value,
-};
+const fields = new Map<string, (value: string) => Test>(
+  Object.entries({
+    ns: (value: string) => (row: Row) => row.namespace === value,
+    node: (value: string) => (row: Row) => isPod(row) && row.node === value,
+    kind: (value: string) => (row: Row) =>
+      kindNames[row.resource].toLowerCase() === value || row.resource.split(".")[0] === value,
+    is: (value: string) => (row: Row) => row.health === value || row.status.toLowerCase() === value,
+  }),
+);
 
 /** @returns undefined when everything matches */
 export function parseQuery(text: string): Test | undefined {
@@ -18,7 +21,7 @@ export function parseQuery(text: string): Test | undefined {
     .filter((word) => word !== "")
     .map((word): Test => {
       const [, field = "", value = ""] = /^(\w+):(.+)$/.exec(word) ?? [];
-      return fields[field]?.(value) ?? ((row) => contains(row, word));
+      return fields.get(field)?.(value) ?? ((row) => contains(row, word));
     });
   if (tests.length === 0) return undefined;
   return (row) => tests.every((test) => test(row));

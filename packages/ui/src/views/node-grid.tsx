@@ -8,6 +8,7 @@ import type { Health, NodeRow, PodRow } from "../model/row.ts";
 import { cores, counted, percent, size } from "../model/text.ts";
 import { hrefOf, pathOf, useApp, useNarrow } from "../parts/app.ts";
 import { Bar, Mark } from "../parts/marks.tsx";
+import { Still } from "../parts/still.ts";
 
 interface Density {
   readonly measures: Measures;
@@ -144,13 +145,20 @@ function Cards({ nodes, matches }: CardsProps): JSX.Element {
               height: `${height - gap}px`,
             }}
           >
-            <a class="card-name" href={hrefOf(route, pathOf(node))}>
-              <Mark health={node.health} />
-              <span class="cut">{node.name}</span>
-              {hasBars && node.status !== "Ready" && <span class={`chip ${node.health}`}>{node.status}</span>}
-            </a>
-            {hasBars ? <Bars cluster={cluster} node={node} /> : <Lines cluster={cluster} node={node} />}
-            <NodePods node={node} measures={measures} most={mostSquareRows * measures.columns} matches={matches} />
+            <Still
+              on={[node, cluster.podsOf(node.name), cluster.usageOf(node), hasBars, matches, route]}
+              draw={() => (
+                <>
+                  <a class="card-name" href={hrefOf(route, pathOf(node))}>
+                    <Mark health={node.health} />
+                    <span class="cut">{node.name}</span>
+                    {hasBars && node.status !== "Ready" && <span class={`chip ${node.health}`}>{node.status}</span>}
+                  </a>
+                  {hasBars ? <Bars cluster={cluster} node={node} /> : <Lines cluster={cluster} node={node} />}
+                  <NodePods node={node} measures={measures} most={mostSquareRows * measures.columns} matches={matches} />
+                </>
+              )}
+            />
           </li>
         );
       })}

@@ -25,7 +25,7 @@ export function Panel({ object }: { readonly object: ObjectPath }): JSX.Element 
   const path = `${object.resource}/${object.namespace}/${object.name}`;
   // Who opens an object with the keyboard goes on from its heading.
   useEffect(() => heading.current?.focus({ preventScroll: true }), [path]);
-  const kind = kindNames[object.resource as Resource] ?? object.resource;
+  const kind = isFollowed(object) ? kindNames[object.resource as Resource] : object.resource;
   return (
     <aside class="panel" aria-label={`${kind} ${object.name}`}>
       <header>
@@ -54,6 +54,8 @@ export function Panel({ object }: { readonly object: ObjectPath }): JSX.Element 
     </aside>
   );
 }
+
+const isFollowed = ({ resource }: ObjectPath): boolean => Object.hasOwn(kindNames, resource);
 
 interface TabsProps {
   readonly shown: readonly Tab[];
@@ -92,7 +94,7 @@ function Tabs({ shown, chosen, onChoose }: TabsProps): JSX.Element {
 
 /** Of a kind that the page does not follow, or gone. */
 function Unknown({ object }: { readonly object: ObjectPath }): JSX.Element {
-  return object.resource in kindNames ? (
+  return isFollowed(object) ? (
     <p class="empty">There is no {object.name}; it was deleted, or you may not read it.</p>
   ) : (
     <p class="empty">The JSON tab shows it.</p>

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Cluster } from "../model/cluster.ts";
-import { type Tab, type View, views } from "../model/route.ts";
+import { parseRoute, type Tab, type View, views } from "../model/route.ts";
 import { kindNames, type Resource } from "../model/row.ts";
 import { troublesOf } from "../model/trouble.ts";
 import { useApp, useCluster, useNow } from "../parts/app.ts";
@@ -45,10 +45,12 @@ export function Shell({ onSignOut }: { readonly onSignOut: () => void }): JSX.El
       const isTyping = /^(?:INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]"))
         return;
+      // Read from the address: a key may follow before the change before it is drawn.
+      const { object } = parseRoute(location.hash);
       const tab = tabKeys[event.key];
       const view = views[Number(event.key) - 1];
       if (event.key === "Escape") {
-        if (route.object !== undefined) go({ object: undefined });
+        if (object !== undefined) go({ object: undefined });
         focusList();
       } else if (isTyping) return;
       else if (event.key === "/") document.getElementById("search")?.focus();
@@ -58,14 +60,14 @@ export function Shell({ onSignOut }: { readonly onSignOut: () => void }): JSX.El
         go({ view });
         // Once it is drawn.
         setTimeout(focusList, 50);
-      } else if (tab !== undefined && route.object !== undefined) go({ tab });
+      } else if (tab !== undefined && object !== undefined) go({ tab });
       else if (/^(?:j|k|ArrowDown|ArrowUp)$/.test(event.key) && target === document.body) focusList();
       else return;
       event.preventDefault();
     };
     addEventListener("keydown", onKeyDown);
     return () => removeEventListener("keydown", onKeyDown);
-  }, [route, go, toggleTheme]);
+  }, [go, toggleTheme]);
   const Content = contents[route.view];
   return (
     <div class={route.object === undefined ? "shell" : "shell with-panel"}>

@@ -1,5 +1,5 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { type Api, ApiError, linesOf } from "../api.ts";
+import { type Api, ApiError, linesOf, pause } from "../api.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Source } from "../model/protocol.ts";
 import type { Rows } from "./rows.ts";
@@ -141,18 +141,4 @@ export class ResourceWatch {
     if (type === "DELETED") rows.remove(object);
     else if (type !== "BOOKMARK") rows.set(object);
   }
-}
-
-/** Ends early when the signal is aborted. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done);
-  });
 }

@@ -1,8 +1,7 @@
 /** What nodes and pods use, from the metrics API where there is one. */
-import { type Api, ApiError } from "../api.ts";
+import { type Api, ApiError, pause } from "../api.ts";
 import { amount } from "../model/kinds.ts";
 import type { FromWorker, Usage } from "../model/protocol.ts";
-import { pause } from "./resource-watch.ts";
 
 const api = "/apis/metrics.k8s.io/v1beta1";
 const everyMs = 15_000;
