@@ -28,8 +28,13 @@ export function openStatuses({ api, node, clock, log }: OpenStatusesOptions): Op
     client: api?.client,
     clock,
     log,
-    apiPodOf: (pod) =>
-      isStaticPod(pod) ? mirrors?.of(pod) : api?.pods.lister.get(`${pod.metadata.namespace}/${pod.metadata.name}`),
+    apiPodOf(pod) {
+      if (isStaticPod(pod)) return mirrors?.of(pod);
+      const { namespace, name, uid } = pod.metadata;
+      const found = api?.pods.lister.get(`${namespace}/${name}`);
+      // A pod that was made anew with the name must not get the status of the one before.
+      return found?.metadata.uid === uid ? found : undefined;
+    },
   });
   return { status, mirrors };
 }
