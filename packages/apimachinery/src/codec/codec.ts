@@ -19,7 +19,7 @@ import {
   unrecognized,
 } from "./json.ts";
 import { jsonMediaType, protobufMediaType, yamlMediaType } from "./negotiate.ts";
-import { decodeProtobuf, decodeProtobufAs, encodeProtobuf } from "./protobuf.ts";
+import { decodeProtobuf, decodeProtobufAs, decodeProtobufInSteps, encodeProtobuf } from "./protobuf.ts";
 import { parseYaml, toYaml, yamlFault } from "./yaml.ts";
 import { parseYamlAside } from "./yaml-aside.ts";
 
@@ -70,6 +70,10 @@ export async function decodeBodyObject(
 ): Promise<{ object: KubeObject; warnings: string[] }> {
   if (mediaType === jsonMediaType && bytes.length > largeJsonBytes && !options.asExpected)
     return decodeLargeJson(bytes, expected, options);
+  if (mediaType === protobufMediaType && !options.asExpected) {
+    const object = await options.turns.run(decodeProtobufInSteps(bytes, expected, options.maxElements));
+    return { object, warnings: [] };
+  }
   if (mediaType !== yamlMediaType) return decodeObject(bytes, mediaType, expected, options);
   const repeated = listOfRepeated(options);
   let value: unknown;

@@ -1,3 +1,5 @@
+import { type Steps, sortedInSteps } from "../event-loop/steps.ts";
+import { valuesPerStep } from "../meta/deep-equal.ts";
 import type { FieldDescriptor, FieldType, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { textOfFields } from "./fields-v1.ts";
@@ -65,7 +67,7 @@ interface RawJson {
 const needsEscape = /["\\<>&\u0000-\u001f\u2028\u2029\ud800-\udfff]/;
 
 /** A JSON string literal with Go's escapes. */
-function quote(value: unknown): string {
+export function quote(value: unknown): string {
   const text = typeof value === "string" ? value : String(value);
   if (!needsEscape.test(text)) return `"${text}"`;
   if (text.length <= mostByCharacter && !surrogate.test(text)) return `"${text.replace(escaped, escapeOf)}"`;
@@ -112,9 +114,31 @@ export function sortedKeys(map: object): string[] {
     if (i > 0 && (keys[i - 1] as string) > key) sorted = false;
     if (!surrogates && hasSurrogate(key)) surrogates = true;
   }
-  if (surrogates) return keys.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  if (surrogates) return keys.sort(compareUtf8);
   return sorted ? keys : keys.sort();
 }
+
+/** As `sortedKeys`, in steps for many keys. */
+export function* sortedKeysInSteps(map: object): Steps<string[]> {
+  const keys = Object.keys(map);
+  if (keys.length <= valuesPerStep) return sortedKeys(map);
+  yield;
+  return yield* sortedInSteps(keys, compareUtf8);
+}
+
+/** The order of the texts' UTF-8 bytes, in which lone surrogates are U+FFFD. */
+function compareUtf8(a: string, b: string): number {
+  const [left, right] = [a.toWellFormed(), b.toWellFormed()];
+  const length = Math.min(left.length, right.length);
+  for (let i = 0; i < length; i++) {
+    const [one, other] = [left.charCodeAt(i), right.charCodeAt(i)];
+    if (one !== other) return rankOf(one) - rankOf(other);
+  }
+  return left.length - right.length;
+}
+
+/** Surrogates stand for characters above all that take one unit. */
+const rankOf = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit);
 
 function hasSurrogate(text: string): boolean {
   for (let i = 0; i < text.length; i++) if ((text.charCodeAt(i) & 0xf800) === 0xd800) return true;
@@ -173,6 +197,16 @@ function compile(type: TypeDescriptor): (object: Fields) => string {
   return made(parts, isEmptyMap) as (object: Fields) => string;
 }
 
+/** For each field of a struct, in order: its text without a comma, empty when it is not written. Generated like `compile`. */
+export function fieldTexts(type: TypeDescriptor): ((object: Fields) => string)[] {
+  return type.fields.map((field) => {
+    const { condition, encoder } = fieldEncoder(field, type);
+    const name = JSON.stringify(`${JSON.stringify(field.name)}:`);
+    const body = `const v = o[${JSON.stringify(field.name)}]; return ${condition ?? "true"} ? ${name} + encode(v) : "";`;
+    return new Function("encode", "isEmptyMap", `return (o) => { ${body} };`)(encoder, isEmptyMap) as (object: Fields) => string;
+  });
+}
+
 /** `condition` is an expression on `v` that decides whether the field is written; undefined means always. */
 function fieldEncoder(field: FieldDescriptor, owner: TypeDescriptor): { condition: string | undefined; encoder: Encode } {
   const encode = typeEncoder(field.type, owner);
@@ -215,7 +249,7 @@ function isEmptyMap(value: unknown): boolean {
   return true;
 }
 
-function typeEncoder(type: FieldType, owner: TypeDescriptor): Encode {
+export function typeEncoder(type: FieldType, owner: TypeDescriptor): Encode {
   switch (type.kind) {
     case "struct": {
       const encoder = structEncoder(type.struct);

@@ -14,16 +14,16 @@ type Read = (reader: LimitedReader, earlier: unknown) => unknown;
 type ReadMessage = (reader: LimitedReader, end: number, into: Fields) => Fields;
 
 /** Maximum nesting of messages. */
-const maxNesting = 1000;
+export const maxNesting = 1000;
 
 /** A reader with what it may still read. */
-class LimitedReader extends protobuf.BufferReader {
+export class LimitedReader extends protobuf.BufferReader {
   nesting = 0;
   /** Number of list and map elements before decoding fails with 413. */
   elementsLeft: number;
 
-  constructor(bytes: Buffer, maxElements: number) {
-    super(bytes);
+  constructor(bytes: Uint8Array, maxElements: number) {
+    super(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     this.elementsLeft = maxElements;
   }
 }
@@ -34,7 +34,7 @@ class LimitedReader extends protobuf.BufferReader {
  * @throws Error for malformed bytes; StatusError 413 for too many elements
  */
 export function readMessage(bytes: Uint8Array, type: TypeDescriptor, maxElements = Number.POSITIVE_INFINITY): Fields {
-  const reader = new LimitedReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), maxElements);
+  const reader = new LimitedReader(bytes, maxElements);
   return readingInGoWords(() => messageReader(type)(reader, reader.len, {}));
 }
 
@@ -48,6 +48,32 @@ export function readingInGoWords<T>(read: () => T): T {
     if (message.startsWith("invalid varint encoding")) throw new Error("proto: integer overflow", { cause: err });
     throw err;
   }
+}
+
+/** Smaller messages are read in a few milliseconds. */
+export const largeMessageBytes = 64 * 1024;
+
+/** Reads a message field by field, so that others have their turn in between. */
+export interface FieldwiseReader {
+  /** Reads one field. */
+  readonly one: ReadMessage;
+  /** Adds what is required and was not read. */
+  readonly complete: (object: Fields) => void;
+}
+
+/** A pure cache: descriptors do not change. */
+const fieldwiseReaders = new WeakMap<TypeDescriptor, FieldwiseReader>();
+
+export function fieldwiseReader(type: TypeDescriptor): FieldwiseReader {
+  return fieldwiseReaders.getOrInsertComputed(type, () => {
+    const required = type.fields.filter((field) => field.required).map(({ name, type: of }) => ({ name, zero: zeroOf(of) }));
+    return {
+      one: compileReader(type, false),
+      complete(object) {
+        for (const { name, zero } of required) if (object[name] === undefined) object[name] = zero();
+      },
+    };
+  });
 }
 
 const readers = new Map<TypeDescriptor, ReadMessage>();
@@ -78,8 +104,9 @@ function makeMessageReader(type: TypeDescriptor): ReadMessage {
 /**
  * Generates one function for each type with literal property names, so that V8 can use inline caches. The names come from
  * the type descriptors, never from input.
+ * @param whole false: reads one field only
  */
-function compileReader(type: TypeDescriptor): ReadMessage {
+function compileReader(type: TypeDescriptor, whole = true): ReadMessage {
   const cases = type.message.map((field, i) => {
     const tag = (field.number << 3) | fieldWireType(field);
     if (field.name === undefined) return `case ${tag}: read${i}(reader, object); break;`;
@@ -95,11 +122,11 @@ function compileReader(type: TypeDescriptor): ReadMessage {
   });
   const body = `return (reader, end, object) => {
     let value;
-    while (reader.pos < end) {
+    ${whole ? "while" : "if"} (reader.pos < end) {
       const tag = reader.uint32();
       switch (tag) { ${cases.join("\n")} default: other(reader, tag); }
     }
-    ${zeros.join("\n")}
+    ${whole ? zeros.join("\n") : ""}
     return object;
   };`;
   const names = Object.fromEntries(type.message.map((field) => [field.number, goNameOf(type, field)]));

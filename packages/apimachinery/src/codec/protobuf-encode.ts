@@ -6,7 +6,7 @@ import { encodeRaw, rawJson, sortedKeys } from "./json-encode.ts";
 
 type Fields = Record<string, unknown>;
 /** Writes a value with its tag, backwards (see BackWriter). */
-type Write = (writer: BackWriter, value: unknown, parent: Fields) => void;
+export type Write = (writer: BackWriter, value: unknown, parent: Fields) => void;
 /** Writes the fields of a message, without length prefix. */
 type WriteMessage = (writer: BackWriter, object: Fields) => void;
 
@@ -54,6 +54,11 @@ function nested(writer: BackWriter, tag: number, writeInside: () => void): void 
   writer.uint32(tag);
 }
 
+/** Writers of a message's fields, in their order. */
+export function fieldWriters(type: TypeDescriptor): Write[] {
+  return type.message.map(fieldWriter);
+}
+
 function fieldWriter(field: MessageField): Write {
   if (field.name === undefined) {
     if (field.type.kind !== "struct") throw new Error("only structs are inlined");
@@ -87,12 +92,12 @@ function fieldWriter(field: MessageField): Write {
   return write;
 }
 
-function tagOf(number: number, wireType: 0 | 1 | 2): number {
+export function tagOf(number: number, wireType: 0 | 1 | 2): number {
   return (number << 3) | wireType;
 }
 
 /** The writer always writes a value; null and undefined become the type's zero value. */
-function valueWriter(type: FieldType, number: number): Write {
+export function valueWriter(type: FieldType, number: number): Write {
   const bytesTag = tagOf(number, 2);
   const varintTag = tagOf(number, 0);
   switch (type.kind) {

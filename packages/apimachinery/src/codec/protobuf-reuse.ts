@@ -1,10 +1,10 @@
 import protobuf from "protobufjs/minimal.js";
+import { atOnce, type Steps } from "../event-loop/steps.ts";
 import { type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
-import { decodeProtobuf, decodeUnknown } from "./protobuf.ts";
-import { readMessage } from "./protobuf-decode.ts";
+import { decodeProtobufInSteps, decodeUnknown, messageIn } from "./protobuf.ts";
 
 /** An object and its encoding by `encodeProtobuf`. */
 export interface EncodedObject {
@@ -18,12 +18,17 @@ export interface EncodedObject {
  * @param bytes from `encodeProtobuf`, so that each struct field occurs once
  */
 export function decodeProtobufReusing(bytes: Uint8Array, before: EncodedObject): KubeObject {
+  return atOnce(decodeProtobufReusingInSteps(bytes, before));
+}
+
+/** As `decodeProtobufReusing`, in steps for large objects. */
+export function* decodeProtobufReusingInSteps(bytes: Uint8Array, before: EncodedObject): Steps<KubeObject> {
   const { apiVersion, kind, raw } = decodeUnknown(bytes);
   const type = scheme.kind({ ...parseGroupVersion(apiVersion), kind } as GroupVersionKind);
   const structs = type === undefined ? noStructs : lendable.getOrInsertComputed(type, structsOf);
-  if (type === undefined || structs.size === 0) return decodeProtobuf(bytes);
+  if (type === undefined || structs.size === 0) return yield* decodeProtobufInSteps(bytes);
   const then = decodeUnknown(before.bytes);
-  if (then.apiVersion !== apiVersion || then.kind !== kind) return decodeProtobuf(bytes);
+  if (then.apiVersion !== apiVersion || then.kind !== kind) return yield* decodeProtobufInSteps(bytes);
   const earlier = new Map(fieldsOf(then.raw));
   const shared = new Set<string>();
   const rest: Buffer[] = [];
@@ -32,8 +37,8 @@ export function decodeProtobufReusing(bytes: Uint8Array, before: EncodedObject):
     if (name !== undefined && earlier.get(number)?.equals(field)) shared.add(name);
     else rest.push(field);
   }
-  if (shared.size === 0) return decodeProtobuf(bytes);
-  const object: Record<string, unknown> = { apiVersion, kind, ...readMessage(Buffer.concat(rest), type) };
+  if (shared.size === 0) return yield* decodeProtobufInSteps(bytes);
+  const object: Record<string, unknown> = { apiVersion, kind, ...(yield* messageIn(Buffer.concat(rest), type)) };
   for (const name of shared) {
     const value = (before.object as unknown as Record<string, unknown>)[name];
     if (value === undefined) delete object[name];

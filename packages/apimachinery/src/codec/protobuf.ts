@@ -1,13 +1,17 @@
 import protobuf from "protobufjs/minimal.js";
 import { badRequest, StatusError } from "../errors/status-error.ts";
+import { atOnce, type Steps } from "../event-loop/steps.ts";
+import { hasManyValues } from "../meta/deep-equal.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { cannotHandle, unrecognized } from "./json.ts";
-import { readingInGoWords, readMessage, skipUnknown } from "./protobuf-decode.ts";
+import { largeMessageBytes, readingInGoWords, readMessage, skipUnknown } from "./protobuf-decode.ts";
+import { readMessageInSteps } from "./protobuf-decode-steps.ts";
 import { BackWriter, writeMessage } from "./protobuf-encode.ts";
+import { messageBytesInSteps } from "./protobuf-encode-steps.ts";
 
 /** Magic prefix of every Kubernetes protobuf body and etcd value. */
 export const protobufPrefix = Buffer.from("k8s\0");
@@ -29,6 +33,15 @@ export interface Unknown {
 export function encodeProtobuf(object: object, gvk?: GroupVersionKind): Buffer {
   const { apiVersion, kind, type } = kindToEncode(object, gvk);
   return envelope(apiVersion, kind, (writer) => writeMessage(writer, object as Record<string, unknown>, type));
+}
+
+/** As `encodeProtobuf`, in steps for many values. */
+export function* encodeProtobufInSteps(object: object, gvk?: GroupVersionKind): Steps<Buffer> {
+  if (!hasManyValues(object)) return encodeProtobuf(object, gvk);
+  yield;
+  const { apiVersion, kind, type } = kindToEncode(object, gvk);
+  const raw = yield* messageBytesInSteps(object as Record<string, unknown>, type);
+  return encodeUnknown({ apiVersion, kind, raw });
 }
 
 /** True when `encodeProtobuf` supports the kind. */
@@ -54,6 +67,11 @@ export function encodeMessage(object: object, type: TypeDescriptor): Buffer {
  * @throws StatusError 400 with upstream's text for malformed bytes, 413 for too many elements
  */
 export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, maxElements?: number): KubeObject {
+  return atOnce(decodeProtobufInSteps(bytes, expected, maxElements));
+}
+
+/** As `decodeProtobuf`, in steps for large objects. */
+export function* decodeProtobufInSteps(bytes: Uint8Array, expected?: GroupVersionKind, maxElements?: number): Steps<KubeObject> {
   const unknown = refusing(
     (why) => (expected === undefined ? badRequest(why) : unrecognized(expected.kind, why, bytes)),
     () => decodeUnknown(bytes),
@@ -64,18 +82,26 @@ export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, m
     version: gv?.version ?? "",
     kind: unknown.kind === "" ? (expected?.kind ?? "") : unknown.kind,
   };
-  const message = refusing(
-    (why) => (expected === undefined ? badRequest(why) : cannotHandle(gvk, expected.kind, why)),
-    () => {
-      const type = scheme.kind(gvk);
-      if (type !== undefined && !type.jsonOnly) return readMessage(unknown.raw, type, maxElements);
-      const version = goQuote(formatGroupVersion(gvk));
-      throw new Error(
-        `no kind ${goQuote(gvk.kind)} is registered for version ${version} in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"`,
-      );
-    },
-  );
+  const refuse = (why: string) => (expected === undefined ? badRequest(why) : cannotHandle(gvk, expected.kind, why));
+  const type = scheme.kind(gvk);
+  if (type === undefined || type.jsonOnly) {
+    const version = goQuote(formatGroupVersion(gvk));
+    const file = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
+    throw refuse(`no kind ${goQuote(gvk.kind)} is registered for version ${version} in scheme "${file}"`);
+  }
+  let message: Record<string, unknown>;
+  try {
+    message = yield* messageIn(unknown.raw, type, maxElements);
+  } catch (err) {
+    throw err instanceof StatusError ? err : refuse((err as Error).message);
+  }
   return { apiVersion: formatGroupVersion(gvk), kind: gvk.kind, ...message } as unknown as KubeObject;
+}
+
+/** Reads a message, in steps when it is large. */
+export function* messageIn(bytes: Uint8Array, type: TypeDescriptor, maxElements?: number): Steps<Record<string, unknown>> {
+  if (bytes.length < largeMessageBytes) return readMessage(bytes, type, maxElements);
+  return yield* readMessageInSteps(bytes, type, maxElements);
 }
 
 /** Calls `read`; converts its errors with `refuse` unless they are StatusErrors already. */

@@ -2,6 +2,7 @@
  * Writes JSON values as YAML, character for character like Go: quoting style, folding of long lines and order of keys.
  * Source: gopkg.in/yaml.v2 {emitterc,encode,sorter}.go
  */
+import { atOnce, type Steps, sortedInSteps } from "../event-loop/steps.ts";
 import { readsAsText } from "./yaml-resolve.ts";
 
 /** A line is folded at the first space after this column. */
@@ -11,15 +12,25 @@ const longestKey = 128;
 
 /** @param value JSON; integers beyond 2^53 are bigint. @throws RangeError when nested deeper than the stack allows */
 export function writeYaml(value: unknown): string {
+  return atOnce(writeYamlInSteps(value));
+}
+
+/** As `writeYaml`, in steps for many values. */
+export function* writeYamlInSteps(value: unknown): Steps<string> {
   const output = new Output();
-  writeNode(output, value, 0, false);
+  yield* writeNode(output, value, 0, false);
   output.startLine(0);
   return output.text;
 }
 
+/** Values that are written between two yields. */
+const writtenPerStep = 512;
+
 /** The written text, and the state of its last line. */
 class Output {
   text = "";
+  /** Values written so far. */
+  values = 0;
   column = 0;
   /** The current line has only indentation and the indicators `-`, `?`, `:`. */
   isIndentation = true;
@@ -70,14 +81,19 @@ class Output {
 }
 
 /** @param indent indentation of a mapping or sequence that starts here */
-function writeNode(output: Output, value: unknown, indent: number, inMapping: boolean): void {
-  if (Array.isArray(value)) writeSequence(output, value, indent, inMapping);
-  else if (typeof value === "object" && value !== null) writeMapping(output, value, indent);
-  else if (typeof value === "string") writeText(output, value, indent, false);
+function* writeNode(output: Output, value: unknown, indent: number, inMapping: boolean): Steps<void> {
+  if (++output.values % writtenPerStep === 0) yield;
+  if (Array.isArray(value)) yield* writeSequence(output, value, indent, inMapping);
+  else if (typeof value === "object" && value !== null) yield* writeMapping(output, value, indent);
+  else writeScalar(output, value, indent);
+}
+
+function writeScalar(output: Output, value: unknown, indent: number): void {
+  if (typeof value === "string") writeText(output, value, indent, false);
   else output.word(typeof value === "number" ? numberText(value) : String(value));
 }
 
-function writeSequence(output: Output, items: readonly unknown[], indent: number, inMapping: boolean): void {
+function* writeSequence(output: Output, items: readonly unknown[], indent: number, inMapping: boolean): Steps<void> {
   if (items.length === 0) {
     output.word("[]");
     return;
@@ -87,17 +103,17 @@ function writeSequence(output: Output, items: readonly unknown[], indent: number
   for (const item of items) {
     output.startLine(own);
     output.indicator("-");
-    writeNode(output, item, own + 2, false);
+    yield* writeNode(output, item, own + 2, false);
   }
 }
 
-function writeMapping(output: Output, object: object, indent: number): void {
+function* writeMapping(output: Output, object: object, indent: number): Steps<void> {
   const keys = Object.keys(object);
   if (keys.length === 0) {
     output.word("{}");
     return;
   }
-  for (const key of keys.sort(compareKeys)) {
+  for (const key of yield* sortedInSteps(keys, compareKeys)) {
     output.startLine(indent);
     if (isSimpleKey(key)) {
       writeText(output, key, indent + 2, true);
@@ -108,7 +124,7 @@ function writeMapping(output: Output, object: object, indent: number): void {
       output.startLine(indent);
       output.indicator(":");
     }
-    writeNode(output, (object as Record<string, unknown>)[key], indent + 2, true);
+    yield* writeNode(output, (object as Record<string, unknown>)[key], indent + 2, true);
   }
 }
 

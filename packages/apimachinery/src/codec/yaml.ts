@@ -1,10 +1,11 @@
 import { type Document, isScalar, Lexer, parseAllDocuments, type ScalarTag, type Tags, visit } from "yaml";
 import { badRequest, requestEntityTooLarge } from "../errors/status-error.ts";
+import { atOnce, type Steps } from "../event-loop/steps.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { encodeJsonText } from "./json.ts";
 import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
 import { asGoReads, goFloat, goSyntaxError, goValueError, lineOf, notReadable, octalTag, withGoFloats } from "./yaml-go.ts";
-import { writeYaml } from "./yaml-write.ts";
+import { writeYaml, writeYamlInSteps } from "./yaml-write.ts";
 
 /** Maximum alias expansion of a document (billion laughs attack). */
 const maxAliases = 100;
@@ -44,8 +45,15 @@ export function toYaml(value: unknown): string {
 
 /** Converts JSON text to YAML. Returns the JSON (which is valid YAML) when it is nested too deeply for the recursive writer. */
 export function yamlOfJson(json: string): string {
+  return atOnce(yamlOfJsonInSteps(json));
+}
+
+/** As `yamlOfJson`, in steps for many values. */
+export function* yamlOfJsonInSteps(json: string): Steps<string> {
   try {
-    return writeYaml(parseJsonText(json));
+    const value = parseJsonText(json);
+    yield;
+    return yield* writeYamlInSteps(value);
   } catch (err) {
     if (err instanceof RangeError) return `${json}\n`;
     throw err;

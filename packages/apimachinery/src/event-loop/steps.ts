@@ -8,3 +8,32 @@ export function atOnce<T>(steps: Steps<T>): T {
     if (step.done) return step.value;
   }
 }
+
+/** Items that are sorted or merged between two yields. */
+const sortedPerStep = 1024;
+
+/** As `toSorted`, in steps for many items. */
+export function* sortedInSteps<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
+  let runs: T[][] = [];
+  for (let at = 0; at < items.length; at += sortedPerStep) {
+    runs.push(items.slice(at, at + sortedPerStep).sort(compare));
+    if (items.length > sortedPerStep) yield;
+  }
+  while (runs.length > 1) {
+    const merged: T[][] = [];
+    for (let i = 0; i < runs.length; i += 2) merged.push(yield* mergedInSteps(runs[i] as T[], runs[i + 1] ?? [], compare));
+    runs = merged;
+  }
+  return runs[0] ?? [];
+}
+
+function* mergedInSteps<T>(left: readonly T[], right: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
+  const merged: T[] = [];
+  let [i, j] = [0, 0];
+  while (i < left.length || j < right.length) {
+    const takesLeft = j >= right.length || (i < left.length && compare(left[i] as T, right[j] as T) <= 0);
+    merged.push((takesLeft ? left[i++] : right[j++]) as T);
+    if (merged.length % sortedPerStep === 0) yield;
+  }
+  return merged;
+}

@@ -1,3 +1,5 @@
+import type { Steps } from "../event-loop/steps.ts";
+
 // `for in` uses the enum cache of an object's shape in V8; Object.keys would allocate an array for each object.
 
 /**
@@ -89,4 +91,97 @@ function clone(value: unknown): unknown {
     if (typeof member === "object" && member !== null) copy[key] = clone(member);
   }
   return copy;
+}
+
+/** Values that are copied, compared or encoded between two yields: about a millisecond. */
+export const valuesPerStep = 2048;
+/** Fewer values are copied, compared or encoded in a few milliseconds. */
+const manyValues = 8192;
+
+/** True when the value has more than `most` members at all levels together. */
+export function hasManyValues(value: unknown, most = manyValues): boolean {
+  return membersLeft(value, most) < 0;
+}
+
+function membersLeft(value: unknown, most: number): number {
+  if (typeof value !== "object" || value === null) return most;
+  let left = most;
+  if (Array.isArray(value)) {
+    left -= value.length;
+    for (let i = 0; i < value.length && left >= 0; i++) left = membersLeft(value[i], left);
+    return left;
+  }
+  for (const key in value) {
+    if (--left < 0) return left;
+    left = membersLeft((value as Record<string, unknown>)[key], left);
+  }
+  return left;
+}
+
+/** As `deepClone`, in steps for many values. */
+export function* deepCloneInSteps<T>(value: T): Steps<T> {
+  if (!hasManyValues(value)) return deepClone(value);
+  yield;
+  const root: Record<string, unknown> = {};
+  /** Containers whose members are not copied yet, with their copies. */
+  const open: [from: object, to: object][] = [];
+  const put = (to: object, key: string | number, member: unknown): void => {
+    const isValue = typeof member !== "object" || member === null;
+    const copy = isValue ? member : Array.isArray(member) ? new Array(member.length) : {};
+    setMember(to, key, copy);
+    if (!isValue) open.push([member, copy as object]);
+  };
+  put(root, "value", value);
+  let count = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [from, to] = next;
+    const keys = Array.isArray(from) ? from.keys() : Object.keys(from);
+    for (const key of keys) {
+      put(to, key, (from as Record<string | number, unknown>)[key]);
+      if (++count % valuesPerStep === 0) yield;
+    }
+  }
+  return root["value"] as T;
+}
+
+function setMember(to: object, key: string | number, member: unknown): void {
+  if (key === "__proto__") Object.defineProperty(to, key, { ...plain, value: member });
+  else (to as Record<string | number, unknown>)[key] = member;
+}
+
+/** As `deepEqual`, in steps for many values. */
+export function* deepEqualInSteps(a: unknown, b: unknown): Steps<boolean> {
+  if (!hasManyValues(a)) return deepEqual(a, b);
+  yield;
+  const open: [unknown, unknown][] = [[a, b]];
+  let count = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [left, right] = next;
+    if (left === right) continue;
+    if (!isContainer(left) || !isContainer(right)) {
+      if (Object.is(left, right)) continue;
+      return false;
+    }
+    if (Array.isArray(left) !== Array.isArray(right)) return false;
+    const keys = presentKeys(left);
+    if (keys.length !== presentKeys(right).length) return false;
+    if (keys.length > valuesPerStep) yield;
+    for (const key of keys) {
+      if (!Object.hasOwn(right, key)) return false;
+      const [one, other] = [left[key], right[key]];
+      if (isContainer(one) && isContainer(other)) open.push([one, other]);
+      else if (!Object.is(one, other) && one !== other) return false;
+      if (++count % valuesPerStep === 0) yield;
+    }
+  }
+  return true;
+}
+
+function isContainer(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+function presentKeys(value: Record<string, unknown>): string[] {
+  const keys = Object.keys(value);
+  return Array.isArray(value) ? keys : keys.filter((key) => value[key] !== undefined);
 }

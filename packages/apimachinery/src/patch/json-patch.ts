@@ -1,4 +1,5 @@
-import { encodeJsonText, parseJson } from "../codec/json.ts";
+import { parseJson } from "../codec/json.ts";
+import { encodeJsonTextInSteps } from "../codec/json-encode-steps.ts";
 import { type JsonSyntaxError, parseJsonText, setOwn } from "../codec/json-parse.ts";
 import { badRequest, genericServerResponse, requestEntityTooLarge } from "../errors/status-error.ts";
 import { atOnce, type Steps } from "../event-loop/steps.ts";
@@ -40,7 +41,7 @@ export function* jsonPatchSteps(document: unknown, patch: Buffer | string): Step
 
 function* onTheWire(document: unknown): Steps<unknown> {
   if (typeof document !== "object" || document === null) return document;
-  const text = encodeJsonText(document);
+  const text = yield* encodeJsonTextInSteps(document);
   yield;
   return parseJson(text);
 }

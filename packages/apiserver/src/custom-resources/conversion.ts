@@ -4,7 +4,7 @@
  */
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { deepClone, deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { deepCloneInSteps, deepEqualInSteps } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { applySchemaToStoredInSteps, type SchemaApplication } from "../structural-schema/apply.ts";
@@ -39,7 +39,7 @@ export function newTranslation({ group, schemas, version, storageVersion, conver
   function* copiesOf(objects: readonly KubeObject[]): Steps<KubeObject[]> {
     const copies: KubeObject[] = [];
     for (const object of objects) {
-      const copy = deepClone(object);
+      const copy = yield* deepCloneInSteps(object);
       yield;
       fillDefaults(copy, schemaOf(copy.apiVersion).schema, "stop");
       copies.push(copy);
@@ -52,7 +52,7 @@ export function newTranslation({ group, schemas, version, storageVersion, conver
     for (const [i, object] of converted.entries()) {
       yield* applySchemaToStoredInSteps(object, schemaOf(object.apiVersion));
       yield;
-      shown.push(deepEqual(object, objects[i]) ? (objects[i] as KubeObject) : object);
+      shown.push((yield* deepEqualInSteps(object, objects[i])) ? (objects[i] as KubeObject) : object);
       yield;
     }
     return shown;
@@ -64,7 +64,7 @@ export function newTranslation({ group, schemas, version, storageVersion, conver
       );
     },
     async store(object) {
-      const copy = deepClone(object);
+      const copy = await turns.run(deepCloneInSteps(object));
       await turns.next();
       const [converted] = await convert([copy], stored);
       const one = converted as KubeObject;

@@ -5,7 +5,7 @@
  */
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { deepEqualInSteps } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import type {
@@ -107,7 +107,8 @@ export function newVersionStorage(base: Storage, codec: EntryCodec, translation:
         const stored = await translation.store(next);
         await turns.next();
         // An object stored in another version is not rewritten as long as nothing else changes.
-        return current !== undefined && deepEqual(stored, current.object()) ? current.object() : stored;
+        const isSame = current !== undefined && (await turns.run(deepEqualInSteps(stored, current.object())));
+        return isSame ? current.object() : stored;
       };
       return seeOne(await base.guaranteedUpdate(key, attempt, below(options)));
     },

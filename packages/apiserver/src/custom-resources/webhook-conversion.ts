@@ -4,9 +4,11 @@
  * Source: apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go
  */
 import { randomUUID } from "node:crypto";
-import { encodeUntyped, parseJson } from "@coxswain/apimachinery/codec/json";
+import { parseLargeJson } from "@coxswain/apimachinery/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/codec/json-encode-steps";
 import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
 import { plainError } from "@coxswain/apimachinery/errors/status-error";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
@@ -24,7 +26,7 @@ export type AskWebhook = (
 const timeoutSeconds = 30;
 
 /** The converter of a definition. Webhook failures are thrown as a Status 500 that names the kind. */
-export function converterOf(conversion: CustomResourceConversion | undefined, ask: AskWebhook): Convert {
+export function converterOf(conversion: CustomResourceConversion | undefined, ask: AskWebhook, turns: Turns): Convert {
   const { strategy, webhook } = conversion ?? { strategy: "None" };
   if (strategy !== "Webhook" || !webhook) return renameOnly;
   return (objects, apiVersion) => {
@@ -42,11 +44,13 @@ export function converterOf(conversion: CustomResourceConversion | undefined, as
     if (version === undefined) throw plainError("no supported conversion review versions");
     const review = { kind: "ConversionReview", apiVersion: `apiextensions.k8s.io/${version}` };
     const request = { uid: randomUUID(), desiredAPIVersion: apiVersion, objects };
-    const body = encodeUntyped({ ...review, request }).toString();
+    const body = await turns.run(encodeJsonTextInSteps({ ...review, request }));
     let converted: readonly unknown[];
     try {
       const answer = await ask(webhook?.clientConfig ?? {}, { body, timeoutSeconds });
-      converted = convertedIn(answer, review, request.uid);
+      const given = await turns.run(parseLargeJson(answer));
+      await turns.next();
+      converted = convertedIn(given, review, request.uid);
     } catch (err) {
       throw plainError(`${subject} failed: ${(err as Error).message}`, { cause: err });
     }
@@ -68,8 +72,7 @@ interface Review {
 }
 
 /** Objects in the response of a webhook. @throws Error when the review is invalid or reports a failure */
-function convertedIn(bytes: Buffer, wanted: Review, uid: string): readonly unknown[] {
-  const review = parseJson(bytes);
+function convertedIn(review: unknown, wanted: Review, uid: string): readonly unknown[] {
   if (!isJsonObject(review)) throw new Error("the answer is not an object");
   const got = review as unknown as KubeObject;
   // v1beta1 requires neither a matching kind nor a matching uid.

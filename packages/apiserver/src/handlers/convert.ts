@@ -4,7 +4,8 @@
  */
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { ownMemory } from "@coxswain/apimachinery/codec/json-encode";
-import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { encodeProtobuf, encodeProtobufInSteps } from "@coxswain/apimachinery/codec/protobuf";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
@@ -70,6 +71,14 @@ const newline = Buffer.from("\n");
 /** The entry as protobuf with its envelope. Shared. */
 export function protobufOf(entry: Entry, served: ServedResource): Buffer {
   return entry.memo(`protobuf:${slotOf(served)}`, () => ownMemory(encodeProtobuf(objectOf(entry, served), served.kind)));
+}
+
+/** Makes what `protobufOf` returns, in steps for large objects. */
+export function* protobufInSteps(entry: Entry, served: ServedResource): Steps<void> {
+  const object = objectOf(entry, served);
+  yield;
+  const bytes = yield* encodeProtobufInSteps(object, served.kind);
+  entry.memo(`protobuf:${slotOf(served)}`, () => ownMemory(bytes));
 }
 
 /**

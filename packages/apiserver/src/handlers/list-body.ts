@@ -4,8 +4,11 @@
  * same array of entries, which the watch cache returns until the next change.
  */
 import { encodeMessage } from "@coxswain/apimachinery/codec/protobuf";
+import { messageBytesInSteps } from "@coxswain/apimachinery/codec/protobuf-encode-steps";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { sliceMs } from "@coxswain/apimachinery/event-loop/turns";
 import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/memory/byte-share";
+import { hasManyValues } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
@@ -170,6 +173,8 @@ function startsWith(bytes: Buffer, prefix: Buffer): boolean {
 export interface ProtobufItems {
   readonly slot: string;
   readonly make: (object: KubeObject) => Buffer;
+  /** As `make`, in steps for large objects. */
+  readonly makeInSteps: (object: KubeObject) => Steps<Buffer>;
 }
 
 export function protobufBytes({ slot, make }: ProtobufItems): ItemBytes {
@@ -190,6 +195,8 @@ export function protobufMetadataItems(kind: GroupVersionKind): ProtobufItems {
   return itemsOf(`${formatGroupVersion(kind)} ${kind.kind}`, kind, ({ metadata }) => ({ metadata }));
 }
 
+type Fields = Record<string, unknown>;
+
 function itemsOf(slot: string, kind: GroupVersionKind, convert: (object: KubeObject) => KubeObject): ProtobufItems {
   const type = scheme.kind(kind);
   if (type === undefined) throw new Error(`${kind.kind} has no protobuf form`);
@@ -197,6 +204,14 @@ function itemsOf(slot: string, kind: GroupVersionKind, convert: (object: KubeObj
     slot: `item:${slot}`,
     make(object) {
       const message = encodeMessage(convert(object), type);
+      return Buffer.concat([fieldHead(2, message.length), message]);
+    },
+    *makeInSteps(object) {
+      const shown = convert(object);
+      yield;
+      const message = hasManyValues(shown)
+        ? yield* messageBytesInSteps(shown as object as Fields, type)
+        : encodeMessage(shown, type);
       return Buffer.concat([fieldHead(2, message.length), message]);
     },
   };

@@ -8,7 +8,7 @@ import { encodeObject } from "@coxswain/apimachinery/codec/codec";
 import { encodeJson, indentJson, parseJson } from "@coxswain/apimachinery/codec/json";
 import { type NegotiatedOutput, negotiateOutput, type OutputOptions } from "@coxswain/apimachinery/codec/negotiate";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
-import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import { toYaml, yamlOfJsonInSteps } from "@coxswain/apimachinery/codec/yaml";
 import { genericServerResponse, StatusError, statusOf } from "@coxswain/apimachinery/errors/status-error";
 import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, ListMeta, Status, StatusDetails } from "@coxswain/apimachinery/meta/types";
@@ -16,7 +16,7 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
 import { queryOf } from "../request/request-info.ts";
 import type { Entry } from "../storage/storage.ts";
-import { jsonLineOf, jsonOf, objectOf, protobufOf } from "./convert.ts";
+import { jsonLineOf, jsonOf, objectOf, protobufInSteps, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
 import {
   answerWantedAsList,
@@ -58,8 +58,20 @@ export function negotiateFor(call: Call, stream = false): Output {
 
 /** Responds with a stored object in the request's version. */
 export async function writeEntry(call: Call, status: number, stored: Entry, output: Output): Promise<void> {
-  await call.env.services.turns.next(); // the entry may have to be encoded
+  const { turns } = call.env.services;
+  await turns.next();
+  if (output.as === undefined && stored.isLarge) {
+    await turns.run(stored.encodeInSteps());
+    if (output.mediaType === yamlType) return writeYamlOf(call, status, linkedEntry(call, stored));
+    if (output.mediaType === protobufType) await turns.run(protobufInSteps(linkedEntry(call, stored), call.served));
+  }
   return encodeAndSend(call, status, stored, output);
+}
+
+/** The YAML of a large object, in turns. */
+async function writeYamlOf({ ctx, served, env }: Call, status: number, entry: Entry): Promise<void> {
+  const yaml = await env.services.turns.run(yamlOfJsonInSteps(jsonOf(entry, served).toString()));
+  return send(ctx, status, yamlType, yaml);
 }
 
 function encodeAndSend(call: Call, status: number, stored: Entry, output: Output): Promise<void> {

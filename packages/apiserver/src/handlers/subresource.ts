@@ -1,4 +1,5 @@
 import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/codec/json-encode-steps";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
@@ -317,6 +318,7 @@ function entryOf(object: KubeObject): Entry {
 /** Objects that are not stored have no stored form but their JSON. */
 const asJson: EntryCodec = {
   toJson: (object) => encodeJsonText(object),
+  toJsonInSteps: (object) => encodeJsonTextInSteps(object),
   fromJson: (bytes) => JSON.parse(bytes.toString()),
   fromStored: (bytes) => JSON.parse(bytes.toString()),
   fieldsOf: () => ({}),

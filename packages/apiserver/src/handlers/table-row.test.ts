@@ -10,6 +10,10 @@ import { rowJson, type TableOptions } from "./transform.ts";
 const start = Date.parse("2022-01-01T00:00:00Z");
 const codec = {
   toJson: (object: object) => JSON.stringify(object),
+  *toJsonInSteps(object: object) {
+    yield;
+    return JSON.stringify(object);
+  },
   fromStored: (bytes: Buffer) => JSON.parse(bytes.toString()),
   fromJson: (bytes: Buffer) => JSON.parse(bytes.toString()),
   fieldsOf: () => ({}),

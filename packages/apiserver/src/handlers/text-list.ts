@@ -3,7 +3,8 @@
  * completely in memory and does not block the event loop.
  */
 import { indentJson } from "@coxswain/apimachinery/codec/json";
-import { yamlOfJson } from "@coxswain/apimachinery/codec/yaml";
+import { yamlOfJson, yamlOfJsonInSteps } from "@coxswain/apimachinery/codec/yaml";
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { Entry } from "../storage/storage.ts";
 import type { ItemBytes } from "./list-body.ts";
 
@@ -32,12 +33,15 @@ const layouts: Readonly<Record<TextForm, Layout>> = {
   yaml: {
     whole: yamlOfJson,
     placeholder: "- 0\n",
-    item(json) {
-      const text = yamlOfJson(`[${json}]`);
-      return [Buffer.from(text.startsWith("- ") ? text : `- ${json}\n`)]; // too deeply nested values remain JSON
-    },
+    item: (json) => [atOnce(yamlItemInSteps(json))],
   },
 };
+
+/** An item of a YAML list, in steps for large ones. */
+export function* yamlItemInSteps(json: Buffer): Steps<Buffer> {
+  const text = yield* yamlOfJsonInSteps(`[${json}]`);
+  return Buffer.from(text.startsWith("- ") ? text : `- ${json}\n`); // too deeply nested values remain JSON
+}
 
 const comma = Buffer.from(",");
 

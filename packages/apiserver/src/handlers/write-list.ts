@@ -1,12 +1,13 @@
 /** Responds with lists in all forms, with backpressure and yielding to the event loop, from the bytes cached with the entries. */
 import { createGzip } from "node:zlib";
 import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, ListMeta } from "@coxswain/apimachinery/meta/types";
 import type { ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import type { Entry, ListResult } from "../storage/storage.ts";
-import { itemPrefix, jsonOf } from "./convert.ts";
+import { itemPrefix, jsonOf, slotOf } from "./convert.ts";
 import type { Call } from "./env.ts";
 import {
   fieldHead,
@@ -23,7 +24,7 @@ import {
 import { acceptsGzip, gzipLevel, linkedList, type Output, protobufType, send, tableOptions, yamlType } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { rowBytes, rowSlot } from "./table-row.ts";
-import { type TextForm, textList } from "./text-list.ts";
+import { type TextForm, type TextList, textList, yamlItemInSteps } from "./text-list.ts";
 import { listWantedAsObject, partialMetadata, rowJson, tableHead } from "./transform.ts";
 
 /** Responds with a list in the request's version. */
@@ -74,7 +75,18 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
   }
   const form = formOf(output);
   const frame = textList(form, emptyList(kind, result, served.definition.custom), (entry) => itemOf(entry, served));
-  return { ...frame, body: form === "compact" ? listBodies.json(entries, served) : ownBody(entries, frame.bytesOf) };
+  if (form === "compact") return { ...frame, body: listBodies.json(entries, served) };
+  return { ...frame, body: ownBody(entries, form === "yaml" ? await yamlItems(turns, result, served, frame) : frame.bytesOf) };
+}
+
+/** The items of a YAML list; large ones are encoded ahead, in turns. */
+async function yamlItems(turns: Turns, { entries }: LinkedResult, served: ServedResource, frame: TextList): Promise<ItemBytes> {
+  const slot = `yaml:${slotOf(served)}`;
+  for (const entry of entries) {
+    if (entry.isLarge) await turns.run(entry.keepInSteps(slot, () => yamlItemInSteps(itemOf(entry, served))));
+  }
+  return (entry, first) =>
+    entry.isLarge ? [entry.kept(slot, () => atOnce(yamlItemInSteps(itemOf(entry, served))))] : frame.bytesOf(entry, first);
 }
 
 function formOf({ mediaType, indent }: Output): TextForm {
@@ -145,6 +157,7 @@ async function protobufList(
   for (const [index, entry] of result.entries.entries()) {
     const turn = index % itemsPerPiece === 0 ? turns.next() : undefined;
     if (turn !== undefined) await turn;
+    if (entry.isLarge) await turns.run(entry.keepInSteps(items.slot, items.makeInSteps));
     messageBytes += protobufSize(items, entry);
   }
   const typeMeta = protobufTypeMeta(formatGroupVersion(kind), kind.kind);

@@ -256,7 +256,8 @@ function connectExtensions(
     turns,
     memory: options.memory.entries,
     builtInGroups: new Set(resources.groups()),
-    converterFor: ({ spec }) => converterOf(spec.conversion, (config, question) => conversionWebhooks.ask(config, question)),
+    converterFor: ({ spec }) =>
+      converterOf(spec.conversion, (config, question) => conversionWebhooks.ask(config, question), turns),
     groupVersions: aggregator.autoregistration,
     establishDelayMs: config.flags["apiserver-count"] > 1 ? otherServersLearnMs : 0,
     featureEnabled,

@@ -9,6 +9,10 @@ const encodings = new ByteShare(limit);
 
 const codec: EntryCodec = {
   toJson: (object) => JSON.stringify(object),
+  *toJsonInSteps(object) {
+    yield;
+    return JSON.stringify(object);
+  },
   fromStored: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
   fromJson: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
   fieldsOf: () => ({}),

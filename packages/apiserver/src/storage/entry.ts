@@ -1,5 +1,7 @@
 import { ownMemory } from "@coxswain/apimachinery/codec/json-encode";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/memory/byte-share";
+import { hasManyValues } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
 /** Conversions between the forms that an entry has in memory, and the fields that selectors match. */
@@ -7,6 +9,8 @@ export interface EntryCodec {
   /** Decodes the stored form: the object without its resourceVersion. */
   fromStored(bytes: Buffer): KubeObject;
   toJson(object: KubeObject): string;
+  /** As `toJson`, in steps for many values. */
+  toJsonInSteps(object: KubeObject): Steps<string>;
   fromJson(bytes: Buffer): KubeObject;
   fieldsOf(object: KubeObject): Record<string, string>;
   /** Of all entries of the program; undefined: entries that do not outlive a request. */
@@ -14,6 +18,8 @@ export interface EntryCodec {
 }
 
 const storedSlot = "stored";
+/** Encoding or decoding more bytes may take longer than a turn's share of work. */
+const largeBytes = 64 * 1024;
 
 const noLabels: Readonly<Record<string, string>> = Object.freeze({});
 /** Entries that hold their decoded object. */
@@ -145,6 +151,20 @@ export class Entry {
     return this.#json;
   }
 
+  /** Whether the object is large enough to be encoded and decoded in steps. */
+  get isLarge(): boolean {
+    const bytes = this.#json ?? this.#stored ?? (this.#memo?.get(storedSlot) as Buffer | undefined);
+    return bytes === undefined ? hasManyValues(this.#object) : bytes.length > largeBytes;
+  }
+
+  /** Encodes a large object in steps, so that `json()` has it already. */
+  *encodeInSteps(): Steps<void> {
+    if (this.#json !== undefined || this.#object === undefined) return;
+    const json = yield* this.#codec.toJsonInSteps(this.#object);
+    this.#json = beforeNewline(json);
+    this.#stored = undefined;
+  }
+
   /** `json()` plus a trailing newline, without a copy. Shared. */
   jsonLine(): Buffer {
     const { buffer, byteOffset, byteLength } = this.json();
@@ -188,6 +208,14 @@ export class Entry {
     return this.#kept;
   }
 
+  /** Makes what `kept` returns, in steps for large objects. */
+  *keepInSteps(slot: string, make: (object: KubeObject) => Steps<Buffer>): Steps<void> {
+    const kept = this.#keptIn(slot);
+    if (kept.bytes !== undefined) return;
+    const bytes = yield* make(this.#object ?? this.#decoded());
+    if (kept.bytes === undefined) this.#keep(kept, () => bytes);
+  }
+
   /** Does not mark the entry hot: a list that encodes thousands of entries does not need their objects again. */
   #keep(kept: Encoding, make: (object: KubeObject) => Buffer): Buffer {
     const bytes = ownMemory(make(this.#object ?? this.#decoded()));
@@ -211,6 +239,14 @@ export class Entry {
   /** The stored bytes, memoized while the entry is hot: updates compare against them to detect no-ops. */
   stored(make: () => Buffer): Buffer {
     return this.memo(storedSlot, make);
+  }
+
+  /** As `stored`, in steps. */
+  *storedInSteps(make: () => Steps<Buffer>): Steps<Buffer> {
+    const known = this.#memo?.get(storedSlot) as Buffer | undefined;
+    if (known !== undefined) return known;
+    const bytes = yield* make();
+    return this.stored(() => bytes);
   }
 
   /**

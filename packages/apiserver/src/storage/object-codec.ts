@@ -1,6 +1,18 @@
-import { encodeJson, encodeJsonText, parseJson } from "@coxswain/apimachinery/codec/json";
-import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "@coxswain/apimachinery/codec/protobuf";
-import { decodeProtobufReusing, type EncodedObject } from "@coxswain/apimachinery/codec/protobuf-reuse";
+import { encodeJson, encodeJsonText, parseJson, parseLargeJson } from "@coxswain/apimachinery/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/codec/json-encode-steps";
+import {
+  decodeProtobuf,
+  decodeProtobufInSteps,
+  encodeProtobuf,
+  encodeProtobufInSteps,
+  hasProtobufForm,
+} from "@coxswain/apimachinery/codec/protobuf";
+import {
+  decodeProtobufReusing,
+  decodeProtobufReusingInSteps,
+  type EncodedObject,
+} from "@coxswain/apimachinery/codec/protobuf-reuse";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -9,6 +21,7 @@ import type { EntryCodec, EntryMemory } from "./entry.ts";
 interface StoredVersion {
   readonly version: string;
   readonly defaults?: (object: KubeObject) => void;
+  readonly defaultsInSteps?: (object: KubeObject) => Steps<void>;
   readonly toHub?: (object: KubeObject) => KubeObject;
   readonly fromHub?: (object: KubeObject) => KubeObject;
 }
@@ -35,70 +48,117 @@ export interface ObjectCodec extends EntryCodec {
   readonly resource: StoredResource;
   /** Encodes the object in the storage version, without resourceVersion and selfLink. */
   toStored(object: KubeObject): Buffer;
+  /** As `toStored`, in steps for many values. */
+  toStoredInSteps(object: KubeObject): Steps<Buffer>;
   /**
    * Decodes JSON or protobuf to the hub version, with defaults and without resourceVersion.
    * @param before an earlier state of the same object and the bytes that `toStored` made of it; equal parts may be shared with it
    */
   fromStored(bytes: Buffer, before?: EncodedObject): KubeObject;
+  /** As `fromStored`, in steps for large objects. */
+  fromStoredInSteps(bytes: Buffer, before?: EncodedObject): Steps<KubeObject>;
 }
 
 const protobufMagic = Buffer.from("k8s\0");
 
-/** @param mediaType --storage-media-type; kinds without a protobuf form (custom resources) are always stored as JSON */
-export function newObjectCodec(resource: StoredResource, mediaType: string, memory: EntryMemory): ObjectCodec {
-  const hub: GroupVersionKind = { group: resource.hubGroup ?? resource.group, version: resource.hub, kind: resource.kind };
-  const stored: GroupVersionKind = resource.storage === undefined ? hub : { ...resource.storage, kind: resource.kind };
-  const hubApiVersion = formatGroupVersion(hub);
-  const storedApiVersion = formatGroupVersion(stored);
-  const asProtobuf = mediaType === "application/vnd.kubernetes.protobuf" && hasProtobufForm(stored);
-  const byApiVersion = new Map<string, StoredVersion>();
-  const known: readonly (StoredVersion & { readonly group?: string })[] = [
-    ...(resource.formerVersions ?? []),
-    ...resource.versions,
-  ];
-  for (const { group = resource.group, ...version } of known) {
-    byApiVersion.set(formatGroupVersion({ group, version: version.version }), version);
-  }
-  const fromHub = storedApiVersion === hubApiVersion ? undefined : byApiVersion.get(storedApiVersion)?.fromHub;
+/** Conversion between the hub version and the stored one. */
+class StoredForm {
+  readonly hub: GroupVersionKind;
+  readonly stored: GroupVersionKind;
+  readonly #resource: StoredResource;
+  readonly #hubApiVersion: string;
+  readonly #byApiVersion = new Map<string, StoredVersion>();
+  /** undefined: the hub version is stored. */
+  readonly fromHub: ((object: KubeObject) => KubeObject) | undefined;
 
-  function toHub(object: KubeObject): KubeObject {
-    const apiVersion = object.apiVersion ?? hubApiVersion;
-    const version = byApiVersion.get(apiVersion);
+  constructor(resource: StoredResource) {
+    this.#resource = resource;
+    this.hub = { group: resource.hubGroup ?? resource.group, version: resource.hub, kind: resource.kind };
+    this.stored = resource.storage === undefined ? this.hub : { ...resource.storage, kind: resource.kind };
+    this.#hubApiVersion = formatGroupVersion(this.hub);
+    const known: readonly (StoredVersion & { readonly group?: string })[] = [
+      ...(resource.formerVersions ?? []),
+      ...resource.versions,
+    ];
+    for (const { group = resource.group, ...version } of known) {
+      this.#byApiVersion.set(formatGroupVersion({ group, version: version.version }), version);
+    }
+    const storedApiVersion = formatGroupVersion(this.stored);
+    const isHub = storedApiVersion === this.#hubApiVersion;
+    this.fromHub = isHub ? undefined : this.#byApiVersion.get(storedApiVersion)?.fromHub;
+  }
+
+  /** The object as it is stored: without what is not stored, in the storage version. */
+  of(object: KubeObject): KubeObject {
+    const { resourceVersion: _, selfLink: __, ...metadata } = object.metadata;
+    if (this.#resource.keepsVersions) return { ...object, metadata };
+    let value: KubeObject = { ...object, apiVersion: this.#hubApiVersion, kind: this.#resource.kind, metadata };
+    if (this.fromHub !== undefined) value = this.fromHub(deepClone(value));
+    value.apiVersion = formatGroupVersion(this.stored);
+    return value;
+  }
+
+  toHub(object: KubeObject): KubeObject {
+    const version = this.#versionOf(object);
     version?.defaults?.(object);
+    return this.#converted(object, version);
+  }
+
+  *toHubInSteps(object: KubeObject): Steps<KubeObject> {
+    const version = this.#versionOf(object);
+    if (version?.defaultsInSteps === undefined) version?.defaults?.(object);
+    else yield* version.defaultsInSteps(object);
+    yield;
+    return this.#converted(object, version);
+  }
+
+  #versionOf(object: KubeObject): StoredVersion | undefined {
+    return this.#byApiVersion.get(object.apiVersion ?? this.#hubApiVersion);
+  }
+
+  #converted(object: KubeObject, version: StoredVersion | undefined): KubeObject {
     let result = object;
     if (version?.toHub !== undefined) result = version.toHub(object);
-    result.apiVersion = hubApiVersion;
-    result.kind = resource.kind;
+    result.apiVersion = this.#hubApiVersion;
+    result.kind = this.#resource.kind;
     result.metadata ??= {};
-    resource.strategy?.decorate?.(result);
+    this.#resource.strategy?.decorate?.(result);
     return result;
   }
+}
 
+/** @param mediaType --storage-media-type; kinds without a protobuf form (custom resources) are always stored as JSON */
+export function newObjectCodec(resource: StoredResource, mediaType: string, memory: EntryMemory): ObjectCodec {
+  const form = new StoredForm(resource);
+  const { hub, stored } = form;
+  const asProtobuf = mediaType === "application/vnd.kubernetes.protobuf" && hasProtobufForm(stored);
+  const storedKind = resource.keepsVersions ? undefined : stored;
+  const encodesProtobuf = asProtobuf && !resource.keepsVersions;
+  // Objects stored in another version do not have the field layout of `before`.
+  const shares = asProtobuf && form.fromHub === undefined;
   return {
     resource,
     memory,
-    toStored(object) {
-      const { resourceVersion: _, selfLink: __, ...metadata } = object.metadata;
-      if (resource.keepsVersions) return encodeJson({ ...object, metadata });
-      let value: KubeObject = { ...object, apiVersion: hubApiVersion, kind: resource.kind, metadata };
-      if (fromHub !== undefined) value = fromHub(deepClone(value));
-      value.apiVersion = storedApiVersion;
-      return asProtobuf ? encodeProtobuf(value, stored) : encodeJson(value, stored);
+    toStored: (object) => (encodesProtobuf ? encodeProtobuf(form.of(object), stored) : encodeJson(form.of(object), storedKind)),
+    *toStoredInSteps(object) {
+      if (encodesProtobuf) return yield* encodeProtobufInSteps(form.of(object), stored);
+      return Buffer.from(yield* encodeJsonTextInSteps(form.of(object), storedKind));
     },
     fromStored(bytes, before) {
-      if (resource.keepsVersions) return asTheyAre(bytes);
-      const isProtobuf = bytes.length > 4 && bytes.subarray(0, 4).equals(protobufMagic);
-      if (!isProtobuf) return toHub(parseJson(bytes) as KubeObject);
-      // Objects stored in another version do not have the field layout of `before`.
-      const shares = before !== undefined && asProtobuf && fromHub === undefined;
-      return toHub(shares ? decodeProtobufReusing(bytes, before) : decodeProtobuf(bytes));
+      if (resource.keepsVersions) return withMetadata(parseJson(bytes) as KubeObject);
+      if (!isProtobuf(bytes)) return form.toHub(parseJson(bytes) as KubeObject);
+      return form.toHub(before !== undefined && shares ? decodeProtobufReusing(bytes, before) : decodeProtobuf(bytes));
     },
-    toJson(object) {
-      return encodeJsonText(object, hub);
+    *fromStoredInSteps(bytes, before) {
+      if (resource.keepsVersions) return withMetadata((yield* parseLargeJson(bytes)) as KubeObject);
+      if (!isProtobuf(bytes)) return yield* form.toHubInSteps((yield* parseLargeJson(bytes)) as KubeObject);
+      const decoding =
+        before !== undefined && shares ? decodeProtobufReusingInSteps(bytes, before) : decodeProtobufInSteps(bytes);
+      return yield* form.toHubInSteps(yield* decoding);
     },
-    fromJson(bytes) {
-      return parseJson(bytes) as KubeObject;
-    },
+    toJson: (object) => encodeJsonText(object, hub),
+    toJsonInSteps: (object) => encodeJsonTextInSteps(object, hub),
+    fromJson: (bytes) => parseJson(bytes) as KubeObject,
     fieldsOf(object) {
       const fields: Record<string, string> = { "metadata.name": object.metadata.name ?? "" };
       if (resource.namespaced) fields["metadata.namespace"] = object.metadata.namespace ?? "";
@@ -107,8 +167,11 @@ export function newObjectCodec(resource: StoredResource, mediaType: string, memo
   };
 }
 
-function asTheyAre(bytes: Buffer): KubeObject {
-  const object = parseJson(bytes) as KubeObject;
+function isProtobuf(bytes: Buffer): boolean {
+  return bytes.length > 4 && bytes.subarray(0, 4).equals(protobufMagic);
+}
+
+function withMetadata(object: KubeObject): KubeObject {
   object.metadata ??= {};
   return object;
 }

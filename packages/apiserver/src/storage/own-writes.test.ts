@@ -55,6 +55,31 @@ test("it is decoded while etcd writes, and once for its answer and its event", a
   assert.notEqual(own.entry(9).object(), entry.object(), "another revision is another object");
 });
 
+test("a large one is decoded and encoded in turns, once for its answer and its event", async () => {
+  const labels = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`label-${at}`, "v"]));
+  const bytes = codec.toStored(aPod("n1", labels));
+  const write = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
+  const own = new OwnWrites(() => 0);
+  own.add(write);
+  counted.decodes = 0;
+  write.prepare(turns);
+  const event = own.take("web/a", bytes, 8);
+  assert.ok(event instanceof Promise);
+  const entry = await write.ready(8);
+  assert.equal(await event, entry);
+  assert.equal(counted.decodes, 0, "nothing is decoded at once");
+  assert.deepEqual(entry.object().metadata.labels, labels);
+  assert.deepEqual([...entry.encodeInSteps()], [], "its JSON is there");
+  assert.equal((await write.ready(9)).revision, 9, "another revision is another object");
+});
+
+test("a large one that cannot be decoded fails its answer", async () => {
+  const bytes = Buffer.from(`{"metadata":${" ".repeat(100_000)}`);
+  const write = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
+  write.prepare(turns);
+  await assert.rejects(async () => write.ready(8), /unexpected end of JSON/);
+});
+
 test("it is not decoded again when the answer is there before", async () => {
   const bytes = codec.toStored(aPod("n1"));
   const own = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
@@ -140,5 +165,5 @@ test("without events the oldest entries are dropped", () => {
   const own = new OwnWrites(() => 0);
   for (let revision = 1; revision <= 1_001; revision++) answeredAt(own, "web/a", revision);
   assert.equal(own.take("web/a", other, 1), undefined);
-  assert.equal(own.take("web/a", other, 2)?.revision, 2);
+  assert.equal((own.take("web/a", other, 2) as Entry).revision, 2);
 });

@@ -1,4 +1,5 @@
 import { ownMemory } from "@coxswain/apimachinery/codec/json-encode";
+import type { EncodedObject } from "@coxswain/apimachinery/codec/protobuf-reuse";
 import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -39,18 +40,21 @@ export class OwnWrites {
     if (this.#answered.size > mostAnswered) this.#answered.delete(Number(this.#answered.firstKey()));
   }
 
-  /** The entry of the write whose event this is, which is then forgotten. @returns undefined for a write of another process */
-  take(key: string, value: Buffer, revision: number): Entry | undefined {
+  /**
+   * The entry of the write whose event this is, which is then forgotten.
+   * @returns undefined for a write of another process; a promise for a large object
+   */
+  take(key: string, value: Buffer, revision: number): Entry | Promise<Entry> | undefined {
     const answered = this.#answered.get(revision);
     if (answered !== undefined) {
       this.#answered.delete(revision);
       // Another history has another object at this revision.
-      return answered.key === key ? answered.entry(revision) : undefined;
+      return answered.key === key ? answered.ready(revision) : undefined;
     }
     const sent = this.#sent.get(key);
     if (sent?.value.equals(value) !== true) return undefined;
     this.#sent.delete(key);
-    return sent.entry(revision);
+    return sent.ready(revision);
   }
 
   clear(): void {
@@ -68,6 +72,9 @@ export class OwnWrite {
   readonly #before: Entry | undefined;
   #decoded: KubeObject | undefined;
   #entry: Entry | undefined;
+  /** Decodes a large object in turns. */
+  #preparing: Promise<Turns> | undefined;
+  #ready: { readonly revision: number; readonly entry: Promise<Entry> } | undefined;
 
   /**
    * @param bytes the plain bytes that `value` holds in encrypted form
@@ -82,12 +89,9 @@ export class OwnWrite {
   }
 
   /** Decodes the written object while etcd processes the write, so that the event is dispatched sooner. */
-  prepare(turns: Pick<Turns, "next">): void {
-    setImmediate(() => {
-      const turn = this.#bytes.length > longBytes ? turns.next(this.#bytes.length) : undefined;
-      if (turn === undefined) this.#prepare();
-      else void turn.then(() => this.#prepare());
-    });
+  prepare(turns: Turns): void {
+    if (this.#bytes.length > longBytes) this.#preparing = this.#prepareInTurns(turns);
+    else setImmediate(() => this.#prepare());
   }
 
   #prepare(): void {
@@ -97,6 +101,29 @@ export class OwnWrite {
     } catch {
       // `entry` decodes again and reports the error to its caller; thrown here it would be uncaught and end the process.
     }
+  }
+
+  async #prepareInTurns(turns: Turns): Promise<Turns> {
+    try {
+      this.#decoded = await turns.run(this.#codec.fromStoredInSteps(this.#bytes, this.#encodedBefore()));
+    } catch {
+      // See `#prepare`.
+    }
+    return turns;
+  }
+
+  /** As `entry`; a large object is decoded, and encoded for watchers, in turns. */
+  ready(revision: number): Entry | Promise<Entry> {
+    if (this.#preparing === undefined) return this.entry(revision);
+    if (this.#ready?.revision !== revision) {
+      const entry = this.#preparing.then(async (turns) => {
+        const made = this.entry(revision);
+        await turns.run(made.encodeInSteps());
+        return made;
+      });
+      this.#ready = { revision, entry };
+    }
+    return this.#ready.entry;
   }
 
   /** Returns the entry at `revision`; repeated calls return the same one. */
@@ -110,9 +137,13 @@ export class OwnWrite {
   }
 
   #decode(): KubeObject {
+    return this.#codec.fromStored(this.#bytes, this.#encodedBefore());
+  }
+
+  #encodedBefore(): EncodedObject | undefined {
     const before = this.#before;
-    if (before === undefined) return this.#codec.fromStored(this.#bytes);
+    if (before === undefined) return undefined;
     const object = before.object();
-    return this.#codec.fromStored(this.#bytes, { object, bytes: before.stored(() => this.#codec.toStored(object)) });
+    return { object, bytes: before.stored(() => this.#codec.toStored(object)) };
   }
 }

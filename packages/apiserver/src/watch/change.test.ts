@@ -12,6 +12,10 @@ test("a deletion's event lets go of its object in its turn, and is only bytes th
       encoded.push(`${object.metadata.name} ${object.metadata.resourceVersion}`);
       return JSON.stringify(object);
     },
+    *toJsonInSteps(object) {
+      yield;
+      return this.toJson(object);
+    },
     fromStored: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
     fromJson: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
     fieldsOf: () => ({}),

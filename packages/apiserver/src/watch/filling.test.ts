@@ -88,7 +88,7 @@ function aCache(t: TestContext) {
     async create(key, _object, { own } = {}) {
       const revision = multiplexer.revision + 5;
       const entry = anEntry(key, revision, "own");
-      const write = { key, value: Buffer.from("own"), entry: () => entry } as unknown as OwnWrite;
+      const write = { key, value: Buffer.from("own"), entry: () => entry, ready: () => entry } as unknown as OwnWrite;
       own?.add(write);
       own?.answered(write, revision);
       return entry;

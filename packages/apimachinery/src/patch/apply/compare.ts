@@ -3,7 +3,8 @@
  * as absent, one that it always writes as present.
  * Source: structured-merge-diff v4 typed/merge.go, typed.go (Compare)
  */
-import { deepEqual } from "../../meta/deep-equal.ts";
+import { atOnce, type Steps } from "../../event-loop/steps.ts";
+import { deepEqual, valuesPerStep } from "../../meta/deep-equal.ts";
 import {
   type ApplyType,
   deducedType,
@@ -45,8 +46,15 @@ export function withoutFields(comparison: Comparison, ignored: FieldSet): Compar
  * @throws TypedValueError for items of an associative list with missing, invalid or duplicate keys
  */
 export function compare(type: ApplyType, a: unknown, b: unknown, explicit = false): Comparison {
+  return atOnce(compareInSteps(type, a, b, explicit));
+}
+
+/** As `compare`, in steps for wide lists and maps. */
+export function* compareInSteps(type: ApplyType, a: unknown, b: unknown, explicit = false): Steps<Comparison> {
   const walk = new Walk(explicit);
   if (a !== b) walk.both(type, a, b);
+  yield* walk.rest();
+  yield;
   return { added: walk.added.set(), modified: walk.modified.set(), removed: walk.removed.set() };
 }
 
@@ -63,8 +71,35 @@ class Walk {
   /** The current path. Path elements of list items are created only when a difference is found. */
   readonly #steps: (PathElement | ItemStep)[] = [];
 
+  /** The members of wide containers, which are compared later, in steps. */
+  readonly #later: Steps<void>[] = [];
+
   constructor(explicit: boolean) {
     this.#explicit = explicit;
+  }
+
+  /** Compares what was put off; wide containers may contain others. */
+  *rest(): Steps<void> {
+    for (let next = this.#later.pop(); next !== undefined; next = this.#later.pop()) {
+      yield;
+      yield* next;
+    }
+  }
+
+  /** Puts off the work for each member of a wide container; the current path is kept for it. */
+  #putOff<T>(members: () => Iterable<T>, each: (member: T) => void): void {
+    const path = [...this.#steps];
+    const steps = this.#steps;
+    function* work(): Steps<void> {
+      let count = 0;
+      for (const member of members()) {
+        steps.splice(0, steps.length, ...path);
+        each(member);
+        if (++count % valuesPerStep === 0) yield;
+      }
+      steps.length = 0;
+    }
+    this.#later.push(work());
   }
 
   /** Compares two present values; either may be null. */
@@ -143,24 +178,51 @@ class Walk {
   }
 
   #entries(type: ApplyType, a: Fields, b: Fields): void {
+    if (isWide(a) || isWide(b)) {
+      const entry = (key: string): void => {
+        this.#child(
+          fieldElement(key),
+          type,
+          Object.hasOwn(a, key) ? a[key] : undefined,
+          Object.hasOwn(b, key) ? b[key] : undefined,
+        );
+      };
+      this.#putOff(() => Object.keys(a), entry);
+      this.#putOff(
+        () => Object.keys(b),
+        (key) => Object.hasOwn(a, key) || entry(key),
+      );
+      return;
+    }
     for (const key in a) this.#child(fieldElement(key), type, a[key], Object.hasOwn(b, key) ? b[key] : undefined);
     for (const key in b) if (!Object.hasOwn(a, key)) this.#child(fieldElement(key), type, undefined, b[key]);
   }
 
   #items(list: ListApplyType, a: readonly unknown[], b: readonly unknown[]): void {
     if (a.length === b.length && a.every((item, i) => sameKeys(list, item, b[i]))) {
-      for (let i = 0; i < a.length; i++) {
-        if (a[i] === b[i]) continue;
+      const compareAt = (i: number): void => {
+        if (a[i] === b[i]) return;
         this.#steps.push({ list, item: a[i] });
         this.both(list.element, a[i], b[i]);
         this.#steps.pop();
-      }
+      };
+      if (a.length > valuesPerStep) this.#putOff(() => a.keys(), compareAt);
+      else for (let i = 0; i < a.length; i++) compareAt(i);
       return;
     }
     const others = this.#byElement(this.#elements(list, b), b);
     const own = this.#byElement(this.#elements(list, a), a);
+    const added = (): [PathElement, unknown][] => [...others].filter(([element]) => !own.has(element));
+    if (own.size + others.size > valuesPerStep) {
+      this.#putOff(
+        () => own,
+        ([element, item]) => this.#child(element, list.element, item, others.get(element)),
+      );
+      this.#putOff(added, ([element, item]) => this.#child(element, list.element, undefined, item));
+      return;
+    }
     for (const [element, item] of own) this.#child(element, list.element, item, others.get(element));
-    for (const [element, item] of others) if (!own.has(element)) this.#child(element, list.element, undefined, item);
+    for (const [element, item] of added()) this.#child(element, list.element, undefined, item);
   }
 
   #elements(list: ListApplyType, items: readonly unknown[]): PathElement[] {
@@ -223,13 +285,22 @@ class Walk {
 
   #fillItems(nodes: Map<PathElement, FieldNode>, list: ListApplyType, items: readonly unknown[], parent: PathElement): void {
     const elements = this.#elements(list, items);
-    for (const [i, element] of elements.entries()) {
+    const fill = ([i, element]: [number, PathElement]): void => {
       if (nodes.has(element)) throw duplicate([...this.#path, parent], element);
       this.#fill(nodes, element, list.element, items[i]);
-    }
+    };
+    if (elements.length > valuesPerStep) this.#putOff(() => elements.entries(), fill);
+    else for (const entry of elements.entries()) fill(entry);
   }
 
   #fillEntries(nodes: Map<PathElement, FieldNode>, type: ApplyType, map: Fields): void {
+    if (isWide(map)) {
+      this.#putOff(
+        () => Object.keys(map),
+        (key) => this.#fill(nodes, fieldElement(key), type, map[key]),
+      );
+      return;
+    }
     for (const key in map) this.#fill(nodes, fieldElement(key), type, map[key]);
   }
 
@@ -270,6 +341,12 @@ function sameKeys(list: ListApplyType, a: unknown, b: unknown): boolean {
 }
 
 const nothing: Fields = Object.freeze({});
+
+function isWide(map: Fields): boolean {
+  let count = 0;
+  for (const _ in map) if (++count > valuesPerStep) return true;
+  return false;
+}
 
 function duplicate(path: readonly PathElement[], element: PathElement): TypedValueError {
   return new TypedValueError([`${displayPath(path)}: duplicate entries for key ${displayElement(element)}`]);

@@ -2,7 +2,7 @@
  * Fast path for creates: the FieldsV1 text of a new object, generated directly from the object and its schema. The result
  * is the same as comparing the object with an empty one and encoding the difference, without building field sets.
  */
-import { deepEqual } from "../../meta/deep-equal.ts";
+import { deepEqual, valuesPerStep } from "../../meta/deep-equal.ts";
 import { type ApplyType, deducedType, type ListApplyType, type StructApplyType, type StructField } from "./apply-type.ts";
 import { meanTheSame, present } from "./compare.ts";
 import { type FieldSet, quoted } from "./field-set.ts";
@@ -115,6 +115,7 @@ function entries(type: ApplyType, map: Fields, left: LeftOut | undefined): strin
 }
 
 function items(list: ListApplyType, values: readonly unknown[], left: LeftOut | undefined): string {
+  if (values.length > valuesPerStep) throw lookCloser; // the general algorithm works in steps
   const steps = new Map<PathElement, unknown>();
   for (const value of values) {
     try {

@@ -10,7 +10,7 @@ import type { Steps } from "../../event-loop/steps.ts";
 import { formatTime } from "../../meta/time.ts";
 import type { KubeObject, ManagedFieldsEntry, Unstructured } from "../../meta/types.ts";
 import type { ApplyType } from "./apply-type.ts";
-import { type Comparison, compare, isSame, withoutFields } from "./compare.ts";
+import { type Comparison, compare, compareInSteps, isSame, withoutFields } from "./compare.ts";
 import { ApplyConflicts, type Conflict, conflictError, conflictsWith } from "./conflict.ts";
 import { createdFields } from "./created-fields.ts";
 import { difference, emptySet, equal, type FieldSet, has, intersection, recursiveDifference, setOf, union } from "./field-set.ts";
@@ -181,7 +181,7 @@ class VersionedFieldManager implements FieldManager {
     const own = this.#entryFor(manager, "Update");
     const id = managerId(own);
     const former = managed.get(id);
-    const comparison = withoutFields(compare(this.#options.type, live, next), this.#ignored);
+    const comparison = withoutFields(yield* compareInSteps(this.#options.type, live, next), this.#ignored);
     yield;
     if (isSame(comparison)) return;
     yield* this.#settle(managed, comparison, live, next, undefined, true);
@@ -215,7 +215,7 @@ class VersionedFieldManager implements FieldManager {
     yield;
     const object = last === undefined || this.#staysOwned(last, set, next) ? merged : yield* this.#prune(merged, next, last);
     yield;
-    const comparison = withoutFields(compare(this.#options.type, live, object, true), this.#ignored);
+    const comparison = withoutFields(yield* compareInSteps(this.#options.type, live, object, true), this.#ignored);
     yield;
     yield* this.#settle(next, comparison, live, object, id, force);
     const changed = !isSame(comparison);

@@ -5,7 +5,8 @@
  */
 import { type FieldsV1, sharedFields, sharedFieldsInSteps, textOfFields } from "../../codec/fields-v1.ts";
 import { atOnce, type Steps } from "../../event-loop/steps.ts";
-import { type Path, type PathElement, readElement, sortElements } from "./path-element.ts";
+import { valuesPerStep } from "../../meta/deep-equal.ts";
+import { type Path, type PathElement, readElement, sortElements, sortedElementsInSteps } from "./path-element.ts";
 
 export type FieldSet = ReadonlyMap<PathElement, FieldNode>;
 
@@ -249,18 +250,20 @@ export function toFieldsV1(set: FieldSet): FieldsV1 {
 
 /** As `toFieldsV1`, for sets of any size. */
 export function* toFieldsV1InSteps(set: FieldSet): Steps<FieldsV1> {
-  const text = textOf(set, false);
+  const text = yield* textOf(set, false);
   yield;
   const fields = yield* sharedFieldsInSteps(text);
   if (!sets.has(fields)) sets.set(fields, set);
   return fields;
 }
 
-function textOf(nodes: FieldSet, self: boolean): string {
+function* textOf(nodes: FieldSet, self: boolean): Steps<string> {
   let text = self ? '{".":{}' : "";
-  for (const element of sortElements([...nodes.keys()])) {
+  let count = 0;
+  for (const element of yield* sortedElementsInSteps([...nodes.keys()])) {
     const { member, children } = nodes.get(element) as FieldNode;
-    text += `${text === "" ? "{" : ","}${quoted(element)}:${children === undefined ? "{}" : textOf(children, member)}`;
+    text += `${text === "" ? "{" : ","}${quoted(element)}:${children === undefined ? "{}" : yield* textOf(children, member)}`;
+    if (++count % valuesPerStep === 0) yield;
   }
   return text === "" ? "{}" : `${text}}`;
 }

@@ -4,6 +4,8 @@
  * name, JSON as Go writes it), so that elements are equal when their texts are.
  * Source: structured-merge-diff v4 fieldpath/element.go, serialize-pe.go
  */
+import { type Steps, sortedInSteps } from "../../event-loop/steps.ts";
+import { valuesPerStep } from "../../meta/deep-equal.ts";
 import { goQuote } from "../../meta/go-quote.ts";
 import { isJsonObject } from "../../meta/json-value.ts";
 
@@ -59,6 +61,18 @@ export function sortElements(steps: PathElement[]): PathElement[] {
   const all = steps.map((step) => ({ step, held: parsed(step) })).sort((a, b) => compareParsed(a.held, b.held));
   for (const [i, { step }] of all.entries()) steps[i] = step;
   return steps;
+}
+
+/** As `sortElements`, in steps for many elements. */
+export function* sortedElementsInSteps(steps: PathElement[]): Steps<PathElement[]> {
+  if (steps.length <= valuesPerStep) return sortElements(steps);
+  const all: { step: PathElement; held: Parsed }[] = [];
+  for (const step of steps) {
+    all.push({ step, held: parsed(step) });
+    if (all.length % valuesPerStep === 0) yield;
+  }
+  const sorted = yield* sortedInSteps(all, (a, b) => compareParsed(a.held, b.held));
+  return sorted.map(({ step }) => step);
 }
 
 function compareParsed(a: Parsed, b: Parsed): number {

@@ -2,6 +2,7 @@
  * Calls one admission webhook: posts an AdmissionReview over HTTPS.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go
  */
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
 import { newWebhookCaller, WebhookCallError, type WebhookDialers, WebhookNotAskedError } from "./caller.ts";
 import type { CredentialsFor } from "./credentials.ts";
@@ -23,6 +24,7 @@ const defaultTimeoutSeconds = 10;
 export function newWebhookClient(
   resolve: ResolveService,
   credentialsFor: CredentialsFor,
+  turns: Turns,
   dialers?: WebhookDialers,
 ): WebhookClient {
   const caller = newWebhookCaller(resolve, credentialsFor, dialers);
@@ -34,7 +36,7 @@ export function newWebhookClient(
           throw asRefused(err);
         });
       try {
-        return readAnswer(body, review, expectsPatch);
+        return await turns.run(readAnswer(body, review, expectsPatch));
       } catch (err) {
         throw new WebhookCallError(`received invalid webhook response: ${(err as Error).message}`, 503, err);
       }

@@ -9,6 +9,8 @@ import type { CredentialsFor } from "./credentials.ts";
  */
 
 import { badRequest, internalError, notFound, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import { valuesPerStep } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
@@ -23,7 +25,7 @@ import { WebhookCallError } from "./caller.ts";
 import { newWebhookClient } from "./client.ts";
 import { webhookCredentials } from "./credentials.ts";
 import { matchingVersion, type ResourceVersion, selectorsMatch, selectorsOf, type WebhookSelectors } from "./matcher.ts";
-import { newReview, type ReviewedObjects, type WebhookAnswer } from "./review.ts";
+import { newReview, type Review, type ReviewedObjects, type WebhookAnswer } from "./review.ts";
 
 interface Configuration extends KubeObject {
   webhooks?: MutatingWebhook[];
@@ -101,7 +103,7 @@ class WebhookCaller implements WebhookDispatcher {
     this.#serviceInformer = ctx.informers.for<Service & KubeObject>(services);
     this.#namespaces = namespaceLookup(ctx.informers, ctx.client);
     this.#credentials = webhookCredentials(ctx.configurationOf(names.plugin), ctx.proxyCertificate);
-    this.#client = newWebhookClient(ctx.resolveService, this.#credentials, ctx.webhookDialers);
+    this.#client = newWebhookClient(ctx.resolveService, this.#credentials, ctx.turns, ctx.webhookDialers);
     this.#informer.addHandler({ added: () => this.#forget(), updated: () => this.#forget(), deleted: () => this.#forget() });
   }
 
@@ -199,13 +201,17 @@ class WebhookCaller implements WebhookDispatcher {
     if (attributes.dryRun && webhook.sideEffects !== "None" && webhook.sideEffects !== "NoneOnDryRun") {
       throw badRequest(`admission webhook ${goQuote(webhook.name)} does not support dry run`);
     }
+    const { turns } = this.#options;
+    await turns.next();
+    const objects = await shown();
+    await turns.next();
     const answer = await this.#client.review(
       webhook,
-      reviewOf(webhook, attributes, await shown()),
+      await turns.run(reviewOf(webhook, attributes, objects)),
       this.#type === "admit",
       attributes.signal,
     );
-    annotate(webhook.name, attributes, answer);
+    await turns.run(annotate(webhook.name, attributes, answer));
     for (const warning of answer.warnings) attributes.warn(warning);
     if (!answer.allowed) throw new Rejection(denied(webhook.name, answer.status));
     return use(answer);
@@ -249,17 +255,18 @@ async function shownObjects(
   return { kind: target, resource: target, object: await convert(object), oldObject: await convert(oldObject) };
 }
 
-function reviewOf(webhook: MutatingWebhook, attributes: AdmissionAttributes, shown: ReviewedObjects) {
+function* reviewOf(webhook: MutatingWebhook, attributes: AdmissionAttributes, shown: ReviewedObjects): Steps<Review> {
   try {
-    return newReview(webhook.admissionReviewVersions ?? [], attributes, shown);
+    return yield* newReview(webhook.admissionReviewVersions ?? [], attributes, shown);
   } catch (err) {
     throw new WebhookCallError(`could not create admission objects: ${(err as Error).message}`, 400, err);
   }
 }
 
 /** Adds `<webhook>/<key>` annotations; keys that are not qualified names are dropped. */
-function annotate(webhook: string, attributes: AdmissionAttributes, { auditAnnotations }: WebhookAnswer): void {
-  for (const [name, value] of Object.entries(auditAnnotations)) {
+function* annotate(webhook: string, attributes: AdmissionAttributes, { auditAnnotations }: WebhookAnswer): Steps<void> {
+  for (const [i, [name, value]] of Object.entries(auditAnnotations).entries()) {
+    if (i % valuesPerStep === valuesPerStep - 1) yield;
     const key = `${webhook}/${name}`;
     if (typeof value === "string" && isQualifiedName(key).length === 0) attributes.annotate(key, value);
   }

@@ -3,7 +3,9 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go
  */
 import { randomUUID } from "node:crypto";
-import { encodeJsonText, encodeUntyped, parseJson } from "@coxswain/apimachinery/codec/json";
+import { encodeUntyped, parseLargeJson } from "@coxswain/apimachinery/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/codec/json-encode-steps";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
@@ -37,7 +39,7 @@ export interface ReviewedObjects {
  * @param versions in the webhook's order of preference; the first supported one is used
  * @throws Error when none is supported.
  */
-export function newReview(versions: readonly string[], attributes: AdmissionAttributes, shown: ReviewedObjects): Review {
+export function* newReview(versions: readonly string[], attributes: AdmissionAttributes, shown: ReviewedObjects): Steps<Review> {
   const version = versions.find((candidate) => candidate === "v1" || candidate === "v1beta1");
   if (version === undefined) throw new Error("webhook does not accept known AdmissionReview versions (v1, v1beta1)");
   const { kind, resource, subresource, user } = attributes;
@@ -62,10 +64,15 @@ export function newReview(versions: readonly string[], attributes: AdmissionAttr
     dryRun: attributes.dryRun,
     options: optionsOf(attributes),
   };
-  const text = (object: KubeObject | undefined): string => (object === undefined ? "null" : encodeJsonText(object));
-  const objects = `"object":${text(shown.object)},"oldObject":${text(shown.oldObject)}`;
+  const object = yield* jsonOf(shown.object);
+  const oldObject = yield* jsonOf(shown.oldObject);
+  const objects = `"object":${object},"oldObject":${oldObject}`;
   const head = `"kind":"AdmissionReview","apiVersion":"admission.k8s.io/${version}"`;
   return { version, uid, body: `{${head},"request":{${objects},${encodeUntyped(request).toString().slice(1)}}` };
+}
+
+function* jsonOf(object: KubeObject | undefined): Steps<string> {
+  return object === undefined ? "null" : yield* encodeJsonTextInSteps(object);
 }
 
 const optionsKinds = { CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "DeleteOptions", CONNECT: undefined };
@@ -95,8 +102,9 @@ interface ReviewAnswer {
 }
 
 /** @throws Error for an invalid response. */
-export function readAnswer(body: Buffer, asked: Review, expectsPatch: boolean): WebhookAnswer {
-  const review = parseJson(body) as ReviewAnswer | null;
+export function* readAnswer(body: Buffer, asked: Review, expectsPatch: boolean): Steps<WebhookAnswer> {
+  const review = (yield* parseLargeJson(body)) as ReviewAnswer | null;
+  yield;
   const response = review?.response;
   if (typeof response !== "object" || response === null) throw new Error("webhook response was absent");
   // Responses of v1beta1 are not validated, as upstream.

@@ -40,7 +40,7 @@ import { podTemplateTable } from "./podtemplates/table.ts";
 import { defaultReplicationController } from "./replicationcontrollers/defaults.ts";
 import { replicationControllerStatusStrategy, replicationControllerStrategy } from "./replicationcontrollers/strategy.ts";
 import { replicationControllerTable } from "./replicationcontrollers/table.ts";
-import { defaultResourceQuota } from "./resourcequotas/defaults.ts";
+import { defaultResourceQuota, defaultResourceQuotaInSteps } from "./resourcequotas/defaults.ts";
 import { resourceQuotaStatusStrategy, resourceQuotaStrategy } from "./resourcequotas/strategy.ts";
 import { resourceQuotaTable } from "./resourcequotas/table.ts";
 import { defaultSecret } from "./secrets/defaults.ts";
@@ -254,7 +254,7 @@ const resourcequotas: ResourceRow = {
   kind: "ResourceQuota",
   shortNames: ["quota"],
   namespaced: true,
-  versions: [{ version: "v1", defaults: defaultResourceQuota }],
+  versions: [{ version: "v1", defaults: defaultResourceQuota, defaultsInSteps: defaultResourceQuotaInSteps }],
   strategy: resourceQuotaStrategy,
   statusStrategy: resourceQuotaStatusStrategy,
   table: resourceQuotaTable,

@@ -94,7 +94,7 @@ class ResourceStore implements EtcdStore {
     const prefix = folderPrefix(options.etcdPrefix, storageFolder(resource));
     const goType = goTypeName(resource.group, resource.kind, isBuiltInGroup(resource.group));
     const calls = new MeasuredCalls({ goType, servers: client.servers, prefix, clock, log, metrics });
-    const values = new StoredValues({ codec, transformer, prefix, log });
+    const values = new StoredValues({ codec, transformer, prefix, log, turns });
     this.codec = codec;
     this.prefix = prefix;
     this.#options = options;
@@ -115,10 +115,17 @@ class ResourceStore implements EtcdStore {
   decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined> {
     try {
       const entry = this.#values.entry({ key: this.prefix + key, value, modRevision: revision });
-      return entry instanceof Promise ? entry.catch(passOver) : entry;
+      return entry instanceof Promise ? this.#encoded(entry).catch(passOver) : entry;
     } catch (err) {
       return passOver(err);
     }
+  }
+
+  /** Of a large object, the JSON that its watchers get. */
+  async #encoded(decoding: Promise<Entry>): Promise<Entry> {
+    const entry = await decoding;
+    await this.#options.turns.run(entry.encodeInSteps());
+    return entry;
   }
 
   readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number> {
@@ -205,10 +212,10 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
     if (options.dryRun) {
       if ((await this.#readKey(key)).entry !== undefined) throw alreadyExists(this.#options.codec.resource, nameOf(key));
       await turns.next();
-      return this.#unstored(key, object, codec.toStored(object));
+      return this.#unstored(key, object, await turns.run(codec.toStoredInSteps(object)));
     }
     if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
-    const bytes = codec.toStored(object);
+    const bytes = await turns.run(codec.toStoredInSteps(object));
     await turns.next(bytes.length);
     const { entry } = await this.#write("create", key, bytes, undefined, [], options);
     if (entry === undefined) throw alreadyExists(this.#options.codec.resource, nameOf(key));
@@ -237,13 +244,9 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
       }
       if (current !== undefined && next === current.object() && !state.suggested && !state.rewrite) return current;
       await turns.next();
-      const bytes = codec.toStored(next);
+      const bytes = await turns.run(codec.toStoredInSteps(next));
       await turns.next(bytes.length);
-      if (
-        current !== undefined &&
-        !state.rewrite &&
-        bytes.equals(state.bytes ?? current.stored(() => codec.toStored(current.object())))
-      ) {
+      if (current !== undefined && !state.rewrite && bytes.equals(state.bytes ?? (await this.#storedBytes(current)))) {
         if (!state.suggested) return current;
         const fresh = await this.#readKey(key);
         // Bytes of an older storage version are rewritten even when the object is unchanged: storage migration relies on it.
@@ -259,6 +262,11 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
       if (written.entry !== undefined) return written.entry;
       state = await this.#failureState(written.answer);
     }
+  }
+
+  #storedBytes(entry: Entry): Buffer | Promise<Buffer> {
+    const { codec, turns } = this.#options;
+    return turns.run(entry.storedInSteps(() => codec.toStoredInSteps(entry.object())));
   }
 
   async delete(key: string, request: DeleteRequest = {}): Promise<Entry> {
@@ -321,7 +329,7 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
       const answer = await this.#options.calls.timed(operation, written);
       if (!answer.succeeded) return { answer };
       revision = answer.revision;
-      return { entry: sent.entry(revision) };
+      return { entry: await sent.ready(revision) };
     } finally {
       own?.answered(sent, revision);
     }
@@ -362,7 +370,7 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
   async #unstored(key: string, { metadata }: KubeObject, bytes: Buffer): Promise<Entry> {
     const { codec, turns } = this.#options;
     await turns.next(bytes.length);
-    const object = codec.fromStored(bytes);
+    const object = await turns.run(codec.fromStoredInSteps(bytes));
     if (metadata.resourceVersion !== undefined) object.metadata.resourceVersion = metadata.resourceVersion;
     return newUnstoredEntry(codec, key, object);
   }

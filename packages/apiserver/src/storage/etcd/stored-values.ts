@@ -1,5 +1,7 @@
 import { internalError } from "@coxswain/apimachinery/errors/status-error";
+import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { newEntry } from "../entry.ts";
 import type { ObjectCodec } from "../object-codec.ts";
 import type { Entry } from "../storage.ts";
@@ -28,10 +30,14 @@ export interface StoredValuesOptions {
   /** `/registry/pods/`. */
   readonly prefix: string;
   readonly log: Logger;
+  readonly turns: Turns;
 }
 
+/** Larger values are decoded in turns. */
+const largeBytes = 64 * 1024;
+
 /**
- * Decrypts and decodes the values of one resource; synchronously unless a KMS has to decrypt.
+ * Decrypts and decodes the values of one resource; synchronously unless a KMS has to decrypt or the value is large.
  * All methods throw InternalError for a value that cannot be decoded, after they have logged it.
  */
 export class StoredValues {
@@ -44,17 +50,22 @@ export class StoredValues {
   read(kv: StoredValue): PresentState | Promise<PresentState> {
     try {
       const plain = this.#options.transformer.fromStored(kv.value, kv.key);
-      if (!(plain instanceof Promise)) return this.#stateOf(kv, plain);
-      return plain.then((found) => this.#stateOf(kv, found)).catch((err) => this.#unreadable(kv, err));
+      const state = plain instanceof Promise ? plain.then((found) => this.#stateOf(kv, found)) : this.#stateOf(kv, plain);
+      return state instanceof Promise ? state.catch((err) => this.#unreadable(kv, err)) : state;
     } catch (err) {
       return this.#unreadable(kv, err);
     }
   }
 
-  #stateOf(kv: StoredValue, { value, stale }: TransformedValue): PresentState {
-    const { codec, prefix } = this.#options;
-    const entry = newEntry(codec, kv.key.slice(prefix.length), kv.modRevision, codec.fromStored(value));
-    return { entry, bytes: value, rewrite: stale, suggested: false };
+  #stateOf(kv: StoredValue, { value, stale }: TransformedValue): PresentState | Promise<PresentState> {
+    const { codec, prefix, turns } = this.#options;
+    const stateWith = (object: KubeObject): PresentState => {
+      const entry = newEntry(codec, kv.key.slice(prefix.length), kv.modRevision, object);
+      return { entry, bytes: value, rewrite: stale, suggested: false };
+    };
+    if (value.length < largeBytes) return stateWith(codec.fromStored(value));
+    const object = turns.run(codec.fromStoredInSteps(value));
+    return object instanceof Promise ? object.then(stateWith) : stateWith(object);
   }
 
   #unreadable({ key }: StoredValue, cause: unknown): never {

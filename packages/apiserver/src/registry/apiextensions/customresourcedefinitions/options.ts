@@ -1,3 +1,4 @@
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { CustomResourceDefinitionSpec } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { type SchemaOptions, schemaTypes } from "../../../structural-schema/keywords.ts";
@@ -31,18 +32,22 @@ export const strict: Options = {
  * The checks that a stored definition passes and an update must therefore pass too.
  * Source: requireOpenAPISchema, requireStructuralSchema, requirePrunedDefaults, requireAtomicSetType, …
  */
-export function leniencyOf(spec: CustomResourceDefinitionSpec): Options {
+export function* leniencyOf(spec: CustomResourceDefinitionSpec): Steps<Options> {
   const schemas = schemasIn(spec);
-  const none = (is: (schema: Schema) => boolean): boolean => !schemas.some((schema) => anySchema(schema, is));
+  /** Whether no part of the schemas is so. */
+  function* none(is: (schema: Schema) => boolean): Steps<boolean> {
+    yield;
+    return !schemas.some((schema) => anySchema(schema, is));
+  }
   const reviews = spec.conversion?.webhook?.conversionReviewVersions ?? [];
   return {
     everySchema: (spec.versions ?? []).every((version) => version.schema?.openAPIV3Schema),
     structural: schemas.every(isStructural),
-    prunedDefaults: none((schema) => hasDefault(schema) && !deepEqual(prune(schema.default, schema), schema.default)),
+    prunedDefaults: yield* none((schema) => hasDefault(schema) && !deepEqual(prune(schema.default, schema), schema.default)),
     knownReviewVersion: reviews.length === 0 || reviews.some((version) => reviewVersions.includes(version)),
-    validTypes: none(({ type }) => Boolean(type) && !schemaTypes.includes(type as string)),
-    atomicSets: none((schema) => listRules(schema, "", true).length > listRules(schema, "", false).length),
-    safeMapKeys: none((schema) => listMapKeyRules(schema, "").length > 0),
+    validTypes: yield* none(({ type }) => Boolean(type) && !schemaTypes.includes(type as string)),
+    atomicSets: yield* none((schema) => listRules(schema, "", true).length > listRules(schema, "", false).length),
+    safeMapKeys: yield* none((schema) => listMapKeyRules(schema, "").length > 0),
   };
 }
 

@@ -57,7 +57,7 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
     };
   },
   // The update validation includes that of a create.
-  validate: (next, _ctx, current) =>
+  validateInSteps: (next, current) =>
     current ? validateCustomResourceDefinitionUpdate(next, current) : validateCustomResourceDefinition(next),
 });
 

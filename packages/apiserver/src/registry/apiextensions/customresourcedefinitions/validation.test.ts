@@ -1,3 +1,4 @@
+import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { defaultCustomResourceDefinition } from "./defaults.ts";
 import { validateCustomResourceDefinition, validateCustomResourceDefinitionUpdate } from "./validation.ts";
@@ -27,7 +28,7 @@ const goColumn =
   'apiextensions.CustomResourceColumnDefinition{Name:"a", Type:"string", Format:"", Description:"", Priority:0, JSONPath:"a"}';
 
 testRefusals<object>(
-  (input) => validateCustomResourceDefinition(aDefinition(input as never)),
+  (input) => atOnce(validateCustomResourceDefinition(aDefinition(input as never))),
   [
     { name: "a small definition", input: {}, want: [] },
     {
@@ -331,9 +332,11 @@ const otherReviews = {
 
 testRefusals<{ next: object; current?: object; both?: object }>(
   ({ next, current = {}, both = {} }) =>
-    validateCustomResourceDefinitionUpdate(
-      aDefinition({ ...both, spec: next } as never),
-      aDefinition({ ...established, ...both, spec: current } as never),
+    atOnce(
+      validateCustomResourceDefinitionUpdate(
+        aDefinition({ ...both, spec: next } as never),
+        aDefinition({ ...established, ...both, spec: current } as never),
+      ),
     ),
   [
     {

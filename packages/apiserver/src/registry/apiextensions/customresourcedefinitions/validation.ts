@@ -1,5 +1,14 @@
-import { child, type FieldError, forbiddenField, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import {
+  addErrors,
+  child,
+  type FieldError,
+  forbiddenField,
+  index,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type {
   CustomResourceConversion,
   CustomResourceDefinition,
@@ -13,20 +22,20 @@ import { each, requiredOneOf } from "../../rules.ts";
 import { goVersion, goVersions, type InternalSpec, internalSpecOf } from "./internal.ts";
 import { needNames, validateApproval, validateGroup, validateNames } from "./names.ts";
 import { hasDefaults, leniencyOf, type Options, optionsFor, strict } from "./options.ts";
-import { definitionBudget, validateVersionSchema } from "./version-schema.ts";
+import { definitionBudget, validatingVersionSchema } from "./version-schema.ts";
 import { validateColumn, validateDeprecation, validateSubresources } from "./versions.ts";
 
 const preserveText = "cannot set to true, set x-preserve-unknown-fields to true in spec.versions[*].schema instead";
 
 /** Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go ValidateCustomResourceDefinition */
-export function validateCustomResourceDefinition(crd: CustomResourceDefinition): FieldError[] {
+export function* validateCustomResourceDefinition(crd: CustomResourceDefinition): Steps<FieldError[]> {
   const expected = `${crd.spec?.names?.plural ?? ""}.${crd.spec?.group ?? ""}`;
   const named = (field: "generateName" | "name"): FieldError[] => {
     const name = crd.metadata[field];
     const wrong = name && name !== expected;
     return wrong ? [invalidValue(`metadata.${field}`, name, 'must be spec.names.plural+"."+spec.group')] : [];
   };
-  return [...named("generateName"), ...named("name"), ...validateDefinition(crd, undefined, strict)];
+  return [...named("generateName"), ...named("name"), ...(yield* validateDefinition(crd, undefined, strict))];
 }
 
 /**
@@ -34,11 +43,13 @@ export function validateCustomResourceDefinition(crd: CustomResourceDefinition):
  * tolerated.
  * Source: ValidateCustomResourceDefinitionUpdate
  */
-export function validateCustomResourceDefinitionUpdate(
+export function* validateCustomResourceDefinitionUpdate(
   next: CustomResourceDefinition,
   current: CustomResourceDefinition,
-): FieldError[] {
-  return validateDefinition(next, current, leniencyOf(specOf(current)));
+): Steps<FieldError[]> {
+  const options = yield* leniencyOf(specOf(current));
+  yield;
+  return yield* validateDefinition(next, current, options);
 }
 
 /** Source: ValidateUpdateCustomResourceDefinitionStatus */
@@ -48,16 +59,16 @@ export function validateCustomResourceDefinitionStatus({ status }: CustomResourc
 
 const specOf = (crd: CustomResourceDefinition): CustomResourceDefinitionSpec => crd.spec ?? ({} as CustomResourceDefinitionSpec);
 
-function validateDefinition(
+function* validateDefinition(
   crd: CustomResourceDefinition,
   current: CustomResourceDefinition | undefined,
   options: Options,
-): FieldError[] {
+): Steps<FieldError[]> {
   const spec = specOf(crd);
   const internal = internalSpecOf(spec);
   const preserving = spec.preserveUnknownFields === true && current?.spec?.preserveUnknownFields !== true;
   return [
-    ...validateSpec(spec, internal, "spec", options),
+    ...(yield* validateSpec(spec, internal, "spec", options)),
     ...(current ? keptNames(spec, current, "spec") : []),
     ...validateCustomResourceDefinitionStatus(crd),
     ...validateStoredVersions(internal, crd.status?.storedVersions ?? [], "status.storedVersions"),
@@ -66,8 +77,14 @@ function validateDefinition(
   ];
 }
 
-function validateSpec(spec: CustomResourceDefinitionSpec, internal: InternalSpec, path: string, asked: Options): FieldError[] {
+function* validateSpec(
+  spec: CustomResourceDefinitionSpec,
+  internal: InternalSpec,
+  path: string,
+  asked: Options,
+): Steps<FieldError[]> {
   const options = optionsFor(spec, asked);
+  yield;
   const names = spec.names ?? ({} as CustomResourceDefinitionNames);
   const budget = definitionBudget();
   return [
@@ -77,10 +94,10 @@ function validateSpec(spec: CustomResourceDefinitionSpec, internal: InternalSpec
     ...(spec.preserveUnknownFields && hasDefaults(spec)
       ? [invalidValue(child(path, "preserveUnknownFields"), true, "must be false in order to use defaults in the schema")]
       : []),
-    ...validateVersions(spec, internal, path, options, budget),
+    ...(yield* validateVersions(spec, internal, path, options, budget)),
     ...needNames(names, child(path, "names")),
     ...validateNames(names, child(path, "names")),
-    ...validateVersionSchema(internal.validation, hasStatus(internal), child(path, "validation"), options, budget),
+    ...(yield* validatingVersionSchema(internal.validation, hasStatus(internal), child(path, "validation"), options, budget)),
     ...validateSubresources(internal.subresources, child(path, "subresources")),
     ...each(internal.additionalPrinterColumns, child(path, "additionalPrinterColumns"), validateColumn),
     ...validateConversion(spec, child(path, "conversion"), options),
@@ -105,32 +122,30 @@ function missingSchemas(
   });
 }
 
-function validateVersions(
+function* validateVersions(
   spec: CustomResourceDefinitionSpec,
   internal: InternalSpec,
   path: string,
   options: Options,
   budget: CheckBudget,
-): FieldError[] {
+): Steps<FieldError[]> {
   const { versions } = internal;
   const at = child(path, "versions");
   const label = (name: string | undefined, own: string): FieldError[] => {
     const faults = isDns1035Label(name ?? "");
     return faults.length > 0 ? [invalidValue(own, name ?? "", faults.join(","))] : [];
   };
-  const errors = each(versions, at, (version, own) => [
-    ...label(version.name, child(own, "name")),
-    ...validateDeprecation(version, own),
-    ...validateVersionSchema(
-      version.schema,
-      Boolean((internal.subresources ?? version.subresources)?.status),
-      child(own, "schema"),
-      options,
-      budget,
-    ),
-    ...validateSubresources(version.subresources, child(own, "subresources")),
-    ...each(version.additionalPrinterColumns, child(own, "additionalPrinterColumns"), validateColumn),
-  ]);
+  const errors: FieldError[] = [];
+  for (const [i, version] of versions.entries()) {
+    const own = index(at, i);
+    addErrors(errors, label(version.name, child(own, "name")));
+    addErrors(errors, validateDeprecation(version, own));
+    const hasOwnStatus = Boolean((internal.subresources ?? version.subresources)?.status);
+    addErrors(errors, yield* validatingVersionSchema(version.schema, hasOwnStatus, child(own, "schema"), options, budget));
+    addErrors(errors, validateSubresources(version.subresources, child(own, "subresources")));
+    addErrors(errors, each(version.additionalPrinterColumns, child(own, "additionalPrinterColumns"), validateColumn));
+    yield;
+  }
   if (new Set(versions.map((version) => version.name)).size < versions.length)
     errors.push(invalidValue(at, goVersions(versions), "must contain unique version names"));
   if (versions.filter((version) => version.storage).length !== 1)

@@ -1,4 +1,5 @@
 import { addErrors, child, type FieldError, forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { CustomResourceValidation } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { CheckBudget } from "../../../structural-schema/check-budget.ts";
 import { validateDefaults } from "../../../structural-schema/default-rules.ts";
@@ -19,17 +20,32 @@ export function validateVersionSchema(
   options: Options,
   budget = definitionBudget(),
 ): FieldError[] {
+  return atOnce(validatingVersionSchema(validation, statusEnabled, path, options, budget));
+}
+
+/** As `validateVersionSchema`, yielding between its passes over a large schema. */
+export function* validatingVersionSchema(
+  validation: CustomResourceValidation | undefined,
+  statusEnabled: boolean,
+  path: string,
+  options: Options,
+  budget: CheckBudget,
+): Steps<FieldError[]> {
   const schema = validation?.openAPIV3Schema as Schema | undefined;
   if (!schema) return [];
   const at = child(path, "openAPIV3Schema");
   const errors = statusEnabled ? rootWords(schema, at) : [];
   if (schema.nullable) errors.push(forbiddenField(child(at, "nullable"), "nullable cannot be true at the root"));
+  yield;
   addErrors(errors, validateSchema(schema, at, options));
   if (!options.structural) return errors;
+  yield;
   // Of the keywords that make a schema non-structural, only `$schema` is not rejected above.
   if (!hasStructureThroughout(schema))
     return errors.length > 0 ? errors : [invalidValue(at, "", "OpenAPIV3Schema 'schema' is not supported")];
+  yield;
   const structure = validateStructural(schema, at);
+  yield;
   return [...errors, ...(structure.length > 0 ? structure : validateDefaults(schema, at, options.prunedDefaults, budget))];
 }
 

@@ -1,4 +1,6 @@
 import { setOwn } from "@coxswain/apimachinery/codec/json-parse";
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
+import { valuesPerStep } from "@coxswain/apimachinery/meta/deep-equal";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type {
@@ -171,8 +173,15 @@ function defaultVolume(volume: Volume): void {
 }
 
 /** Rounds quantities finer than a milli unit up, in place. */
-export function roundUpToMilli(list: ResourceList): void {
-  for (const [name, value] of Object.entries(list)) {
+function roundUpToMilli(list: ResourceList): void {
+  atOnce(roundUpToMilliInSteps(list));
+}
+
+/** As `roundUpToMilli`, for many quantities. */
+export function* roundUpToMilliInSteps(list: ResourceList): Steps<void> {
+  for (const [i, name] of Object.keys(list).entries()) {
+    if (i % valuesPerStep === valuesPerStep - 1) yield;
+    const value = list[name];
     if (typeof value !== "string" || !/[nu.e]/i.test(value)) continue;
     const quantity = Quantity.tryParse(value);
     if (quantity && /[nu]$/.test(quantity.toString())) setOwn(list, name, `${quantity.milliValue()}m`);

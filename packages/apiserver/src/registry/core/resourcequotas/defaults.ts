@@ -1,8 +1,14 @@
+import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { roundUpToMilli } from "../pods/defaults.ts";
+import { roundUpToMilliInSteps } from "../pods/defaults.ts";
 
 export function defaultResourceQuota(object: KubeObject): void {
+  atOnce(defaultResourceQuotaInSteps(object));
+}
+
+/** As `defaultResourceQuota`, for quotas of many resources. */
+export function* defaultResourceQuotaInSteps(object: KubeObject): Steps<void> {
   const quota = object as ResourceQuota;
-  for (const list of [quota.spec?.hard, quota.status?.hard, quota.status?.used]) if (list) roundUpToMilli(list);
+  for (const list of [quota.spec?.hard, quota.status?.hard, quota.status?.used]) if (list) yield* roundUpToMilliInSteps(list);
 }
