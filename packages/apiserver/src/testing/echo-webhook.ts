@@ -11,7 +11,7 @@ export interface EchoWebhookData {
   readonly key: string;
 }
 
-const many = 100_000;
+const many = 50_000;
 const each = (text: (at: number) => string): string => Array.from({ length: many }, (_, at) => text(at)).join();
 const patch = `[{"op":"add","path":"/data","value":{${each((at) => `"k${at}":"v"`)}}}]`;
 /** Members of the response, by path. */
