@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
@@ -45,13 +48,19 @@ const startManager = (t: TestContext, server: TestServer): Promise<DaemonProcess
   });
 
 /** Waits until the lease was renewed this often by the same holder, while the process runs. */
-async function keepsLeading(server: TestServer, name: string, daemon: DaemonProcess, renewals: number): Promise<void> {
+async function keepsLeading(
+  server: TestServer,
+  name: string,
+  daemon: DaemonProcess,
+  renewals: number,
+  namespace = "kube-system",
+): Promise<void> {
   const seen = new Set<string>();
   const holders = new Set<string>();
   await waitFor(
     async () => {
       assert.equal(daemon.end(), undefined, daemon.log().slice(-2000));
-      const lease = await server.client.get<Lease>(leases, { namespace: "kube-system", name }).catch(() => undefined);
+      const lease = await server.client.get<Lease>(leases, { namespace, name }).catch(() => undefined);
       if (!lease?.spec?.holderIdentity || !lease.spec.renewTime) return false;
       holders.add(lease.spec.holderIdentity);
       seen.add(lease.spec.renewTime);
@@ -97,3 +106,40 @@ for (const { streams, count, restarts } of [
     await server.client.list(pods);
   });
 }
+
+test("a kubelet with more watches than a connection has streams renews its lease", async (t) => {
+  const streams = 2;
+  const server = await startTestServer(t, [`--http2-max-streams-per-connection=${streams}`]);
+  const dir = await mkdtemp(join(tmpdir(), "cox-streams-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const config = join(dir, "config.yaml");
+  const settings = { apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration", nodeLeaseDurationSeconds: 4 };
+  await writeFile(config, JSON.stringify(settings));
+  const kubelet = await startDaemon(t, server, {
+    packageName: "node-agent",
+    user: "system:node:n1",
+    groups: ["system:nodes"],
+    flags: (kubeconfig) => [
+      `--kubeconfig=${kubeconfig}`,
+      `--config=${config}`,
+      `--root-dir=${join(dir, "root")}`,
+      `--cert-dir=${join(dir, "pki")}`,
+      "--hostname-override=n1",
+      "--container-runtime=remote",
+      `--container-runtime-endpoint=unix://${join(dir, "no-runtime.sock")}`,
+      "--enable-server=false",
+      "--healthz-port=0",
+      "--cgroups-per-qos=false",
+      "--enforce-node-allocatable=",
+      "--fail-swap-on=false",
+      "--make-iptables-util-chains=false",
+    ],
+  });
+  const watches = async (): Promise<number> => {
+    const { text } = await server.request("GET", "/metrics");
+    const found = text.matchAll(/^apiserver_longrunning_requests\{[^}]*verb="WATCH"[^}]*\} (\d+)$/gm);
+    return [...found].reduce((sum, [, count]) => sum + Number(count), 0);
+  };
+  await waitFor(async () => (await watches()) > streams, { what: "more watches than a connection has streams" });
+  await keepsLeading(server, "n1", kubelet, 3, "kube-node-lease");
+});
