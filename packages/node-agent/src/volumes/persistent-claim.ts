@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { realpath } from "node:fs/promises";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
@@ -98,7 +99,13 @@ async function ofThisNode(
     await checkHostPath(local.path, "Directory");
     // The empty folder outlives this process, as upstream's mount does: files that the Pod has made since keep their modes.
     if (!readOnly && !isThere && !existsSync(dir)) {
-      await setVolumeOwnership(local.path, pod, { readOnly: false, policy: true, plugin: pluginOf(spec), operations });
+      // The path may be a link to the folder.
+      await setVolumeOwnership(await realpath(local.path), pod, {
+        readOnly: false,
+        policy: true,
+        plugin: pluginOf(spec),
+        operations,
+      });
       await makeFolder(dir, 0o750);
     }
     return { path: local.path, readOnly, measure: () => filesystemSize(local.path) };

@@ -348,6 +348,28 @@ for (const { volumeMode, use, want } of [
   });
 }
 
+test("fsGroup owns a local volume whose path is a link", { skip: process.getuid?.() !== 0 && "needs root" }, async (t) => {
+  const dir = await tempDir(t);
+  await mkdir(join(dir, "data"));
+  await writeFile(join(dir, "data", "file"), "", { mode: 0o600 });
+  await symlink("data", join(dir, "link"));
+  const claim = { metadata: { uid: "c" }, spec: { volumeName: "pv" }, status: { phase: "Bound" } };
+  const stored = { metadata: { name: "pv" }, spec: { claimRef: { uid: "c" }, local: { path: join(dir, "link") } } };
+  const own = { ...objects, claim: async () => claim, persistentVolume: async () => stored } as unknown as PodObjects;
+  const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+  const pod = aPodWithVolumes(volumes, { securityContext: { fsGroup: 1234 } });
+  const podsDir = join(dir, "pods");
+  const made = newVolumeManager({ podsDir, objects: own, mounter: fakeMounter(), clock: realClock, log: discardLogger });
+  assert.deepEqual((await made.setUp(pod, downward)).failures, []);
+  for (const [name, mode] of [
+    ["data", 0o2770],
+    ["data/file", 0o660],
+  ] as const) {
+    const found = await stat(join(dir, name));
+    assert.deepEqual([found.gid, found.mode & 0o7770], [1234, mode], name);
+  }
+});
+
 test("a container gets the devices it names, to read alone where the volume is read-only", () => {
   const volumes = new Map([
     ["disk", { path: "/dev/disk", readOnly: false, device: true }],
