@@ -126,3 +126,17 @@ test("that the initial events are written is told once", async () => {
   await done;
   assert.equal(count, 1);
 });
+
+test("what the framer left is not lost when the connection is full, and comes when it is read again", async () => {
+  const sink = aSink();
+  const stream = new WatchQueue({ signal: never });
+  const oneByOne: Framer = (events) => keys(events.slice(0, 1));
+  sink.full = true;
+  for (const key of ["a", "b", "c"]) stream.push(added(key));
+  const done = deliver({ turns: new Turns(), stream, sink, framer: oneByOne, timers: newFakeClock(0) });
+  assert.deepEqual(sink.written, ["a"]);
+  sink.read();
+  stream.end();
+  assert.equal(await done, true);
+  assert.deepEqual(sink.written, ["a", "b", "c"]);
+});

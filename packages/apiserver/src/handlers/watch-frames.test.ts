@@ -66,3 +66,29 @@ test("a watch that shows objects in its own way shares nothing", () => {
   assert.equal(own.bytes.toString(), '{"type":"ADDED","object":{"metadata":{"name":"mine"}}}\n');
   assert.equal(framerFor(call, json)(events), plain);
 });
+
+test("in one turn the same object is added for one watch and modified for another; lists that begin alike are not the same", () => {
+  const [first, second, third] = [added("a"), added("b"), added("c")];
+  const changed = { ...first, type: "MODIFIED" } as WatchEvent;
+  const frame = (...events: WatchEvent[]): string => framerFor(call, json)(events).bytes.toString();
+  assert.match(frame(first), /"ADDED"/);
+  assert.match(frame(changed), /"MODIFIED"/);
+  assert.notEqual(frame(first, second), frame(first, third));
+});
+
+test("a batch ends with the event that makes 64 KiB full, and has one event at least", () => {
+  const half = "x".repeat(32 * 1024);
+  const events = [added(half), added(half), added("rest"), added("x".repeat(100 * 1024)), added("last")];
+  const counts: number[] = [];
+  for (let rest = events; rest.length > 0; rest = rest.slice(counts.at(-1)))
+    counts.push(framerFor(call, json)(rest).frames.length);
+  assert.deepEqual(counts, [2, 2, 1]);
+});
+
+test("metadata is framed in the version that was asked for", () => {
+  const entry = { ...anEntry("a"), object: () => ({ metadata: { name: "a" } }) } as unknown as Entry;
+  for (const version of ["v1", "v1beta1"]) {
+    const { bytes } = framerFor(call, { ...json, as: "PartialObjectMetadata", version } as Output)([{ type: "ADDED", entry }]);
+    assert.equal(JSON.parse(bytes.toString()).object.apiVersion, `meta.k8s.io/${version}`);
+  }
+});

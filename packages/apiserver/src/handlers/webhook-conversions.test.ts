@@ -33,3 +33,19 @@ test("a conversion that fails fails the computation; one that never comes to res
   );
   await assert.rejects(restless, /not known yet/);
 });
+
+test("what is asked for, and what was answered, is not changed by others", async () => {
+  const sent: KubeObject[] = [];
+  const ask = async (object: KubeObject, apiVersion: string): Promise<KubeObject> => {
+    sent.push(object);
+    object.metadata.name = "spoilt by the webhook's client";
+    return { ...named("b"), apiVersion };
+  };
+  const mine = named("a");
+  const names = await withConversions(ask, (converted) => {
+    const first = converted(mine, "v2");
+    first.metadata.name = "spoilt";
+    return [mine.metadata.name, converted(mine, "v2").metadata.name];
+  });
+  assert.deepEqual([names, sent.length], [["a", "b"], 1]);
+});

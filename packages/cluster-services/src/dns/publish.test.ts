@@ -124,3 +124,41 @@ test("cuts the names of slices for nodes with long names", () => {
   const other = dnsSlice({ metadata: { name: `${"a".repeat(250)}-2` } }, { address: "192.0.2.1", port: 53 }).metadata.name ?? "";
   assert.ok(one.length <= 253 && other.length <= 253 && one !== other);
 });
+
+for (const { name, change } of [
+  { name: "a second endpoint", change: (slice: EndpointSlice) => void slice.endpoints.push({ addresses: ["203.0.113.1"] }) },
+  {
+    name: "an endpoint that is not ready",
+    change: ({ endpoints: [one] }: EndpointSlice) => Object.assign(one ?? {}, { conditions: { ready: false } }),
+  },
+  { name: "another port", change: ({ ports: [, tcp] }: EndpointSlice) => Object.assign(tcp ?? {}, { port: 1 }) },
+  {
+    name: "an earlier Node of the name as owner",
+    change: ({ metadata }: EndpointSlice) => Object.assign(metadata.ownerReferences?.[0] ?? {}, { uid: "u0" }),
+  },
+  {
+    name: "another service",
+    change: ({ metadata }: EndpointSlice) => Object.assign(metadata.labels ?? {}, { "kubernetes.io/service-name": "x" }),
+  },
+])
+  test(`repairs a slice that has ${name}, of the version that it saw`, async (t) => {
+    const left = dnsSlice(node, { address: "192.0.2.1", port: 10053 });
+    change(left);
+    const { client, slice } = await start(t, (fake) => fake.put(endpointSlices, left));
+    const update = await waitFor(() => client.writes.find(({ verb }) => verb === "update"));
+    assert.ok((update.sent as EndpointSlice).metadata.resourceVersion);
+    await waitFor(() => slice()?.endpoints.length === 1 && slice()?.endpoints[0]?.conditions?.ready === true);
+    assert.partialDeepStrictEqual(slice(), {
+      metadata: dnsSlice(node, { address: "192.0.2.1", port: 10053 }).metadata,
+      ports: [{ port: 10053 }, { port: 10053 }],
+    });
+  });
+
+test("objects that another process makes at the same time are no failure", async (t) => {
+  const { publisher, slice } = await start(t, (fake) => {
+    for (const ref of [services, endpointSlices])
+      fake.react("create", ref.resource, ({ sent }) => fake.put(ref, sent as Service));
+  });
+  await waitFor(() => publisher.problem === undefined);
+  await waitFor(() => slice() !== undefined && slice("ipv6") !== undefined);
+});

@@ -82,3 +82,21 @@ test("reads any bytes without failing", () => {
     { numRuns: 5_000 },
   );
 });
+
+const opt = { type: "OPT", name: ".", udpPayloadSize: 4096 } as never;
+const other = { type: "A", name: "a", ttl: 0, data: "192.0.2.1" } as never;
+const queryWith = (name: string, additionals: never[]): Buffer =>
+  encode({ id: 9, type: "query", flags: 0x100, questions: [{ name, type: "A" }], additionals });
+const labels = (last: number): string => [63, 63, 63, last].map((length) => "a".repeat(length)).join(".");
+for (const { name, message, isRead } of [
+  { name: "EDNS behind another record", message: queryWith("a.b", [other, opt]), isRead: true },
+  { name: "EDNS twice", message: queryWith("a.b", [opt, opt]), isRead: false },
+  { name: "three additional records", message: queryWith("a.b", [other, other, opt]), isRead: false },
+  { name: "the longest name", message: queryWith(labels(61), [opt]), isRead: true },
+  { name: "a name that is one byte longer", message: queryWith(labels(62), [opt]), isRead: false },
+])
+  test(`${isRead ? "reads" : "refuses"} ${name}`, () => {
+    const parsed = parseQuery(message);
+    if (isRead) assert.partialDeepStrictEqual(parsed, { edns: { payloadBytes: 4096 } });
+    else assert.partialDeepStrictEqual(parsed, { rcode: rcodes.formErr });
+  });

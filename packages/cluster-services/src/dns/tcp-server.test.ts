@@ -85,3 +85,39 @@ test("closes a connection whose client does not read its answers", async (t) => 
     return socket.destroyed;
   });
 });
+
+test("a connection lives as long as it completes queries, and leaves nothing", async (t) => {
+  const { clock, open } = await start(t, async (message) => message);
+  const socket = await open();
+  let answered = 0;
+  socket.on("data", (bytes: Buffer) => {
+    answered += bytes.length / 3;
+  });
+  for (let i = 1; i <= 40; i++) {
+    await clock.advance(9_000);
+    socket.write(withLength(Buffer.from("x")));
+    await waitFor(() => answered === i);
+  }
+  socket.destroy();
+  await waitFor(() => clock.waiting === 0);
+});
+
+test("a query that is longer than any is ends the connection", async (t) => {
+  const { open, dropped } = await start(t);
+  const socket = await open();
+  socket.write(Buffer.from([0x10, 0x01]));
+  await socket.gone;
+  assert.match(await dropped(), /coxswain_dns_dropped_total\{reason="size"\} 1\n/);
+});
+
+test("a connection that ends makes room for one", async (t) => {
+  const { clock, open } = await start(t);
+  const sockets = await Promise.all(Array.from({ length: 50 }, open));
+  await waitFor(() => clock.waiting === 50);
+  sockets[0]?.destroy();
+  await waitFor(() => clock.waiting === 49);
+  await open();
+  await waitFor(() => clock.waiting === 50);
+  await (await open()).gone;
+  assert.equal(clock.waiting, 50);
+});

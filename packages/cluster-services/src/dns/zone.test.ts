@@ -90,3 +90,13 @@ test("gives a dual-stack endpoint one SRV record and an address of each family",
   const zone = newZone(view, options);
   assert.equal(zone.find("_web._tcp.six.default.svc", types.SRV)?.additionals?.length, 2);
 });
+
+test("answers with every ready endpoint of every slice, whatever the others are, and names each once", () => {
+  const view = aView();
+  view.services.push(aService("many", { clusterIP: "None" }));
+  const unready = { addresses: ["10.244.0.20"], conditions: { ready: false } };
+  const two = { addresses: ["10.244.0.21", "10.244.0.22"], hostname: "two" };
+  view.slices.push(aSlice("many", [unready]), aSlice("many", [unready, two]), aSlice("many", [two]), aSlice("many", []));
+  assert.deepEqual(new Set(answersOf(`many.default.${domain}`, "A", view)), new Set(["10.244.0.21", "10.244.0.22"]));
+  assert.deepEqual(answersOf("22.0.244.10.in-addr.arpa", "PTR", view), [`two.many.default.${domain}`]);
+});

@@ -92,3 +92,27 @@ test("another writer's change and a Service that is gone are no failures; others
   ending.abort();
   await running;
 });
+
+test("a status that cannot be written keeps no other from being written", async (t) => {
+  const { client, writer, addresses, ending } = setUp(t, balanced("a"), balanced("b"));
+  client.react("update", "services", ({ name }) => {
+    if (name === "a") throw internalError("etcd is away");
+  });
+  await assert.rejects(writer.sync(ending.signal), /etcd is away/);
+  assert.deepEqual([addresses("a"), addresses("b")], ["[]", '[{"ip":"192.0.2.2"}]']);
+});
+
+test("a change that comes while statuses are written is written after them", async (t) => {
+  const { client, clock, writer, addresses, ending } = setUp(t, balanced("a"));
+  client.react("update", "services", ({ name }) => {
+    if (name === "a") {
+      client.put(services, balanced("b"));
+      writer.changed();
+    }
+  });
+  const running = writer.run(ending.signal);
+  await waitFor(async () => (await clock.advance(1_000)) ?? addresses("b") !== "[]");
+  ending.abort();
+  await running;
+  assert.equal(clock.waiting, 0);
+});
