@@ -9,11 +9,14 @@ import { type OpenApiV3Document, openApiV3 } from "@coxswain/apimachinery/schema
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { everyResource } from "@coxswain/apimachinery/testing/openapi-resources";
 import protobuf from "protobufjs";
+import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
-import { newCurrent } from "./openapi.ts";
+import type { HandlerEnv } from "./env.ts";
+import { newCurrent, newOpenApi } from "./openapi.ts";
 import { beforeEnd, OpenApiBytes } from "./openapi-bytes.ts";
 import { encodeOpenApi } from "./openapi-protobuf.ts";
 import { encodeOpenApiV3 } from "./openapi-v3-protobuf.ts";
+import { newServedResources } from "./served-resources.ts";
 
 const document: OpenApiDocument = openApiV2(everyResource());
 
@@ -261,4 +264,51 @@ test("a request that ends does not wait for a document", async () => {
   const waiting = beforeEnd({ signal: cancel.signal } as RequestContext, new Promise(() => {}));
   cancel.abort(new Error("the client went away"));
   await assert.rejects(waiting, /the client went away/);
+});
+
+test("a changed resource makes no v3 document of other group versions anew", async () => {
+  const resources = newServedResources();
+  const add = (group: string): void => {
+    const version = { version: "v1", published: { schema: undefined, preserving: false } };
+    const names = { group, resource: "things", kind: "Thing", listKind: "ThingList", hub: "v1", namespaced: true };
+    const definition = { ...names, verbs: ["get", "list"], versions: [version], custom: true };
+    resources.add(definition as unknown as ResourceDefinition, version, undefined);
+  };
+  let now = Date.parse("2022-01-01T00:00:00Z");
+  const env = {
+    resources,
+    services: { featureEnabled: (gate: string) => gate === "OpenAPIV3", now: () => now, turns: new Turns() },
+    documents: new ByteShare(1e9),
+  };
+  const respond = newOpenApi(env as unknown as HandlerEnv);
+  /** When the document was made, and its length. */
+  const get = async (root: string, accept = "application/json"): Promise<{ made: string | undefined; sizeBytes: number }> => {
+    const found = { made: undefined as string | undefined, sizeBytes: 0 };
+    const exchange = {
+      method: "GET",
+      headers: { accept },
+      respond(_: number, headers: Record<string, string>, body: Buffer) {
+        Object.assign(found, { made: headers["last-modified"], sizeBytes: body.length });
+      },
+    };
+    const { signal } = new AbortController();
+    await respond({ exchange, signal } as unknown as RequestContext, ["openapi", "v3", "apis", root, "v1"]);
+    return found;
+  };
+  const protobufV3 = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+  add("a.example");
+  add("b.example");
+  const first = await get("a.example");
+  const inProtobuf = await get("a.example", protobufV3);
+  const other = await get("b.example");
+  now += 60_000;
+  add("b.example"); // as after a change of its definition
+  add("c.example");
+  assert.deepEqual(await get("a.example"), first);
+  assert.deepEqual(await get("a.example", protobufV3), inProtobuf);
+  assert.notEqual((await get("b.example")).made, other.made);
+  assert.ok((await get("c.example")).sizeBytes > 0);
+  now += 60_000;
+  resources.remove("b.example", "v1", "things");
+  assert.deepEqual(await get("a.example"), first);
 });

@@ -5,6 +5,7 @@
  */
 import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import { groupVersionPath } from "@coxswain/apimachinery/meta/group-version";
 import type { OpenApiDocument, OpenApiResource } from "@coxswain/apimachinery/schema/openapi/document";
 import type { RequestContext } from "../request/context.ts";
 import type { HandlerEnv } from "./env.ts";
@@ -17,7 +18,14 @@ interface Documents {
   /** The index at `/openapi/v3`. */
   readonly roots: OpenApiBytes;
   /** By root: `apis/apps/v1`. */
-  readonly v3: ReadonlyMap<string, OpenApiBytes>;
+  readonly v3: ReadonlyMap<string, RootDocument>;
+}
+
+/** The v3 document of one root, which is kept as long as the root serves the same resources. */
+interface RootDocument {
+  /** A changed resource is a new ServedResource. */
+  readonly of: readonly ServedResource[];
+  readonly bytes: OpenApiBytes;
 }
 
 const protobufV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
@@ -31,9 +39,13 @@ export function openApiV3Paths(env: HandlerEnv): readonly string[] {
 /** @returns a handler that returns false when the path does not exist. @param parts of the path: `openapi`, `v2` */
 export function newOpenApi(env: HandlerEnv): (ctx: RequestContext, parts: readonly string[]) => Promise<boolean> {
   const hasV3 = env.services.featureEnabled("OpenAPIV3");
+  let made: Documents | undefined;
   const documents = newCurrent(
     () => `${env.resources.generation}/${env.aggregated?.openApi.generation ?? 0}`,
-    (building) => newDocuments(env, building),
+    async (building) => {
+      made = await newDocuments(env, building, made);
+      return made;
+    },
   );
   return async (ctx, parts) => {
     const [, version, ...root] = parts;
@@ -45,7 +57,7 @@ export function newOpenApi(env: HandlerEnv): (ctx: RequestContext, parts: readon
     if (version !== "v3" || !hasV3) return false;
     const { roots, v3 } = await beforeEnd(ctx, documents());
     if (root.length === 0) await roots.respond(ctx);
-    else await (v3.get(root.join("/"))?.respond(ctx) ?? respondAggregated(env, ctx, root.join("/")));
+    else await (v3.get(root.join("/"))?.bytes.respond(ctx) ?? respondAggregated(env, ctx, root.join("/")));
     return true;
   };
 }
@@ -90,8 +102,15 @@ async function respondAggregated({ aggregated }: HandlerEnv, { exchange }: Reque
   exchange.respond(code, { ...(contentType && { "content-type": contentType }), etag }, body);
 }
 
-/** Imports the generators on first use, since they are large. */
-async function newDocuments(env: HandlerEnv, building: (work: Promise<unknown>) => void): Promise<Documents> {
+/**
+ * Imports the generators on first use, since they are large.
+ * @param earlier its v3 documents that have not changed are kept
+ */
+async function newDocuments(
+  env: HandlerEnv,
+  building: (work: Promise<unknown>) => void,
+  earlier: Documents | undefined,
+): Promise<Documents> {
   const [{ openApiV2Steps }, { openApiV3 }, { encodeOpenApi }, { encodeOpenApiV3 }] = await Promise.all([
     import("@coxswain/apimachinery/schema/openapi/v2"),
     import("@coxswain/apimachinery/schema/openapi/v3"),
@@ -99,7 +118,9 @@ async function newDocuments(env: HandlerEnv, building: (work: Promise<unknown>) 
     import("./openapi-v3-protobuf.ts"),
   ]);
   const options = { enums: env.services.featureEnabled("OpenAPIEnums") };
-  const resources = env.resources.all().map(describe);
+  const served = env.resources.all();
+  const resources = served.map(describe);
+  const byRoot = Map.groupBy(served, ({ kind }) => groupVersionPath(kind).slice(1));
   const modified = env.services.now();
   const { aggregated } = env;
   function* v2(): Steps<OpenApiDocument> {
@@ -117,13 +138,21 @@ async function newDocuments(env: HandlerEnv, building: (work: Promise<unknown>) 
     roots: bytes([jsonForm(() => atOnceSteps({ Paths: [...v3.keys(), ...(aggregated?.openApi.v3Roots() ?? [])].sort() }))]),
     v3: new Map(
       [...v3].map(([root, document]) => {
+        const of = byRoot.get(root) ?? [];
+        const before = earlier?.v3.get(root);
+        if (before !== undefined && isSameList(before.of, of)) return [root, before];
         function* make(): Steps<Buffer> {
           return yield* encodeOpenApiV3(yield* document());
         }
-        return [root, bytes([jsonForm(document), { mediaType: protobufV3, contentType: "application/octet-stream", make }])];
+        const forms = [jsonForm(document), { mediaType: protobufV3, contentType: "application/octet-stream", make }];
+        return [root, { of, bytes: bytes(forms) }];
       }),
     ),
   };
+}
+
+function isSameList(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.length === b.length && a.every((item, i) => item === b[i]);
 }
 
 function jsonForm(document: () => Steps<object>): DocumentForm {
