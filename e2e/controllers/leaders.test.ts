@@ -115,7 +115,7 @@ test("of schedulers one works: when it is killed or stopped the next goes on, an
   const allocatable = { cpu: "8", memory: "8Gi", pods: "110" };
   const status = { allocatable, capacity: allocatable } as unknown as Node["status"];
   await client.create<Node>(nodes, { metadata: { name: "n" }, spec: {}, status } as Node);
-  const isBound = async (name: string): Promise<void> => {
+  const bound = async (name: string): Promise<void> => {
     const spec = { containers: [{ name: "main", image: "busybox" }] };
     await client.create(pods, { metadata: { namespace: "default", name }, spec } as Pod);
     const nodeOf = async () => (await client.get<Pod>(pods, { namespace: "default", name })).spec.nodeName;
@@ -123,10 +123,10 @@ test("of schedulers one works: when it is killed or stopped the next goes on, an
   };
   await Promise.all([start(), start()]);
   const first = await newLeader();
-  await isBound("a");
+  await bound("a");
 
   first.signal("SIGSTOP");
-  await isBound("b");
+  await bound("b");
   const second = await newLeader([first]);
   first.signal("SIGCONT");
   await ended(first);
@@ -135,7 +135,7 @@ test("of schedulers one works: when it is killed or stopped the next goes on, an
 
   await start();
   second.signal("SIGKILL");
-  await isBound("c");
+  await bound("c");
   await newLeader([first, second]);
   assert.equal(await countOf(server, { verb: "POST", resource: "pods", subresource: "binding" }), 3);
 });

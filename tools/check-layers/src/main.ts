@@ -3,13 +3,14 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { check, importsOf } from "./check.ts";
 import { closureProblems, largeClosures } from "./closures.ts";
+import { conventionProblems } from "./conventions.ts";
 import { describeCycle, importCycles } from "./cycles.ts";
 import { unusedExports } from "./exports.ts";
 import { withTables } from "./tables.ts";
 
 /**
  * Prints every import against the module plan (rules.ts), every import cycle, every value that is exported for nobody, every
- * large closure, and whether ARCHITECTURE.md's tables are those of the plan; exit code 1 when anything is wrong. `--write` writes the tables.
+ * large closure, files and names against the conventions, and whether ARCHITECTURE.md's tables are those of the plan; exit code 1 when anything is wrong. `--write` writes the tables.
  */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const files = globSync(["packages/*/src/**/*.{ts,tsx}", "tools/machines/src/**/*.ts"], { cwd: root }).map((path) => ({
@@ -30,7 +31,8 @@ for (const line of unused) console.error(`${line} is exported, and no other file
 const isProgram = (path: string): boolean => /^(?:packages|tools)\/[^/]+\/src\/.*(?<!\.test|\.generated)\.tsx?$/.test(path);
 const programs = everywhere.filter(isProgram).map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 const tooLarge = closureProblems(largeClosures(programs));
-for (const line of tooLarge) console.error(line);
+const unconventional = conventionProblems(everywhere.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") })));
+for (const line of [...tooLarge, ...unconventional]) console.error(line);
 
 const document = join(root, "ARCHITECTURE.md");
 const written = readFileSync(document, "utf8");
@@ -41,4 +43,4 @@ else if (wanted !== written) {
   process.exitCode = 1;
 }
 console.log(`${files.length} files, ${problems.length} imports against the module plan, ${cycles.length} import cycles`);
-if (problems.length + cycles.length + unused.length + tooLarge.length > 0) process.exitCode = 1;
+if (problems.length + cycles.length + unused.length + tooLarge.length + unconventional.length > 0) process.exitCode = 1;

@@ -1,7 +1,7 @@
 import { child, type FieldError, formatFieldErrors, index, invalidValue, mapKey, notSupported } from "../errors/field-error.ts";
 import { badRequest } from "../errors/status-error.ts";
 import type { LabelSelector as LabelSelectorObject } from "../meta/types.ts";
-import { isLabelValue, isQualifiedName } from "../validation/qualified-name.ts";
+import { labelValueProblems, qualifiedNameProblems } from "../validation/qualified-name.ts";
 import { type Token, tokenize } from "./lexer.ts";
 import { listHas } from "./value-list.ts";
 
@@ -159,7 +159,7 @@ function newRequirement(key: string, operator: Operator, values: readonly string
 
 function checkRequirement(key: string, operator: Operator, values: readonly string[], path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const keyErrors = isQualifiedName(key);
+  const keyErrors = qualifiedNameProblems(key);
   if (keyErrors.length > 0) errors.push(invalidValue(child(path, "key"), key, keyErrors.join("; ")));
   const at = child(path, "values");
   switch (operator) {
@@ -189,7 +189,7 @@ function checkRequirement(key: string, operator: Operator, values: readonly stri
       errors.push(notSupported(child(path, "operator"), operator, [...binaryOperators, "exists", "!"]));
   }
   for (const [i, value] of values.entries()) {
-    const valueErrors = isLabelValue(value);
+    const valueErrors = labelValueProblems(value);
     if (valueErrors.length > 0) errors.push(invalidValue(mapKey(index(at, i), key), value, valueErrors.join("; ")));
   }
   return errors;
@@ -276,7 +276,7 @@ class Parser {
     if (negated) this.#take();
     const { type, text: key } = this.#take();
     if (type !== "identifier") throw broken(`found '${key}', expected: identifier`);
-    const keyErrors = isQualifiedName(key);
+    const keyErrors = qualifiedNameProblems(key);
     if (keyErrors.length > 0) throw broken(formatFieldErrors([invalidValue("", key, keyErrors.join("; "))]));
     const next = this.#peek().type;
     if (negated) return checked(key, "!", []);

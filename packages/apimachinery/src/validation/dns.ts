@@ -24,26 +24,26 @@ const wildcardText =
 const dns1123LabelMaxLength = 63;
 const dns1123SubdomainMaxLength = 253;
 
-export function isDns1123Label(value: string): string[] {
+export function dns1123LabelProblems(value: string): string[] {
   const errors = checkLength(value, dns1123LabelMaxLength);
   if (!label1123Form.test(value)) errors.push(regexError(label1123Text, label1123, "my-name", "123-abc"));
   return errors;
 }
 
-export function isDns1123Subdomain(value: string): string[] {
+export function dns1123SubdomainProblems(value: string): string[] {
   const errors = checkLength(value, dns1123SubdomainMaxLength);
   if (!matchesSubdomain(value)) errors.push(regexError(subdomain1123Text, subdomain1123, "example.com"));
   return errors;
 }
 
-export function isDns1035Label(value: string): string[] {
+export function dns1035LabelProblems(value: string): string[] {
   const errors = checkLength(value, dns1123LabelMaxLength);
   if (!label1035Form.test(value)) errors.push(regexError(label1035Text, label1035, "my-name", "abc-123"));
   return errors;
 }
 
 /** As `*.example.com`. */
-export function isWildcardDns1123Subdomain(value: string): string[] {
+export function wildcardDns1123SubdomainProblems(value: string): string[] {
   const errors = checkLength(value, dns1123SubdomainMaxLength);
   if (!value.startsWith("*.") || !matchesSubdomain(value.slice(2)))
     errors.push(regexError(wildcardText, wildcard, "*.example.com"));

@@ -15,8 +15,8 @@ import { goQuote } from "../meta/go-quote.ts";
 import { parseGroupVersion } from "../meta/group-version.ts";
 import { parseTime } from "../meta/time.ts";
 import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from "../meta/types.ts";
-import { isDns1035Label, isDns1123Label } from "./dns.ts";
-import { isLabelValue, isQualifiedName } from "./qualified-name.ts";
+import { dns1035LabelProblems, dns1123LabelProblems } from "./dns.ts";
+import { labelValueProblems, qualifiedNameProblems } from "./qualified-name.ts";
 
 /**
  * Validation of metadata for all kinds. Returns all errors, with upstream's texts.
@@ -49,7 +49,7 @@ export function validateObjectMeta(
   else for (const message of validateName(meta.name)) errors.push(invalidValue(child(path, "name"), meta.name, message));
   errors.push(...validateNamespaceField(meta.namespace, requiresNamespace, child(path, "namespace")));
   if (meta.clusterName) {
-    for (const message of isDns1035Label(meta.clusterName))
+    for (const message of dns1035LabelProblems(meta.clusterName))
       errors.push(invalidValue(child(path, "clusterName"), meta.clusterName, message));
   }
   if ((meta.generation ?? 0) < 0) errors.push(invalidValue(child(path, "generation"), meta.generation, isNegativeText));
@@ -112,15 +112,15 @@ function immutableTime(
 function validateNamespaceField(namespace: string | undefined, namespaced: boolean, path: string): FieldError[] {
   if (!namespaced) return namespace ? [forbiddenField(path, "not allowed on this type")] : [];
   if (!namespace) return [required(path)];
-  return isDns1123Label(namespace).map((message) => invalidValue(path, namespace, message));
+  return dns1123LabelProblems(namespace).map((message) => invalidValue(path, namespace, message));
 }
 
 /** Validates label keys and values. */
 export function validateLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const [key, value] of Object.entries(labels ?? {})) {
-    for (const message of isQualifiedName(key)) errors.push(invalidValue(path, key, message));
-    for (const message of isLabelValue(value)) errors.push(invalidValue(path, value, message));
+    for (const message of qualifiedNameProblems(key)) errors.push(invalidValue(path, key, message));
+    for (const message of labelValueProblems(value)) errors.push(invalidValue(path, value, message));
   }
   return errors;
 }
@@ -133,7 +133,7 @@ export function validateAnnotations(
   const errors: FieldError[] = [];
   let totalBytes = 0;
   for (const [key, value] of Object.entries(annotations ?? {})) {
-    for (const message of isQualifiedName(key.toLowerCase())) errors.push(invalidValue(path, key, message));
+    for (const message of qualifiedNameProblems(key.toLowerCase())) errors.push(invalidValue(path, key, message));
     totalBytes += Buffer.byteLength(key) + Buffer.byteLength(value);
   }
   if (totalBytes > totalAnnotationSizeLimitBytes) errors.push(tooLong(path, "", totalAnnotationSizeLimitBytes));
@@ -181,7 +181,7 @@ function goOwnerReference({ apiVersion, kind, name, uid, controller, blockOwnerD
 function validateFinalizers(finalizers: readonly string[] | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const name of finalizers ?? [])
-    for (const message of isQualifiedName(name)) errors.push(invalidValue(path, name, message));
+    for (const message of qualifiedNameProblems(name)) errors.push(invalidValue(path, name, message));
   if (finalizers?.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)) {
     const text = `finalizer ${orphanFinalizer} and ${foregroundFinalizer} cannot be both set`;
     errors.push(invalidValue(path, finalizers, text));

@@ -1,4 +1,4 @@
-import { isDns1123Subdomain, maxLengthError, regexError } from "./dns.ts";
+import { dns1123SubdomainProblems, maxLengthError, regexError } from "./dns.ts";
 
 /**
  * Validation of label and annotation keys (`example.com/name`) and of label values.
@@ -16,7 +16,7 @@ const nameFault = regexError(nameText, name, "MyName", "my.name", "123-abc");
 const valueFault = regexError(valueText, `(${name})?`, "MyValue", "my_value", "12345");
 
 /** Validates `name` or `domain/name`. @returns upstream's error texts, none for a valid name */
-export function isQualifiedName(value: string): string[] {
+export function qualifiedNameProblems(value: string): string[] {
   const parts = value.split("/");
   const errors: string[] = [];
   if (parts.length > 2) {
@@ -26,7 +26,7 @@ export function isQualifiedName(value: string): string[] {
   if (parts.length === 2) {
     const prefix = parts[0] as string;
     if (prefix === "") errors.push("prefix part must be non-empty");
-    else errors.push(...isDns1123Subdomain(prefix).map((message) => `prefix part ${message}`));
+    else errors.push(...dns1123SubdomainProblems(prefix).map((message) => `prefix part ${message}`));
   }
   if (last === "") errors.push("name part must be non-empty");
   else if (Buffer.byteLength(last) > longest) errors.push(`name part ${maxLengthError(longest)}`);
@@ -35,7 +35,7 @@ export function isQualifiedName(value: string): string[] {
 }
 
 /** `""` is valid. */
-export function isLabelValue(value: string): string[] {
+export function labelValueProblems(value: string): string[] {
   const errors: string[] = [];
   if (Buffer.byteLength(value) > longest) errors.push(maxLengthError(longest));
   if (value !== "" && !nameForm.test(value)) errors.push(valueFault);

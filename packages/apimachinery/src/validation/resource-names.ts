@@ -1,4 +1,4 @@
-import { isQualifiedName } from "./qualified-name.ts";
+import { qualifiedNameProblems } from "./qualified-name.ts";
 
 /** Names of compute resources. Source: pkg/apis/core/v1/helper/helpers.go */
 
@@ -12,5 +12,7 @@ export function isNativeResource(name: string): boolean {
 
 /** True for names in another domain that are valid in quotas, e.g. `example.com/gpu`. */
 export function isExtendedResource(name: string): boolean {
-  return !isNativeResource(name) && !name.startsWith(requestsPrefix) && isQualifiedName(`${requestsPrefix}${name}`).length === 0;
+  return (
+    !isNativeResource(name) && !name.startsWith(requestsPrefix) && qualifiedNameProblems(`${requestsPrefix}${name}`).length === 0
+  );
 }

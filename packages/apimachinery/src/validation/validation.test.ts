@@ -3,27 +3,27 @@ import { test } from "node:test";
 import { formatFieldErrors } from "../errors/field-error.ts";
 import type { ObjectMeta } from "../meta/types.ts";
 import { cpuMsOf } from "../testing/cpu-time.ts";
-import { isDns1035Label, isDns1123Label, isDns1123Subdomain, isWildcardDns1123Subdomain } from "./dns.ts";
+import { dns1035LabelProblems, dns1123LabelProblems, dns1123SubdomainProblems, wildcardDns1123SubdomainProblems } from "./dns.ts";
 import { validateObjectMeta, validateObjectMetaUpdate } from "./object-meta.ts";
-import { isLabelValue, isQualifiedName } from "./qualified-name.ts";
+import { labelValueProblems, qualifiedNameProblems } from "./qualified-name.ts";
 
 const long = (length: number): string => "a".repeat(length);
 
 for (const { check, good, bad } of [
-  { check: isDns1123Label, good: ["a", "0", "a-b", long(63)], bad: ["", "A", "-a", "a-", "a.b", "a_b", long(64), "ä"] },
+  { check: dns1123LabelProblems, good: ["a", "0", "a-b", long(63)], bad: ["", "A", "-a", "a-", "a.b", "a_b", long(64), "ä"] },
   {
-    check: isDns1123Subdomain,
+    check: dns1123SubdomainProblems,
     good: ["a", "a.b-c.0", long(253)],
     bad: ["", ".", "a.", ".a", "a..b", "A.b", "a_b", long(254), "a.-b"],
   },
-  { check: isDns1035Label, good: ["a", "a0", "a-b"], bad: ["", "0a", "-a", "a-", "A"] },
-  { check: isWildcardDns1123Subdomain, good: ["*.a", "*.a.b"], bad: ["*", "a", "*.*.a", "*a.b", "*."] },
+  { check: dns1035LabelProblems, good: ["a", "a0", "a-b"], bad: ["", "0a", "-a", "a-", "A"] },
+  { check: wildcardDns1123SubdomainProblems, good: ["*.a", "*.a.b"], bad: ["*", "a", "*.*.a", "*a.b", "*."] },
   {
-    check: isQualifiedName,
+    check: qualifiedNameProblems,
     good: ["a", "A_b.c-1", "example.com/A", long(63)],
     bad: ["", "/a", "a/", "a/b/c", "-a", "a b", "Ex.com/a", long(64)],
   },
-  { check: isLabelValue, good: ["", "a", "A_b.c-1", long(63)], bad: ["-", "a/", "a b", "a-", long(64)] },
+  { check: labelValueProblems, good: ["", "a", "A_b.c-1", long(63)], bad: ["-", "a/", "a b", "a-", long(64)] },
 ]) {
   test(`${check.name} takes what is valid and explains what is not`, () => {
     for (const text of good) assert.deepEqual(check(text), [], text);
@@ -32,22 +32,22 @@ for (const { check, good, bad } of [
 }
 
 test("explains a name in upstream's words", () => {
-  assert.deepEqual(isDns1123Subdomain("Web"), [
+  assert.deepEqual(dns1123SubdomainProblems("Web"), [
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
   ]);
-  assert.deepEqual(isDns1123Label(long(64)), ["must be no more than 63 characters"]);
+  assert.deepEqual(dns1123LabelProblems(long(64)), ["must be no more than 63 characters"]);
 });
 
 test("answers on hostile names at once", () => {
   const tookMs = cpuMsOf(() => {
-    isDns1123Subdomain(`${"a-".repeat(50_000)}!`);
-    isQualifiedName(`${"a.".repeat(50_000)}!`);
+    dns1123SubdomainProblems(`${"a-".repeat(50_000)}!`);
+    qualifiedNameProblems(`${"a.".repeat(50_000)}!`);
   });
   assert.ok(tookMs < 500, `${tookMs} ms`);
 });
 
 const errorsOf = (meta: ObjectMeta, namespaced = true): string =>
-  formatFieldErrors(validateObjectMeta(meta, namespaced, isDns1123Subdomain, "metadata"));
+  formatFieldErrors(validateObjectMeta(meta, namespaced, dns1123SubdomainProblems, "metadata"));
 
 for (const { name, meta, namespaced = true, want } of [
   {
@@ -208,7 +208,7 @@ test("tens of thousands of new finalizers and of second controllers are named at
   const ownerReferences = Array.from({ length: 5_000 }, (_, i) => owner(i));
   const tookMs = cpuMsOf(() => {
     assert.equal(validateObjectMetaUpdate({ ...current, resourceVersion: "1", finalizers: names("y") }, current, "m").length, 1);
-    const errors = validateObjectMeta({ name: "a", namespace: "b", ownerReferences }, true, isDns1123Subdomain, "m");
+    const errors = validateObjectMeta({ name: "a", namespace: "b", ownerReferences }, true, dns1123SubdomainProblems, "m");
     assert.equal(errors.length, 4_999);
   });
   assert.ok(tookMs < 1000, `${tookMs} ms`);

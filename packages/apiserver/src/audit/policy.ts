@@ -13,7 +13,7 @@ import {
   required,
 } from "@coxswain/apimachinery/errors/field-error";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
+import { dns1123SubdomainProblems } from "@coxswain/apimachinery/validation/dns";
 import type { UserInfo } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
 
@@ -208,7 +208,7 @@ function validateRule(rule: PolicyRule, path: string): FieldError[] {
     }
   }
   for (const { group = "", resources, resourceNames } of rule.resources ?? []) {
-    const wrong = group === "" ? [] : isDns1123Subdomain(group);
+    const wrong = group === "" ? [] : dns1123SubdomainProblems(group);
     if (wrong.length > 0) errors.push(invalidValue(`${path}.resources.group`, group, wrong.join(",")));
     if (filled(resourceNames) && !filled(resources)) {
       errors.push(

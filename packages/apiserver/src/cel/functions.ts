@@ -50,7 +50,7 @@ const implementations: ReadonlyMap<string, Implementation> = new Map<string, Imp
   ["!_", ofOne((value) => (typeof value === "boolean" ? !value : noOverload("!_")))],
   ["-_", ofOne(negate)],
   ["_[_]", ofTwo(index)],
-  ["@in", ofTwo(isIn)],
+  ["@in", ofTwo(membership)],
   ["size", ofOne(sizeOf)],
   ["type", ofOne((value) => new TypeName(value instanceof List ? "list" : value instanceof Mapping ? "map" : typeOf(value)))],
   ["dyn", ofOne((value) => value)],
@@ -80,7 +80,7 @@ function keyText(key: Value): string {
   return typeof key === "object" ? String((key as { value?: unknown } | null)?.value) : String(key);
 }
 
-function isIn(value: Value, within: Value, budget: Budget): Value {
+function membership(value: Value, within: Value, budget: Budget): Value {
   if (within instanceof List) return contains(within, value, budget);
   if (!(within instanceof Mapping)) return noOverload();
   const found = within.find(value, budget);

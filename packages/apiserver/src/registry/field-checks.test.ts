@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkNonSpecialIp, isPortName } from "./field-checks.ts";
+import { checkNonSpecialIp, portNameProblems } from "./field-checks.ts";
 
 for (const { ip, bad } of [
   { ip: "10.0.0.1", bad: false },
@@ -21,8 +21,8 @@ for (const { ip, bad } of [
 }
 
 test("port names are short, lower case and have a letter", () => {
-  assert.deepEqual(isPortName("https-1"), []);
-  assert.deepEqual(isPortName("80"), ["must contain at least one letter (a-z)"]);
-  assert.deepEqual(isPortName("a--b"), ["must not contain consecutive hyphens"]);
-  assert.deepEqual(isPortName("averyveryverylongname"), ["must be no more than 15 characters"]);
+  assert.deepEqual(portNameProblems("https-1"), []);
+  assert.deepEqual(portNameProblems("80"), ["must contain at least one letter (a-z)"]);
+  assert.deepEqual(portNameProblems("a--b"), ["must not contain consecutive hyphens"]);
+  assert.deepEqual(portNameProblems("averyveryverylongname"), ["must be no more than 15 characters"]);
 });

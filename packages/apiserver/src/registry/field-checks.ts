@@ -13,23 +13,23 @@ import { canonicalIp, parseIp } from "@coxswain/apimachinery/meta/ip";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
 import {
-  isDns1035Label,
-  isDns1123Label,
-  isDns1123Subdomain,
-  isWildcardDns1123Subdomain,
+  dns1035LabelProblems,
+  dns1123LabelProblems,
+  dns1123SubdomainProblems,
+  wildcardDns1123SubdomainProblems,
 } from "@coxswain/apimachinery/validation/dns";
 import { fieldImmutableText, isNegativeText } from "@coxswain/apimachinery/validation/object-meta";
-import { isLabelValue, isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
+import { labelValueProblems, qualifiedNameProblems } from "@coxswain/apimachinery/validation/qualified-name";
 
 export {
+  dns1035LabelProblems,
+  dns1123LabelProblems,
+  dns1123SubdomainProblems,
   fieldImmutableText,
-  isDns1035Label,
-  isDns1123Label,
-  isDns1123Subdomain,
-  isLabelValue,
   isNegativeText,
-  isQualifiedName,
-  isWildcardDns1123Subdomain,
+  labelValueProblems,
+  qualifiedNameProblems,
+  wildcardDns1123SubdomainProblems,
 };
 
 /**
@@ -47,22 +47,22 @@ export function nonNegative(value: number | bigint | undefined | null, path: str
 }
 
 export function dns1123Label(value: string, path: string): FieldError[] {
-  return isDns1123Label(value).map((message) => invalidValue(path, value, message));
+  return dns1123LabelProblems(value).map((message) => invalidValue(path, value, message));
 }
 
 export function dns1123Subdomain(value: string, path: string): FieldError[] {
-  return isDns1123Subdomain(value).map((message) => invalidValue(path, value, message));
+  return dns1123SubdomainProblems(value).map((message) => invalidValue(path, value, message));
 }
 
 export function qualifiedName(value: string, path: string): FieldError[] {
-  return isQualifiedName(value).map((message) => invalidValue(path, value, message));
+  return qualifiedNameProblems(value).map((message) => invalidValue(path, value, message));
 }
 
 export function checkLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const [key, value] of Object.entries(labels ?? {})) {
     errors.push(...qualifiedName(key, path));
-    for (const message of isLabelValue(value)) errors.push(invalidValue(path, value, message));
+    for (const message of labelValueProblems(value)) errors.push(invalidValue(path, value, message));
   }
   return errors;
 }
@@ -73,7 +73,7 @@ export function checkAnnotations(annotations: Readonly<Record<string, string>> |
   const errors: FieldError[] = [];
   let size = 0;
   for (const [key, value] of Object.entries(annotations ?? {})) {
-    for (const message of isQualifiedName(key.toLowerCase())) errors.push(invalidValue(path, key, message));
+    for (const message of qualifiedNameProblems(key.toLowerCase())) errors.push(invalidValue(path, key, message));
     size += Buffer.byteLength(key) + Buffer.byteLength(value);
   }
   if (size > annotationLimitBytes) {
@@ -115,16 +115,16 @@ export function oneOf(value: string | undefined | null, valid: readonly string[]
   return valid.includes(value) ? [] : [notSupported(path, value, [...valid].sort())];
 }
 
-export function isValidPort(port: number): string[] {
+export function portProblems(port: number): string[] {
   return port >= 1 && port <= 65535 ? [] : ["must be between 1 and 65535, inclusive"];
 }
 
 export function checkPort(port: number | undefined, path: string): FieldError[] {
-  return isValidPort(port ?? 0).map((message) => invalidValue(path, port ?? 0, message));
+  return portProblems(port ?? 0).map((message) => invalidValue(path, port ?? 0, message));
 }
 
 /** IANA service names: `http`, `https-alt`. @returns error texts */
-export function isPortName(name: string): string[] {
+export function portNameProblems(name: string): string[] {
   const errors: string[] = [];
   if (name.length > 15) errors.push("must be no more than 15 characters");
   if (!/^[-a-z0-9]+$/.test(name)) errors.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
@@ -135,7 +135,7 @@ export function isPortName(name: string): string[] {
 }
 
 export function checkPortNumOrName(port: number | string | undefined, path: string): FieldError[] {
-  if (typeof port === "string") return isPortName(port).map((message) => invalidValue(path, port, message));
+  if (typeof port === "string") return portNameProblems(port).map((message) => invalidValue(path, port, message));
   return checkPort(port, path);
 }
 
@@ -146,7 +146,7 @@ export function isIpv4Text(address: string): boolean {
 
 const invalidIpText = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
-export function isValidIp(address: string): string[] {
+export function ipProblems(address: string): string[] {
   return parseIp(address) === undefined ? [invalidIpText] : [];
 }
 
@@ -169,7 +169,7 @@ export function checkNonSpecialIp(address: string, path: string): FieldError[] {
 }
 
 /** Names of environment variables. @returns error texts */
-export function isEnvVarName(name: string): string[] {
+export function envVarNameProblems(name: string): string[] {
   const errors: string[] = [];
   if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name)) {
     errors.push(
@@ -183,7 +183,7 @@ export function isEnvVarName(name: string): string[] {
 }
 
 /** Keys of ConfigMaps and Secrets. @returns error texts */
-export function isConfigMapKey(key: string): string[] {
+export function configMapKeyProblems(key: string): string[] {
   if (/^(?!\.)[-._a-zA-Z0-9]{1,253}$/.test(key)) return []; // fast path: there may be many keys
   const errors: string[] = [];
   if (key.length > 253) errors.push("must be no more than 253 characters");
@@ -198,7 +198,7 @@ export function isConfigMapKey(key: string): string[] {
   return errors;
 }
 
-export function isHttpHeaderName(name: string): string[] {
+export function httpHeaderNameProblems(name: string): string[] {
   return /^[-A-Za-z0-9]+$/.test(name)
     ? []
     : [
@@ -213,7 +213,7 @@ export function quantityOf(text: string | number | undefined | null): Quantity {
 }
 
 /** Percentages: `50%`. @returns error texts */
-export function isPercent(value: string): string[] {
+export function percentProblems(value: string): string[] {
   return /^[0-9]+%$/.test(value)
     ? []
     : [

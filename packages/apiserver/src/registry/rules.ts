@@ -8,7 +8,7 @@ import {
   notSupported,
   required,
 } from "@coxswain/apimachinery/errors/field-error";
-import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
+import { dns1123SubdomainProblems } from "@coxswain/apimachinery/validation/dns";
 
 /**
  * Validation helpers shared by many kinds. Each takes a value and its path and returns the field errors, an empty list when the
@@ -78,7 +78,7 @@ export function unique<T>(
 
 /** A required name that is a DNS-1123 subdomain. */
 export function subdomainName(name: string | undefined | null, path: string): FieldError[] {
-  return name ? saying(isDns1123Subdomain(name), name, path) : [required(path)];
+  return name ? saying(dns1123SubdomainProblems(name), name, path) : [required(path)];
 }
 
 /** One member of a union (e.g. volume sources). */

@@ -6,7 +6,7 @@ import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { ObjectMeta, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
-import { isDns1035Label, pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
+import { dns1035LabelProblems, pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
 import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
 import { anySchema, hasInside, isEmbedded, itemsOf, knownFields, perSchema, type Schema } from "./schema.ts";
 
@@ -84,7 +84,7 @@ function versionFaults(apiVersion: string, path: string): FieldError[] {
 
 function kindFaults(kind: string, path: string): FieldError[] {
   if (kind === "") return [required(path, "must not be empty")];
-  const faults = isDns1035Label(kind.toLowerCase());
+  const faults = dns1035LabelProblems(kind.toLowerCase());
   const text = `may have mixed case, but should otherwise match: ${faults.join(",")}`;
   return faults.length > 0 ? [invalidValue(path, kind, text)] : [];
 }

@@ -116,7 +116,7 @@ export function startRules(t: TestContext, node: Namespace, settings: Partial<Ru
     await running;
   };
   t.after(stop);
-  const isWritten = async (count: number): Promise<void> => {
+  const untilWritten = async (count: number): Promise<void> => {
     await waitFor(() => own.syncSeconds.count > count);
     rules.check();
   };
@@ -126,13 +126,13 @@ export function startRules(t: TestContext, node: Namespace, settings: Partial<Ru
     const before = own.syncSeconds.count;
     if (running === undefined) running = rules.run(ending.signal);
     else for (const [service] of changes) rules.changed(keyOf(service));
-    await isWritten(before);
+    await untilWritten(before);
   };
   const remove = async (key: string): Promise<void> => {
     services.delete(key);
     const before = own.syncSeconds.count;
     rules.changed(key);
-    await isWritten(before);
+    await untilWritten(before);
   };
   return { put, remove, stop, rules, syncs: () => own.syncSeconds.count };
 }

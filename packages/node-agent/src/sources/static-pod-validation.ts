@@ -7,7 +7,7 @@ import {
   required,
 } from "@coxswain/apimachinery/errors/field-error";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isDns1123Label, isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
+import { dns1123LabelProblems, dns1123SubdomainProblems } from "@coxswain/apimachinery/validation/dns";
 
 /**
  * Pure: errors in a static Pod that would break the agent; static Pods bypass the API server's validation, and names become
@@ -17,8 +17,8 @@ import { isDns1123Label, isDns1123Subdomain } from "@coxswain/apimachinery/valid
 export function staticPodProblems({ metadata, spec }: Pod): FieldError[] {
   const { name, namespace, uid } = metadata;
   const problems = [
-    ...named("metadata.name", name, isDns1123Subdomain),
-    ...(namespace ? named("metadata.namespace", namespace, isDns1123Label) : []),
+    ...named("metadata.name", name, dns1123SubdomainProblems),
+    ...(namespace ? named("metadata.namespace", namespace, dns1123LabelProblems) : []),
     ...(uid && !/^[A-Za-z0-9][\w.-]*$/.test(uid)
       ? [invalidValue("metadata.uid", uid, "must be fit for the name of a folder")]
       : []),
@@ -27,7 +27,7 @@ export function staticPodProblems({ metadata, spec }: Pod): FieldError[] {
   for (const [i, volume] of (spec?.volumes ?? []).entries()) {
     const path = `spec.volumes[${i}].name`;
     problems.push(
-      ...named(path, volume.name, isDns1123Label),
+      ...named(path, volume.name, dns1123LabelProblems),
       ...(volumes.has(volume.name) ? [duplicate(path, volume.name)] : []),
     );
     volumes.add(volume.name);
@@ -39,7 +39,7 @@ export function staticPodProblems({ metadata, spec }: Pod): FieldError[] {
   for (const field of ["initContainers", "containers"] as const) {
     for (const [i, container] of (spec?.[field] ?? []).entries()) {
       const path = `spec.${field}[${i}]`;
-      problems.push(...named(`${path}.name`, container.name, isDns1123Label));
+      problems.push(...named(`${path}.name`, container.name, dns1123LabelProblems));
       if (containers.has(container.name)) problems.push(duplicate(`${path}.name`, container.name));
       containers.add(container.name);
       if (!container.image) problems.push(required(`${path}.image`));

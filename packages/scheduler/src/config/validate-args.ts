@@ -9,7 +9,7 @@ import {
   required,
 } from "@coxswain/apimachinery/errors/field-error";
 import type { NodeSelectorTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
+import { qualifiedNameProblems } from "@coxswain/apimachinery/validation/qualified-name";
 import type { PluginArgs, ResourceWeight, ShapePoint } from "./plugin-args.ts";
 
 /**
@@ -123,7 +123,7 @@ function inRange(value: number, least: number, most: number, path: string): Fiel
 }
 
 const labelName = (name: string, path: string): FieldError[] =>
-  isQualifiedName(name).map((detail) => invalidValue(path, name, detail));
+  qualifiedNameProblems(name).map((detail) => invalidValue(path, name, detail));
 
 function validateResources(resources: readonly ResourceWeight[], path: string): FieldError[] {
   return resources.flatMap(({ name, weight }, i) =>

@@ -1,7 +1,7 @@
 import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
 import { child, duplicate, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { Flag } from "@coxswain/apimachinery/flags/types";
-import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
+import { qualifiedNameProblems } from "@coxswain/apimachinery/validation/qualified-name";
 import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
 import { connectionSettings, schedulingSettings } from "../settings.ts";
 import type { ExtenderConfig } from "./file.ts";
@@ -128,7 +128,7 @@ function validateExtenders(extenders: readonly ExtenderConfig[]): FieldError[] {
 }
 
 function validateExtendedResource(name: string, path: string): FieldError[] {
-  const wrong = isQualifiedName(name);
+  const wrong = qualifiedNameProblems(name);
   if (wrong.length > 0) return wrong.map((detail) => invalidValue(path, name, detail));
   return isExtendedResource(name) ? [] : [invalidValue(path, name, "is an invalid extended resource name")];
 }

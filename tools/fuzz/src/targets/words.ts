@@ -13,14 +13,14 @@ import { durationRefusal, formatDuration, parseDuration, parseTime, parseZonedTi
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import {
-  isDns1035Label,
-  isDns1123Label,
-  isDns1123Subdomain,
-  isWildcardDns1123Subdomain,
+  dns1035LabelProblems,
+  dns1123LabelProblems,
+  dns1123SubdomainProblems,
+  wildcardDns1123SubdomainProblems,
 } from "@coxswain/apimachinery/validation/dns";
 import { parseImageReference, withDefaultTag } from "@coxswain/apimachinery/validation/image-reference";
 import { Pattern, PatternError } from "@coxswain/apimachinery/validation/pattern";
-import { isLabelValue, isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
+import { labelValueProblems, qualifiedNameProblems } from "@coxswain/apimachinery/validation/qualified-name";
 import { isExtendedResource, isNativeResource } from "@coxswain/apimachinery/validation/resource-names";
 import type { Target } from "../target.ts";
 
@@ -105,12 +105,12 @@ export const targets: readonly Target[] = [
     run(input) {
       const text = input.toString();
       for (const check of [
-        isDns1123Label,
-        isDns1123Subdomain,
-        isDns1035Label,
-        isWildcardDns1123Subdomain,
-        isQualifiedName,
-        isLabelValue,
+        dns1123LabelProblems,
+        dns1123SubdomainProblems,
+        dns1035LabelProblems,
+        wildcardDns1123SubdomainProblems,
+        qualifiedNameProblems,
+        labelValueProblems,
       ])
         check(text);
       isNativeResource(text);

@@ -1,7 +1,7 @@
 /** Pod Security policy of a namespace, from its labels. Source: k8s.io/pod-security-admission api/helpers.go, constants.go */
 import { duplicate, type FieldError, formatFieldError, invalidValue, mapKey } from "@coxswain/apimachinery/errors/field-error";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { isDns1123Label, isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
+import { dns1123LabelProblems, dns1123SubdomainProblems } from "@coxswain/apimachinery/validation/dns";
 import type { Level } from "./checks.ts";
 
 export interface LevelVersion {
@@ -96,8 +96,8 @@ export function readPodSecurityConfiguration(value: unknown): PodSecurityConfigu
     defaults: policy,
     exemptions: {
       usernames: exempt("usernames", (value) => (value === "" ? ["username must not be empty"] : [])),
-      namespaces: exempt("namespaces", isDns1123Label),
-      runtimeClasses: exempt("runtimeClasses", isDns1123Subdomain),
+      namespaces: exempt("namespaces", dns1123LabelProblems),
+      runtimeClasses: exempt("runtimeClasses", dns1123SubdomainProblems),
     },
   };
 }

@@ -17,7 +17,7 @@ import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
 import type { MutatingWebhook } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { namespaces as namespacesRef, services } from "@coxswain/apimachinery/schema/kinds/resources";
-import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
+import { qualifiedNameProblems } from "@coxswain/apimachinery/validation/qualified-name";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { type NamespaceLookup, namespaceLookup } from "../plugins/lookups.ts";
@@ -268,7 +268,7 @@ function* annotate(webhook: string, attributes: AdmissionAttributes, { auditAnno
   for (const [i, [name, value]] of Object.entries(auditAnnotations).entries()) {
     if (i % valuesPerStep === valuesPerStep - 1) yield;
     const key = `${webhook}/${name}`;
-    if (typeof value === "string" && isQualifiedName(key).length === 0) attributes.annotate(key, value);
+    if (typeof value === "string" && qualifiedNameProblems(key).length === 0) attributes.annotate(key, value);
   }
 }
 

@@ -6,7 +6,7 @@ import type {
   ValidatingWebhookConfiguration,
   WebhookClientConfig,
 } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import { checkLabelSelector, isDns1035Label, isDns1123Subdomain } from "../field-checks.ts";
+import { checkLabelSelector, dns1035LabelProblems, dns1123SubdomainProblems } from "../field-checks.ts";
 import { each, need, optionalOneOf, saying } from "../rules.ts";
 import { validateWebhookUrl } from "./webhook-url.ts";
 
@@ -112,7 +112,7 @@ export function validateReviewVersions(versions: readonly string[], path: string
   const errors = each(versions, path, (version, at) =>
     versions.indexOf(version) !== indexOf(at)
       ? [invalidValue(at, version, "duplicate version")]
-      : saying(isDns1035Label(version), version, at),
+      : saying(dns1035LabelProblems(version), version, at),
   );
   if (known && !versions.some((version) => reviewVersions.includes(version)))
     errors.push(invalidValue(path, versions, `must include at least one of ${spoken}`));
@@ -127,7 +127,7 @@ function indexOf(path: string): number {
 /** Source: k8s.io/apimachinery pkg/util/validation IsFullyQualifiedName */
 function checkQualifiedName(name: string, path: string): FieldError[] {
   if (name === "") return [required(path)];
-  const faults = isDns1123Subdomain(name);
+  const faults = dns1123SubdomainProblems(name);
   if (faults.length > 0) return [invalidValue(path, name, faults.join(","))];
   if (name.split(".").length >= 3) return [];
   return [invalidValue(path, name, "should be a domain with at least three segments separated by dots")];
@@ -163,7 +163,8 @@ function validateServicePath(servicePath: string, path: string): FieldError[] {
   for (const [i, step] of steps.entries()) {
     if (step === "") errors.push(invalidValue(path, servicePath, `segment[${i}] may not be empty`));
     else
-      for (const message of isDns1123Subdomain(step)) errors.push(invalidValue(path, servicePath, `segment[${i}]: ${message}`));
+      for (const message of dns1123SubdomainProblems(step))
+        errors.push(invalidValue(path, servicePath, `segment[${i}]: ${message}`));
   }
   return errors;
 }

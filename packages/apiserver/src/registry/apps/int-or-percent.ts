@@ -3,11 +3,12 @@ import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { IntOrString } from "@coxswain/apimachinery/meta/int-or-string";
 import { parsePercent } from "@coxswain/apimachinery/meta/int-or-string";
-import { isPercent, nonNegative } from "../field-checks.ts";
+import { nonNegative, percentProblems } from "../field-checks.ts";
 
 /** Source: pkg/apis/apps/validation ValidatePositiveIntOrPercent */
 export function positiveIntOrPercent(value: IntOrString | undefined, path: string): FieldError[] {
-  if (typeof value === "string") return isPercent(value).map((message) => invalidValue(path, goIntOrString(value), message));
+  if (typeof value === "string")
+    return percentProblems(value).map((message) => invalidValue(path, goIntOrString(value), message));
   return nonNegative(value, path);
 }
 
@@ -21,7 +22,7 @@ export function notAbove100Percent(value: IntOrString | undefined, path: string)
 /** The number, or the percentage as a number; 0 for an invalid percentage, which is reported separately. */
 export function amount(value: IntOrString | undefined): number {
   if (typeof value !== "string") return value ?? 0;
-  return isPercent(value).length > 0 ? 0 : (parsePercent(value) ?? 0);
+  return percentProblems(value).length > 0 ? 0 : (parsePercent(value) ?? 0);
 }
 
 /** The value as the Go struct in upstream's error texts. */

@@ -32,10 +32,11 @@ const levels: Readonly<Record<string, object>> = {
 type WithSpec = KubeObject & { spec?: object };
 
 /** Errors when a mandatory FlowSchema or PriorityLevelConfiguration differs from its fixed spec. */
-export const isMandatorySchema = (schema: WithSpec): FieldError[] => isMandatory(schema, schemas, "FlowSchemaSpec");
-export const isMandatoryLevel = (level: WithSpec): FieldError[] => isMandatory(level, levels, "PriorityLevelConfigurationSpec");
+export const mandatorySchemaProblems = (schema: WithSpec): FieldError[] => mandatoryProblems(schema, schemas, "FlowSchemaSpec");
+export const mandatoryLevelProblems = (level: WithSpec): FieldError[] =>
+  mandatoryProblems(level, levels, "PriorityLevelConfigurationSpec");
 
-function isMandatory(
+function mandatoryProblems(
   { metadata: { name = "" }, spec }: WithSpec,
   fixed: Readonly<Record<string, object>>,
   type: string,

@@ -5,7 +5,7 @@ import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { generateName } from "@coxswain/apimachinery/meta/names";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
+import { dns1123SubdomainProblems } from "@coxswain/apimachinery/validation/dns";
 import { validateKubeFinalizer, validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
 import { each } from "../rules.ts";
 import type { ResourceDefinition } from "./resource.ts";
@@ -36,7 +36,7 @@ export function* beforeCreate(
 
   yield;
   const ofMetadata = [
-    ...validateObjectMeta(metadata, strategy.namespaceScoped, strategy.validateName ?? isDns1123Subdomain, "metadata"),
+    ...validateObjectMeta(metadata, strategy.namespaceScoped, strategy.validateName ?? dns1123SubdomainProblems, "metadata"),
     ...kubeFinalizers(strategy, metadata.finalizers),
   ];
   yield;

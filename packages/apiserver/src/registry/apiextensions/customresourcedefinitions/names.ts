@@ -3,12 +3,12 @@ import type {
   CustomResourceDefinition,
   CustomResourceDefinitionNames,
 } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { isDns1035Label, isDns1123Subdomain } from "../../field-checks.ts";
+import { dns1035LabelProblems, dns1123SubdomainProblems } from "../../field-checks.ts";
 import { each, need } from "../../rules.ts";
 
 export function validateGroup(group: string | undefined, path: string): FieldError[] {
   if (!group) return [required(path)];
-  const faults = isDns1123Subdomain(group);
+  const faults = dns1123SubdomainProblems(group);
   if (faults.length > 0) return [invalidValue(path, group, faults.join(","))];
   return group.includes(".") ? [] : [invalidValue(path, group, "should be a domain with at least one dot")];
 }
@@ -21,7 +21,7 @@ export function needNames(names: CustomResourceDefinitionNames, path: string): F
 /** Source: ValidateCustomResourceDefinitionNames */
 export function validateNames(names: CustomResourceDefinitionNames, path: string): FieldError[] {
   const label = (value: string | undefined, at: string, prefix = ""): FieldError[] => {
-    const faults = isDns1035Label((prefix === "" ? value : value?.toLowerCase()) ?? "");
+    const faults = dns1035LabelProblems((prefix === "" ? value : value?.toLowerCase()) ?? "");
     return faults.length > 0 ? [invalidValue(at, value ?? "", `${prefix}${faults.join(",")}`)] : [];
   };
   const optional = (field: "plural" | "singular" | "kind" | "listKind", prefix = ""): FieldError[] =>

@@ -17,7 +17,7 @@ import type {
 } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import type { CheckBudget } from "../../../structural-schema/check-budget.ts";
 import { validateReviewVersions, validateWebhookClient } from "../../admissionregistration/validation.ts";
-import { immutableField, isDns1035Label } from "../../field-checks.ts";
+import { dns1035LabelProblems, immutableField } from "../../field-checks.ts";
 import { each, requiredOneOf } from "../../rules.ts";
 import { goVersion, goVersions, type InternalSpec, internalSpecOf } from "./internal.ts";
 import { needNames, validateApproval, validateGroup, validateNames } from "./names.ts";
@@ -132,7 +132,7 @@ function* validateVersions(
   const { versions } = internal;
   const at = child(path, "versions");
   const label = (name: string | undefined, own: string): FieldError[] => {
-    const faults = isDns1035Label(name ?? "");
+    const faults = dns1035LabelProblems(name ?? "");
     return faults.length > 0 ? [invalidValue(own, name ?? "", faults.join(","))] : [];
   };
   const errors: FieldError[] = [];

@@ -2,7 +2,7 @@ import { child, type FieldError, invalidValue, required } from "@coxswain/apimac
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { APIService, APIServiceCondition } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
 import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
-import { isDns1035Label, isDns1123Subdomain } from "../../field-checks.ts";
+import { dns1035LabelProblems, dns1123SubdomainProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { each, optionalOneOf } from "../../rules.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
@@ -58,11 +58,11 @@ function validateApiService(service: APIService): FieldError[] {
   }
   if (!spec) return [...errors, required("spec.version")];
   if (spec.group) {
-    for (const message of isDns1123Subdomain(spec.group)) errors.push(invalidValue("spec.group", spec.group, message));
+    for (const message of dns1123SubdomainProblems(spec.group)) errors.push(invalidValue("spec.group", spec.group, message));
   } else if (spec.version !== "v1") {
     errors.push(required("spec.group", "only v1 may have an empty group and it better be legacy kube"));
   }
-  for (const message of isDns1035Label(spec.version ?? ""))
+  for (const message of dns1035LabelProblems(spec.version ?? ""))
     errors.push(invalidValue("spec.version", spec.version ?? "", message));
   const groupPriority = spec.groupPriorityMinimum ?? 0;
   if (groupPriority <= 0 || groupPriority > 20000) {

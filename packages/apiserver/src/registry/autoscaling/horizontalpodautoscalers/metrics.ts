@@ -15,7 +15,7 @@ import type {
 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
 import { checkContainerResourceName } from "../../core/pods/validation/resources.ts";
 import { dns1123Label, quantityOf } from "../../field-checks.ts";
-import { isPathSegmentName } from "../../rbac/names.ts";
+import { pathSegmentNameProblems } from "../../rbac/names.ts";
 import { type Check, need, saying } from "../../rules.ts";
 
 /** Validation of one type of metric. */
@@ -123,7 +123,7 @@ function validateIdentifier(metric: MetricIdentifier | undefined, path: string):
 }
 
 function segment(name: string | undefined, path: string, missing: string): FieldError[] {
-  return name ? saying(isPathSegmentName(name), name, path) : [required(path, missing)];
+  return name ? saying(pathSegmentNameProblems(name), name, path) : [required(path, missing)];
 }
 
 function validateTarget(target: MetricTarget | undefined, path: string): FieldError[] {

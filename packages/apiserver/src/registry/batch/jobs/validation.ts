@@ -12,7 +12,7 @@ import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-p
 import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { goStringMap, matchesTemplate, readSelector, validatePodTemplate } from "../../core/pods/validation/pod-template.ts";
-import { checkLabelSelector, fieldImmutableText, immutableField, isDns1123Label, nonNegative } from "../../field-checks.ts";
+import { checkLabelSelector, dns1123LabelProblems, fieldImmutableText, immutableField, nonNegative } from "../../field-checks.ts";
 import { each, optionalOneOf } from "../../rules.ts";
 
 const mostParallelIndexed = 100_000;
@@ -33,7 +33,7 @@ export function validateJob(job: Job, options: JobValidationOptions): FieldError
     errors.push(forbiddenField(mapKey("metadata.annotations", trackingAnnotation), "cannot add this annotation"));
   if (spec.completionMode === "Indexed" && (spec.completions ?? 0) > 0) {
     const lastPod = `${name}-${(spec.completions ?? 1) - 1}`;
-    if (isDns1123Label(lastPod).length > 0)
+    if (dns1123LabelProblems(lastPod).length > 0)
       errors.push(invalidValue("metadata.name", name, `will not able to create pod with invalid DNS label: ${lastPod}`));
   }
   return errors;

@@ -11,7 +11,7 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { differencesText } from "@coxswain/apimachinery/meta/differences";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
-import { isDns1123Label, isDns1123Subdomain } from "../../field-checks.ts";
+import { dns1123LabelProblems, dns1123SubdomainProblems } from "../../field-checks.ts";
 import { each, optionalOneOf, requiredOneOf, unique } from "../../rules.ts";
 import { certificateFault, certificateRequestFault, goBytes } from "./pem.ts";
 
@@ -160,10 +160,10 @@ function checkSignerName(name: string, path: string): FieldError[] {
   }
   const errors: FieldError[] = [];
   if (domain.length > maxDomainLength) errors.push(tooLong(path, domain, maxDomainLength));
-  errors.push(...firstWrongPart(domain, path, isDns1123Label));
+  errors.push(...firstWrongPart(domain, path, dns1123LabelProblems));
   if (!domain.includes("."))
     errors.push(invalidValue(path, domain, "should be a domain with at least two segments separated by dots"));
-  errors.push(...firstWrongPart(rest, path, isDns1123Subdomain));
+  errors.push(...firstWrongPart(rest, path, dns1123SubdomainProblems));
   if (name.length > maxSignerNameLength) errors.push(tooLong(path, name, maxSignerNameLength));
   return errors;
 }

@@ -2,7 +2,7 @@ import { type FieldError, forbiddenField, invalidValue, mapKey, tooLong } from "
 import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isConfigMapKey } from "../../field-checks.ts";
+import { configMapKeyProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { wholeObject } from "../../rules.ts";
 
@@ -24,13 +24,13 @@ function* validateConfigMap({ data = {}, binaryData = {} }: ConfigMap): Steps<Fi
   let keys = 0;
   for (const key of Object.keys(data)) {
     if (++keys % keysPerStep === 0) yield;
-    for (const message of isConfigMapKey(key)) errors.push(invalidValue(mapKey("data", key), key, message));
+    for (const message of configMapKeyProblems(key)) errors.push(invalidValue(mapKey("data", key), key, message));
     if (Object.hasOwn(binaryData, key))
       errors.push(invalidValue(mapKey("data", key), key, "duplicate of key present in binaryData"));
   }
   for (const key of Object.keys(binaryData)) {
     if (++keys % keysPerStep === 0) yield;
-    for (const message of isConfigMapKey(key)) errors.push(invalidValue(mapKey("binaryData", key), key, message));
+    for (const message of configMapKeyProblems(key)) errors.push(invalidValue(mapKey("binaryData", key), key, message));
   }
   let size = bytesOf(Object.values(data));
   for (const value of Object.values(binaryData)) size += Buffer.byteLength(value, "base64");

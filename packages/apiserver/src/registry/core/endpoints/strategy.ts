@@ -5,9 +5,9 @@ import {
   checkNonSpecialIp,
   dns1123Label,
   dns1123Subdomain,
-  isValidIp,
-  isValidPort,
+  ipProblems,
   oneOf,
+  portProblems,
   qualifiedName,
 } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
@@ -47,7 +47,7 @@ function* validateSubset(subset: EndpointSubset, path: string, errors: FieldErro
 
 function validateAddress(address: EndpointAddress, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  for (const message of isValidIp(address.ip ?? "")) errors.push(invalidValue(child(path, "ip"), address.ip ?? "", message));
+  for (const message of ipProblems(address.ip ?? "")) errors.push(invalidValue(child(path, "ip"), address.ip ?? "", message));
   if (address.hostname) errors.push(...dns1123Label(address.hostname, child(path, "hostname")));
   if (address.nodeName !== undefined && address.nodeName !== null)
     errors.push(...dns1123Subdomain(address.nodeName, child(path, "nodeName")));
@@ -58,7 +58,7 @@ function validatePort(port: EndpointPort, requireName: boolean, path: string): F
   const errors: FieldError[] = [];
   if (requireName && !port.name) errors.push(required(child(path, "name"), ""));
   else if (port.name) errors.push(...dns1123Label(port.name, child(path, "name")));
-  for (const message of isValidPort(port.port ?? 0)) errors.push(invalidValue(child(path, "port"), port.port ?? 0, message));
+  for (const message of portProblems(port.port ?? 0)) errors.push(invalidValue(child(path, "port"), port.port ?? 0, message));
   errors.push(...oneOf(port.protocol, ["TCP", "UDP", "SCTP"], child(path, "protocol")));
   if (port.appProtocol !== undefined) errors.push(...qualifiedName(port.appProtocol, child(path, "appProtocol")));
   return errors;

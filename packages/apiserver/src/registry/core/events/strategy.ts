@@ -2,7 +2,7 @@ import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
 import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
-import { isDns1123Subdomain, isQualifiedName } from "../../field-checks.ts";
+import { dns1123SubdomainProblems, qualifiedNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 
 /**
@@ -38,7 +38,7 @@ export function validateEvent(event: Event): FieldError[] {
  * Source: pkg/apis/core/validation/events.go ValidateEventCreate, pkg/registry/core/event/strategy.go ValidateUpdate
  */
 export function validateNewEvent(event: Event): FieldError[] {
-  const metadata = validateObjectMeta(event.metadata, true, isDns1123Subdomain, "metadata");
+  const metadata = validateObjectMeta(event.metadata, true, dns1123SubdomainProblems, "metadata");
   const errors = [...validateEvent(event), ...metadata, ...validateSeries(event)];
   if (!event.eventTime) errors.push(required("eventTime"));
   if (event.type !== "Normal" && event.type !== "Warning")
@@ -65,7 +65,7 @@ function validateReport(event: Event): FieldError[] {
   const errors: FieldError[] = [];
   const component = event.reportingComponent ?? "";
   if (component === "") errors.push(required("reportingController"));
-  for (const message of isQualifiedName(component)) errors.push(invalidValue("reportingController", component, message));
+  for (const message of qualifiedNameProblems(component)) errors.push(invalidValue("reportingController", component, message));
   errors.push(...lengthWithin(event.reportingInstance, 128, "reportingInstance", true));
   errors.push(...lengthWithin(event.action, 128, "action", true));
   errors.push(...lengthWithin(event.reason, 128, "reason", true));

@@ -9,7 +9,7 @@ import {
 } from "@coxswain/apimachinery/errors/field-error";
 import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
 import type { LimitRange, LimitRangeItem } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isQualifiedName, quantityOf } from "../../field-checks.ts";
+import { qualifiedNameProblems, quantityOf } from "../../field-checks.ts";
 import { each, saying } from "../../rules.ts";
 import { checkContainerResourceName, checkResourceName, overcommitAllowed } from "../pods/validation/resources.ts";
 
@@ -25,7 +25,7 @@ export function validateLimitRange(range: LimitRange): FieldError[] {
 }
 
 function validateType(type: string, path: string): FieldError[] {
-  const errors = saying(isQualifiedName(type), type, path);
+  const errors = saying(qualifiedNameProblems(type), type, path);
   const known = type.includes("/") || ["Pod", "Container", "PersistentVolumeClaim"].includes(type);
   if (errors.length === 0 && !known) errors.push(invalidValue(path, type, "must be a standard limit type or fully qualified"));
   return errors;

@@ -1,7 +1,7 @@
 import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isDns1123Label } from "../../field-checks.ts";
+import { dns1123LabelProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep, statusStrategyOf } from "../../strategies.ts";
 import { namespaceNameLabel } from "./defaults.ts";
@@ -17,7 +17,7 @@ export const namespaceStrategy: Strategy<Namespace> = {
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
   resetFields: ["status"],
-  validateName: isDns1123Label,
+  validateName: dns1123LabelProblems,
   prepareForCreate(next) {
     next.status = { phase: "Active" };
     const finalizers = next.spec?.finalizers ?? [];

@@ -1,7 +1,7 @@
 import { child, type FieldError, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ConfigMapNodeConfigSource, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isConfigMapKey, isDns1123Label, isDns1123Subdomain } from "../../field-checks.ts";
+import { configMapKeyProblems, dns1123LabelProblems, dns1123SubdomainProblems } from "../../field-checks.ts";
 import { saying } from "../../rules.ts";
 
 /** Dynamic kubelet configuration. Source: pkg/apis/core/validation validateNodeConfigSourceSpec */
@@ -36,9 +36,9 @@ function oneReference(
 }
 
 const parts = [
-  { field: "namespace", check: isDns1123Label },
-  { field: "name", check: isDns1123Subdomain },
-  { field: "kubeletConfigKey", check: isConfigMapKey },
+  { field: "namespace", check: dns1123LabelProblems },
+  { field: "name", check: dns1123SubdomainProblems },
+  { field: "kubeletConfigKey", check: configMapKeyProblems },
 ] as const;
 
 function validateMap(map: ConfigMapNodeConfigSource, path: string): FieldError[] {

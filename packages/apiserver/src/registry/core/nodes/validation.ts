@@ -18,7 +18,7 @@ import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { AvoidPods, Node, NodeAddress, NodeSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
-import { isLabelValue, qualifiedName } from "../../field-checks.ts";
+import { labelValueProblems, qualifiedName } from "../../field-checks.ts";
 import { each, wholeObject } from "../../rules.ts";
 import { checkTaintEffect } from "../pods/validation/affinity.ts";
 import { checkQuantity } from "../pods/validation/resources.ts";
@@ -87,7 +87,7 @@ function validateTaints(taints: readonly Taint[], path: string): FieldError[] {
   return each(taints, path, (taint, at) => {
     const { key = "", value = "", effect = "" } = taint as { key?: string; value?: string; effect?: string };
     const errors = qualifiedName(key, child(at, "key"));
-    const faults = isLabelValue(value);
+    const faults = labelValueProblems(value);
     if (faults.length > 0) errors.push(invalidValue(child(at, "value"), value, faults.join(";")));
     errors.push(...checkTaintEffect(effect, child(at, "effect")));
     const pair = `${effect}/${key}`;

@@ -10,7 +10,7 @@ import {
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject, jsonWord } from "@coxswain/apimachinery/meta/json-value";
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { immutableField, isConfigMapKey } from "../../field-checks.ts";
+import { configMapKeyProblems, immutableField } from "../../field-checks.ts";
 import { saying } from "../../rules.ts";
 import { mostDataBytes } from "../configmaps/strategy.ts";
 
@@ -19,7 +19,7 @@ type Data = Readonly<Record<string, string>>;
 /** Source: pkg/apis/core/validation ValidateSecret */
 export function validateSecret(secret: Secret): FieldError[] {
   const data: Data = secret.data ?? {};
-  const errors = Object.keys(data).flatMap((key) => saying(isConfigMapKey(key), key, mapKey("data", key)));
+  const errors = Object.keys(data).flatMap((key) => saying(configMapKeyProblems(key), key, mapKey("data", key)));
   const size = Object.values(data).reduce((sum, value) => sum + Buffer.byteLength(value, "base64"), 0);
   if (size > mostDataBytes) errors.push(tooLong("data", "", mostDataBytes));
   const type = secret.type ?? "";

@@ -1,7 +1,7 @@
 import { duplicate, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isIpv4Text, isValidIp } from "../../field-checks.ts";
+import { ipProblems, isIpv4Text } from "../../field-checks.ts";
 import { each, optionalOneOf, saying } from "../../rules.ts";
 import { isHeadless, needsClusterIp } from "./fields.ts";
 
@@ -53,7 +53,7 @@ export function validateClusterIps(service: Service): FieldError[] {
 
 function validateAddresses(ips: readonly string[]): FieldError[] {
   return each(ips, ipsPath, (ip, at) => {
-    if (ip !== "None" || at !== `${ipsPath}[0]`) return saying(isValidIp(ip), ip, at);
+    if (ip !== "None" || at !== `${ipsPath}[0]`) return saying(ipProblems(ip), ip, at);
     return ips.length > 1 ? [invalidValue(ipsPath, ips, "'None' must be the first and only value")] : [];
   });
 }

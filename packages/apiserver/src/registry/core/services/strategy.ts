@@ -1,7 +1,7 @@
 import { invalid } from "@coxswain/apimachinery/errors/status-error";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
-import { isDns1035Label } from "../../field-checks.ts";
+import { dns1035LabelProblems } from "../../field-checks.ts";
 import type { Strategy, Transaction } from "../../generic/strategy.ts";
 import { validateLoadBalancer } from "../../networking/ingresses/validation.ts";
 import { keep, statusStrategyOf } from "../../strategies.ts";
@@ -40,7 +40,7 @@ export function newServiceStrategy(
     allowCreateOnUpdate: true,
     allowUnconditionalUpdate: true,
     resetFields: ["status"],
-    validateName: isDns1035Label,
+    validateName: dns1035LabelProblems,
     prepareForCreate(next) {
       next.status = { loadBalancer: {} };
       normalizeClusterIps(next, undefined);

@@ -18,7 +18,7 @@ import {
   checkPortNumOrName,
   dns1123Label,
   dns1123Subdomain,
-  isValidIp,
+  ipProblems,
   qualifiedName,
 } from "../../field-checks.ts";
 import { each, optionalOneOf, requiredOneOf, saying } from "../../rules.ts";
@@ -43,7 +43,7 @@ export function validateService(service: Service): FieldError[] {
     ...validateAffinity(spec),
     ...validateClusterIps(service),
     ...each(spec.externalIPs, "spec.externalIPs", (ip, at) =>
-      isValidIp(ip).length > 0 ? saying(isValidIp(ip), ip, at) : checkNonSpecialIp(ip, at),
+      ipProblems(ip).length > 0 ? saying(ipProblems(ip), ip, at) : checkNonSpecialIp(ip, at),
     ),
     ...requiredOneOf(spec.type, types, "spec.type"),
     ...validateNodePorts(spec),

@@ -15,12 +15,12 @@ import {
   checkLabels,
   checkNonSpecialIp,
   dns1123Label,
+  dns1123LabelProblems,
   dns1123Subdomain,
+  dns1123SubdomainProblems,
   immutableField,
-  isDns1123Label,
-  isDns1123Subdomain,
   isIpv4Text,
-  isLabelValue,
+  labelValueProblems,
   qualifiedName,
 } from "../../field-checks.ts";
 import { each, saying } from "../../rules.ts";
@@ -85,13 +85,13 @@ function* validateEndpoints(slice: EndpointSlice, addressType: string): Steps<Fi
 function checkFullDomain(address: string, path: string): FieldError[] {
   if (address === "") return [required(path)];
   const name = address.replace(/\.$/, "");
-  const faults = isDns1123Subdomain(name);
+  const faults = dns1123SubdomainProblems(name);
   if (faults.length > 0) return [invalidValue(path, name, faults.join(","))];
   const labels = name.split(".");
   if (labels.length < 2) return [invalidValue(path, name, "should be a domain with at least two segments separated by dots")];
   return labels
-    .filter((label) => isDns1123Label(label).length > 0)
-    .map((label) => invalidValue(path, label, isDns1123Label(label).join(",")));
+    .filter((label) => dns1123LabelProblems(label).length > 0)
+    .map((label) => invalidValue(path, label, dns1123LabelProblems(label).join(",")));
 }
 
 function validateZones(zones: readonly { name: string }[], path: string): FieldError[] {
@@ -101,7 +101,7 @@ function validateZones(zones: readonly { name: string }[], path: string): FieldE
     const at = child(own, "name");
     const errors = names.has(name) ? [duplicate(at, name)] : [];
     names.add(name);
-    return [...errors, ...saying(isLabelValue(name), name, at)];
+    return [...errors, ...saying(labelValueProblems(name), name, at)];
   });
 }
 

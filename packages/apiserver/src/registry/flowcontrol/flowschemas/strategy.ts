@@ -2,7 +2,7 @@ import type { FlowSchema } from "@coxswain/apimachinery/schema/kinds/flowcontrol
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateTypedConditions } from "../conditions.ts";
-import { isMandatorySchema } from "../mandatory.ts";
+import { mandatorySchemaProblems } from "../mandatory.ts";
 import { validateFlowSchema } from "./validation.ts";
 
 /** Source: pkg/registry/flowcontrol/flowschema/strategy.go */
@@ -11,7 +11,7 @@ export const flowSchemaStrategy: Strategy<FlowSchema> = strategyOf<FlowSchema>({
   status: true,
   generation: true,
   allowUnconditionalUpdate: true,
-  validate: (next) => [...validateFlowSchema(next), ...isMandatorySchema(next)],
+  validate: (next) => [...validateFlowSchema(next), ...mandatorySchemaProblems(next)],
 });
 
 export const flowSchemaStatusStrategy: Strategy<FlowSchema> = statusStrategyOf({

@@ -14,7 +14,7 @@ import type {
   ResourcePolicyRule,
   Subject,
 } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
-import { dns1123Label, dns1123Subdomain, isDns1123Label } from "../../field-checks.ts";
+import { dns1123Label, dns1123LabelProblems, dns1123Subdomain } from "../../field-checks.ts";
 import { each, need, saying } from "../../rules.ts";
 
 const highestPrecedence = 10_000;
@@ -104,7 +104,7 @@ function validateResourceRule(rule: ResourcePolicyRule, path: string): FieldErro
     errors.push(
       ...each(namespaces, at, (namespace, own) =>
         saying(
-          isDns1123Label(namespace).map((message) => `${namespaceText}${message}`),
+          dns1123LabelProblems(namespace).map((message) => `${namespaceText}${message}`),
           namespace,
           own,
         ),

@@ -3,7 +3,7 @@ import type { PriorityLevelConfiguration } from "@coxswain/apimachinery/schema/k
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateTypedConditions } from "../conditions.ts";
-import { isMandatoryLevel } from "../mandatory.ts";
+import { mandatoryLevelProblems } from "../mandatory.ts";
 
 /** Source: pkg/registry/flowcontrol/prioritylevelconfiguration/strategy.go, pkg/apis/flowcontrol/validation/validation.go */
 export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = strategyOf<PriorityLevelConfiguration>({
@@ -11,7 +11,7 @@ export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = strat
   status: true,
   generation: true,
   allowUnconditionalUpdate: true,
-  validate: (next) => [...validatePriorityLevel(next), ...isMandatoryLevel(next)],
+  validate: (next) => [...validatePriorityLevel(next), ...mandatoryLevelProblems(next)],
 });
 
 export const priorityLevelStatusStrategy: Strategy<PriorityLevelConfiguration> = statusStrategyOf({

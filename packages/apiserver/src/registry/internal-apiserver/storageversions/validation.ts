@@ -4,7 +4,13 @@ import type {
   StorageVersionCondition,
   StorageVersionStatus,
 } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
-import { dns1123Subdomain, isDns1035Label, isDns1123Subdomain, isQualifiedName, qualifiedName } from "../../field-checks.ts";
+import {
+  dns1035LabelProblems,
+  dns1123Subdomain,
+  dns1123SubdomainProblems,
+  qualifiedName,
+  qualifiedNameProblems,
+} from "../../field-checks.ts";
 import { each, saying } from "../../rules.ts";
 
 /** `apps.deployments`. Source: pkg/apis/apiserverinternal/validation ValidateStorageVersionName */
@@ -12,8 +18,8 @@ export function storageVersionNameFaults(name: string): string[] {
   const dot = name.lastIndexOf(".");
   if (dot < 0) return ["name must be in the form of <group>.<resource>"];
   return [
-    ...isDns1123Subdomain(name.slice(0, dot)).map((fault) => `the group segment ${fault}`),
-    ...isDns1035Label(name.slice(dot + 1)).map((fault) => `the resource segment ${fault}`),
+    ...dns1123SubdomainProblems(name.slice(0, dot)).map((fault) => `the group segment ${fault}`),
+    ...dns1035LabelProblems(name.slice(dot + 1)).map((fault) => `the resource segment ${fault}`),
   ];
 }
 
@@ -58,8 +64,8 @@ function apiVersionFaults(apiVersion: string): string[] {
   if (parts.length > 2) return [tooManyParts];
   const named = (part: string, value: string, check: (value: string) => string[]): string[] =>
     (value === "" ? ["must be non-empty"] : check(value)).map((fault) => `${part} part: ${fault}`);
-  const group = parts.length === 2 ? named("group", parts[0] as string, isDns1123Subdomain) : [];
-  const faults = [...group, ...named("version", parts.at(-1) as string, isDns1035Label)];
+  const group = parts.length === 2 ? named("group", parts[0] as string, dns1123SubdomainProblems) : [];
+  const faults = [...group, ...named("version", parts.at(-1) as string, dns1035LabelProblems)];
   return faults.length === 0 ? [] : [faults.join(",")];
 }
 
@@ -87,7 +93,7 @@ function validateConditions(conditions: readonly StorageVersionCondition[], path
       ...(i < 0 ? [] : [invalidValue(child(at, "type"), type, text)]),
       ...qualifiedName(type, child(at, "type")),
       // Upstream reports the type as the bad value of the status, too.
-      ...saying(isQualifiedName(status ?? ""), type, child(at, "status")),
+      ...saying(qualifiedNameProblems(status ?? ""), type, child(at, "status")),
       ...(reason ? [] : [required(child(at, "reason"), "reason cannot be empty")]),
       ...(message ? [] : [required(child(at, "message"), "message cannot be empty")]),
     ];

@@ -7,7 +7,7 @@ import {
   tooLong,
 } from "@coxswain/apimachinery/errors/field-error";
 import type { IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
-import { dns1123Label, immutableField, isDns1123Subdomain } from "../../field-checks.ts";
+import { dns1123Label, dns1123SubdomainProblems, immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { strategyOf } from "../../strategies.ts";
 import { validateObjectReference } from "../ingresses/validation.ts";
@@ -52,7 +52,7 @@ function checkDomainPrefixedPath(value: string, path: string): FieldError[] {
   if (slash < 0 || domain === "" || rest === "") {
     return [invalidValue(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')];
   }
-  const messages = isDns1123Subdomain(domain);
+  const messages = dns1123SubdomainProblems(domain);
   if (messages.length > 0) return messages.map((message) => invalidValue(path, domain, message));
   return /^([-a-zA-Z0-9._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})+(\/([-a-zA-Z0-9._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*)*$/.test(rest)
     ? []

@@ -4,14 +4,14 @@ import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { HTTPIngressPath, Ingress, IngressBackend, IngressRule } from "@coxswain/apimachinery/schema/kinds/networking/v1";
 import {
   checkPort,
+  dns1035LabelProblems,
   dns1123Subdomain,
-  isDns1035Label,
-  isDns1123Subdomain,
-  isPortName,
-  isValidIp,
-  isWildcardDns1123Subdomain,
+  dns1123SubdomainProblems,
+  ipProblems,
+  portNameProblems,
+  wildcardDns1123SubdomainProblems,
 } from "../../field-checks.ts";
-import { isPathSegmentName } from "../../rbac/names.ts";
+import { pathSegmentNameProblems } from "../../rbac/names.ts";
 import { each, need, saying } from "../../rules.ts";
 
 const noRules = new GoText("[]networking.IngressRule(nil)");
@@ -35,7 +35,7 @@ export function validateIngressCreate(ingress: Ingress): FieldError[] {
 /** @param current invalid secret names and rules of wildcard hosts are tolerated when the stored object has them */
 export function validateIngress(ingress: Ingress, current?: Ingress): FieldError[] {
   const anySecretName = (current?.spec?.tls ?? []).some(
-    ({ secretName }) => secretName && isDns1123Subdomain(secretName).length > 0,
+    ({ secretName }) => secretName && dns1123SubdomainProblems(secretName).length > 0,
   );
   const anyWildcardRule = (current?.spec?.rules ?? []).some((rule) => isWildcard(rule) && validatePaths(rule, "").length > 0);
   const errors: FieldError[] = [];
@@ -51,7 +51,7 @@ export function validateIngress(ingress: Ingress, current?: Ingress): FieldError
   for (const [i, tls] of (spec.tls ?? []).entries()) {
     for (const [j, host] of (tls.hosts ?? []).entries()) {
       const at = index(child(index("spec.tls", i), "hosts"), j);
-      const messages = host.includes("*") ? isWildcardDns1123Subdomain(host) : isDns1123Subdomain(host);
+      const messages = host.includes("*") ? wildcardDns1123SubdomainProblems(host) : dns1123SubdomainProblems(host);
       for (const message of messages) errors.push(invalidValue(at, host, message));
     }
     if (tls.secretName && !anySecretName)
@@ -73,7 +73,7 @@ function validatePaths({ http }: IngressRule, at: string): FieldError[] {
 
 function validateHost(host: string, path: string): FieldError[] {
   const address = parseIp(host) === undefined ? [] : [invalidValue(path, host, "must be a DNS name, not an IP address")];
-  const messages = host.includes("*") ? isWildcardDns1123Subdomain(host) : isDns1123Subdomain(host);
+  const messages = host.includes("*") ? wildcardDns1123SubdomainProblems(host) : dns1123SubdomainProblems(host);
   return [...address, ...saying(messages, host, path)];
 }
 
@@ -114,13 +114,13 @@ function validateBackend(backend: IngressBackend, path: string): FieldError[] {
   if (!service) return [invalidValue(path, "", "resource or service backend is required")];
   if (!service.name) errors.push(required(child(path, "service.name"), ""));
   else
-    for (const message of isDns1035Label(service.name))
+    for (const message of dns1035LabelProblems(service.name))
       errors.push(invalidValue(child(path, "service.name"), service.name, message));
   const { name = "", number = 0 } = service.port ?? {};
   if (name !== "" && number !== 0) {
     errors.push(invalidValue(path, "", "cannot set both port name & port number"));
   } else if (name !== "") {
-    for (const message of isPortName(name)) errors.push(invalidValue(child(path, "service.port.name"), name, message));
+    for (const message of portNameProblems(name)) errors.push(invalidValue(child(path, "service.port.name"), name, message));
   } else if (number !== 0) {
     errors.push(...checkPort(number, child(path, "service.port.number")));
   } else {
@@ -139,7 +139,7 @@ export function validateObjectReference(
   for (const field of ["kind", "name"] as const) {
     const value = reference[field];
     const at = child(path, field);
-    errors.push(...(value ? saying(isPathSegmentName(value), value, at) : [required(at, `${field} is required`)]));
+    errors.push(...(value ? saying(pathSegmentNameProblems(value), value, at) : [required(at, `${field} is required`)]));
   }
   return errors;
 }
@@ -157,9 +157,10 @@ export function validateLoadBalancer(status: LoadBalancer | undefined, path: str
   const errors: FieldError[] = [];
   for (const [i, { ip, hostname }] of (status?.ingress ?? []).entries()) {
     const at = index(child(path, "ingress"), i);
-    if (ip && isValidIp(ip).length > 0) errors.push(invalidValue(child(at, "ip"), ip, "must be a valid IP address"));
+    if (ip && ipProblems(ip).length > 0) errors.push(invalidValue(child(at, "ip"), ip, "must be a valid IP address"));
     if (hostname) {
-      for (const message of isDns1123Subdomain(hostname)) errors.push(invalidValue(child(at, "hostname"), hostname, message));
+      for (const message of dns1123SubdomainProblems(hostname))
+        errors.push(invalidValue(child(at, "hostname"), hostname, message));
       if (parseIp(hostname) !== undefined)
         errors.push(invalidValue(child(at, "hostname"), hostname, "must be a DNS name, not an IP address"));
     }

@@ -15,7 +15,7 @@ import type {
   NetworkPolicyPeer,
   NetworkPolicyPort,
 } from "@coxswain/apimachinery/schema/kinds/networking/v1";
-import { checkLabelSelector, checkPort, isPortName } from "../../field-checks.ts";
+import { checkLabelSelector, checkPort, portNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { strategyOf } from "../../strategies.ts";
 
@@ -77,7 +77,7 @@ function validatePort(port: NetworkPolicyPort, path: string): FieldError[] {
       );
     }
     if (typeof port.port === "string") {
-      for (const message of isPortName(port.port)) errors.push(invalidValue(child(path, "port"), port.port, message));
+      for (const message of portNameProblems(port.port)) errors.push(invalidValue(child(path, "port"), port.port, message));
     }
   }
   return errors;

@@ -3,11 +3,11 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ClusterRole, RoleBinding, Subject } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
 import type { CatalogueConfig } from "../../config.ts";
-import { isDns1123Subdomain } from "../../field-checks.ts";
+import { dns1123SubdomainProblems } from "../../field-checks.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { rbacGroup, refuseUncovered } from "../escalation.ts";
 import { changesOnlyGcFields } from "../gc-fields.ts";
-import { isPathSegmentName } from "../names.ts";
+import { pathSegmentNameProblems } from "../names.ts";
 
 /** Role bindings of both scopes. Source: pkg/registry/rbac/rolebinding, pkg/apis/rbac/validation */
 export function newBindingStrategy(config: Pick<CatalogueConfig, "services">, namespaced: boolean): Strategy<RoleBinding> {
@@ -15,7 +15,7 @@ export function newBindingStrategy(config: Pick<CatalogueConfig, "services">, na
     namespaceScoped: namespaced,
     allowCreateOnUpdate: true,
     allowUnconditionalUpdate: true,
-    validateName: isPathSegmentName,
+    validateName: pathSegmentNameProblems,
     validate: (next) => validateBinding(next, namespaced),
     validateUpdate(next, current) {
       const errors = validateBinding(next, namespaced);
@@ -78,7 +78,7 @@ function validateBinding(binding: RoleBinding, namespaced: boolean): FieldError[
   const kinds = namespaced ? ["Role", "ClusterRole"] : ["ClusterRole"];
   if (!kinds.includes(kind)) errors.push(notSupported("roleRef.kind", kind, kinds));
   if (name === "") errors.push(required("roleRef.name", ""));
-  else for (const message of isPathSegmentName(name)) errors.push(invalidValue("roleRef.name", name, message));
+  else for (const message of pathSegmentNameProblems(name)) errors.push(invalidValue("roleRef.name", name, message));
   for (const [i, subject] of (binding.subjects ?? []).entries())
     errors.push(...validateSubject(subject, namespaced, index("subjects", i)));
   return errors;
@@ -90,7 +90,7 @@ function validateSubject(subject: Subject, namespaced: boolean, path: string): F
   switch (subject.kind) {
     case "ServiceAccount":
       if (subject.name)
-        for (const message of isDns1123Subdomain(subject.name))
+        for (const message of dns1123SubdomainProblems(subject.name))
           errors.push(invalidValue(child(path, "name"), subject.name, message));
       if (subject.apiGroup) errors.push(notSupported(child(path, "apiGroup"), subject.apiGroup, [""]));
       if (!namespaced && !subject.namespace) errors.push(required(child(path, "namespace"), ""));

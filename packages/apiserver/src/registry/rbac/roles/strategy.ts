@@ -6,7 +6,7 @@ import { checkLabelSelector } from "../../field-checks.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { refuseAggregation, refuseEscalation } from "../escalation.ts";
 import { changesOnlyGcFields } from "../gc-fields.ts";
-import { isPathSegmentName } from "../names.ts";
+import { pathSegmentNameProblems } from "../names.ts";
 
 /** Roles and cluster roles. Source: pkg/registry/rbac/{role,clusterrole}/strategy.go, pkg/apis/rbac/validation */
 export function newRoleStrategy(config: Pick<CatalogueConfig, "services">, namespaced: boolean): Strategy<ClusterRole> {
@@ -20,7 +20,7 @@ export function newRoleStrategy(config: Pick<CatalogueConfig, "services">, names
     namespaceScoped: namespaced,
     allowCreateOnUpdate: true,
     allowUnconditionalUpdate: true,
-    validateName: isPathSegmentName,
+    validateName: pathSegmentNameProblems,
     validate: (next) => validateRole(next, namespaced),
     validateUpdate: (next) => validateRole(next, namespaced),
     async beginCreate(next, ctx) {

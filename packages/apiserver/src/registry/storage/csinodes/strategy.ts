@@ -3,7 +3,7 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
-import { fieldImmutableText, isNegativeText, isQualifiedName } from "../../field-checks.ts";
+import { fieldImmutableText, isNegativeText, qualifiedNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { saying } from "../../rules.ts";
 
@@ -43,7 +43,7 @@ function validateNode(node: CSINode): FieldError[] {
       if (key === "") errors.push(required(at));
       if (known.has(key)) errors.push(duplicate(at, key));
       known.add(key);
-      errors.push(...saying(isQualifiedName(key), keys, at));
+      errors.push(...saying(qualifiedNameProblems(key), keys, at));
     }
   }
   return errors;

@@ -1,7 +1,7 @@
 import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
-import { checkLabelSelector, immutableField, isDns1123Subdomain, isNegativeText, quantityOf } from "../../field-checks.ts";
+import { checkLabelSelector, dns1123SubdomainProblems, immutableField, isNegativeText, quantityOf } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 
 /** Source: pkg/registry/storage/csistoragecapacity/strategy.go, pkg/apis/storage/validation/validation.go */
@@ -20,7 +20,7 @@ export const csiStorageCapacityStrategy: Strategy<CSIStorageCapacity> = {
 function validateCapacity(capacity: CSIStorageCapacity): FieldError[] {
   const errors = checkLabelSelector(capacity.nodeTopology, "nodeTopology");
   const className = capacity.storageClassName ?? "";
-  for (const message of isDns1123Subdomain(className)) errors.push(invalidValue("storageClassName", className, message));
+  for (const message of dns1123SubdomainProblems(className)) errors.push(invalidValue("storageClassName", className, message));
   for (const field of ["capacity", "maximumVolumeSize"] as const) {
     const value = capacity[field];
     if (value !== undefined && quantityOf(value).sign < 0) {

@@ -11,7 +11,7 @@ import {
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { TopologySelectorTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import { immutableField, isQualifiedName, qualifiedName } from "../../field-checks.ts";
+import { immutableField, qualifiedName, qualifiedNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { each, need, saying, unique } from "../../rules.ts";
 
@@ -37,7 +37,10 @@ export const storageClassStrategy: Strategy<StorageClass> = {
 function validateStorageClass(storageClass: StorageClass): FieldError[] {
   const errors: FieldError[] = [];
   if (!storageClass.provisioner) errors.push(required("provisioner", storageClass.provisioner ?? ""));
-  else errors.push(...saying(isQualifiedName(storageClass.provisioner.toLowerCase()), storageClass.provisioner, "provisioner"));
+  else
+    errors.push(
+      ...saying(qualifiedNameProblems(storageClass.provisioner.toLowerCase()), storageClass.provisioner, "provisioner"),
+    );
   errors.push(...validateParameters(storageClass.parameters ?? {}));
   const policy: string | undefined = storageClass.reclaimPolicy;
   if (policy && policy !== "Delete" && policy !== "Retain")

@@ -18,7 +18,13 @@ import type {
   TopologySpreadConstraint,
   WeightedPodAffinityTerm,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { checkLabelSelector, dns1123Label, isDns1123Subdomain, isLabelValue, qualifiedName } from "../../../field-checks.ts";
+import {
+  checkLabelSelector,
+  dns1123Label,
+  dns1123SubdomainProblems,
+  labelValueProblems,
+  qualifiedName,
+} from "../../../field-checks.ts";
 import { need, optionalOneOf } from "../../../rules.ts";
 
 /** Source: pkg/apis/core/validation validateAffinity */
@@ -102,7 +108,8 @@ function validateNodeSelectorTerm(term: NodeSelectorTerm, path: string): FieldEr
       errors.push(invalidValue(child(at, "key"), field.key ?? "", "not a valid field selector key"));
     else {
       for (const [j, value] of (field.values ?? []).entries()) {
-        for (const message of isDns1123Subdomain(value)) errors.push(invalidValue(index(child(at, "values"), j), value, message));
+        for (const message of dns1123SubdomainProblems(value))
+          errors.push(invalidValue(index(child(at, "values"), j), value, message));
       }
     }
   }
@@ -152,7 +159,7 @@ export function validateTolerations(tolerations: readonly Toleration[], path: st
       );
     }
     if (operator === "Equal" || operator === "") {
-      const messages = isLabelValue(toleration.value ?? "");
+      const messages = labelValueProblems(toleration.value ?? "");
       if (messages.length > 0) errors.push(invalidValue(child(at, "operator"), toleration.value ?? "", messages.join(";")));
     } else if (operator === "Exists") {
       if (toleration.value)

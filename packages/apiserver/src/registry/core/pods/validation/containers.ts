@@ -11,7 +11,7 @@ import {
 } from "@coxswain/apimachinery/errors/field-error";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Container, ContainerPort, EphemeralContainer, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { dns1123Label, isPortName, isValidPort } from "../../../field-checks.ts";
+import { dns1123Label, portNameProblems, portProblems } from "../../../field-checks.ts";
 import { each, need, requiredOneOf, saying } from "../../../rules.ts";
 import { validateEnv, validateEnvFrom } from "./environment.ts";
 import { validateDevices, validateMounts } from "./mounts.ts";
@@ -163,14 +163,14 @@ function validatePorts(ports: readonly ContainerPort[], path: string): FieldErro
   return each(ports, path, (port, at) => {
     const errors: FieldError[] = [];
     if (port.name) {
-      const messages = isPortName(port.name);
+      const messages = portNameProblems(port.name);
       errors.push(...saying(messages, port.name, child(at, "name")));
       if (messages.length === 0 && names.has(port.name)) errors.push(duplicate(child(at, "name"), port.name));
       if (messages.length === 0) names.add(port.name);
     }
     if (!port.containerPort) errors.push(required(child(at, "containerPort")));
-    else errors.push(...saying(isValidPort(port.containerPort), port.containerPort, child(at, "containerPort")));
-    if (port.hostPort) errors.push(...saying(isValidPort(port.hostPort), port.hostPort, child(at, "hostPort")));
+    else errors.push(...saying(portProblems(port.containerPort), port.containerPort, child(at, "containerPort")));
+    if (port.hostPort) errors.push(...saying(portProblems(port.hostPort), port.hostPort, child(at, "hostPort")));
     return [...errors, ...requiredOneOf(port.protocol, ["SCTP", "TCP", "UDP"], child(at, "protocol"))];
   });
 }

@@ -1,6 +1,6 @@
 import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { EnvFromSource, EnvVar } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isConfigMapKey, isDns1123Subdomain, isEnvVarName } from "../../../field-checks.ts";
+import { configMapKeyProblems, dns1123SubdomainProblems, envVarNameProblems } from "../../../field-checks.ts";
 import { each, saying, subdomainName } from "../../../rules.ts";
 import { checkFieldRef, checkResourceFieldRef, envFields } from "./field-references.ts";
 import type { PodValidationOptions } from "./options.ts";
@@ -8,7 +8,9 @@ import type { PodValidationOptions } from "./options.ts";
 /** Source: pkg/apis/core/validation ValidateEnv, ValidateEnvFrom */
 export function validateEnv(variables: readonly EnvVar[], path: string, options: PodValidationOptions): FieldError[] {
   return each(variables, path, (variable, at) => [
-    ...(variable.name ? saying(isEnvVarName(variable.name), variable.name, child(at, "name")) : [required(child(at, "name"))]),
+    ...(variable.name
+      ? saying(envVarNameProblems(variable.name), variable.name, child(at, "name"))
+      : [required(child(at, "name"))]),
     ...validateSource(variable, child(at, "valueFrom"), options),
   ]);
 }
@@ -29,9 +31,9 @@ function validateSource(variable: EnvVar, path: string, options: PodValidationOp
     const reference = source[field];
     if (!reference) continue;
     const { name = "", key } = reference;
-    errors.push(...saying(isDns1123Subdomain(name), name, child(path, field, "name")));
+    errors.push(...saying(dns1123SubdomainProblems(name), name, child(path, field, "name")));
     const at = child(path, field, "key");
-    errors.push(...(key ? saying(isConfigMapKey(key), key, at) : [required(at)]));
+    errors.push(...(key ? saying(configMapKeyProblems(key), key, at) : [required(at)]));
   }
   const count = [fieldRef, resourceFieldRef, source.configMapKeyRef, source.secretKeyRef].filter(Boolean).length;
   if (count === 0) {
@@ -44,7 +46,7 @@ function validateSource(variable: EnvVar, path: string, options: PodValidationOp
 
 export function validateEnvFrom(sources: readonly EnvFromSource[], path: string): FieldError[] {
   return each(sources, path, (source, at) => {
-    const errors = source.prefix ? saying(isEnvVarName(source.prefix), source.prefix, child(at, "prefix")) : [];
+    const errors = source.prefix ? saying(envVarNameProblems(source.prefix), source.prefix, child(at, "prefix")) : [];
     let count = 0;
     for (const field of ["configMapRef", "secretRef"] as const) {
       const reference = source[field];

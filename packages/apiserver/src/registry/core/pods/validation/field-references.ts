@@ -1,6 +1,6 @@
 import { child, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import type { ObjectFieldSelector, ResourceFieldSelector } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isQualifiedName, quantityOf } from "../../../field-checks.ts";
+import { qualifiedNameProblems, quantityOf } from "../../../field-checks.ts";
 import { need, saying } from "../../../rules.ts";
 
 /**
@@ -55,8 +55,8 @@ export function checkFieldRef(reference: ObjectFieldSelector, known: readonly st
   const subscript = splitSubscript(fieldPath);
   if (subscript) {
     const { base, key } = subscript;
-    if (base === "metadata.annotations") return saying(isQualifiedName(key.toLowerCase()), key.toLowerCase(), path);
-    if (base === "metadata.labels") return saying(isQualifiedName(key), key, path);
+    if (base === "metadata.annotations") return saying(qualifiedNameProblems(key.toLowerCase()), key.toLowerCase(), path);
+    if (base === "metadata.labels") return saying(qualifiedNameProblems(key), key, path);
     return [invalidValue(at, fieldPath, `error converting fieldPath: field label does not support subscript: ${fieldPath}`)];
   }
   const field = Object.hasOwn(oldNames, fieldPath) ? (oldNames[fieldPath] as string) : fieldPath;

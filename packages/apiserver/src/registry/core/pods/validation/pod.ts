@@ -10,7 +10,7 @@ import {
 } from "@coxswain/apimachinery/errors/field-error";
 import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { HostAlias, Pod, PodDNSConfig, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { checkLabels, dns1123Label, dns1123Subdomain, isDns1123Subdomain, qualifiedName } from "../../../field-checks.ts";
+import { checkLabels, dns1123Label, dns1123Subdomain, dns1123SubdomainProblems, qualifiedName } from "../../../field-checks.ts";
 import { each, requiredOneOf, within } from "../../../rules.ts";
 import { validateAffinity, validateTolerations, validateTopologySpread } from "./affinity.ts";
 import { seccompFieldsMatchAnnotations, validatePodAnnotations } from "./annotations.ts";
@@ -143,7 +143,8 @@ function validateDnsConfig(
   }
   for (const [i, search] of searches.entries()) {
     const plain = search.endsWith(".") ? search.slice(0, -1) : search;
-    for (const message of isDns1123Subdomain(plain)) errors.push(invalidValue(index(child(path, "searches"), i), plain, message));
+    for (const message of dns1123SubdomainProblems(plain))
+      errors.push(invalidValue(index(child(path, "searches"), i), plain, message));
   }
   for (const [i, option] of (config.options ?? []).entries()) {
     if (!option.name) errors.push(required(index(child(path, "options"), i), "must not be empty"));

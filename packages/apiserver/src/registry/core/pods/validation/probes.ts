@@ -7,7 +7,7 @@ import type {
   Probe,
   TCPSocketAction,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { checkPort, checkPortNumOrName, isHttpHeaderName, nonNegative } from "../../../field-checks.ts";
+import { checkPort, checkPortNumOrName, httpHeaderNameProblems, nonNegative } from "../../../field-checks.ts";
 import { type Member, need, oneMember, optionalOneOf, saying } from "../../../rules.ts";
 
 const counts = ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"] as const;
@@ -64,6 +64,8 @@ function validateHttpGet(action: HTTPGetAction, path: string): FieldError[] {
     ...need(action.path, child(path, "path")),
     ...checkPortNumOrName(action.port, child(path, "port")),
     ...optionalOneOf(action.scheme ?? "", ["HTTP", "HTTPS"], child(path, "scheme")),
-    ...(action.httpHeaders ?? []).flatMap(({ name = "" }) => saying(isHttpHeaderName(name), name, child(path, "httpHeaders"))),
+    ...(action.httpHeaders ?? []).flatMap(({ name = "" }) =>
+      saying(httpHeaderNameProblems(name), name, child(path, "httpHeaders")),
+    ),
   ];
 }

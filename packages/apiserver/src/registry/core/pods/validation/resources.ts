@@ -10,7 +10,7 @@ import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ResourceList, ResourceRequirements } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isExtendedResource, isNativeResource, requestsPrefix } from "@coxswain/apimachinery/validation/resource-names";
-import { isNegativeText, isQualifiedName, quantityOf } from "../../../field-checks.ts";
+import { isNegativeText, qualifiedNameProblems, quantityOf } from "../../../field-checks.ts";
 import { saying } from "../../../rules.ts";
 
 /** Names and amounts of resources. Source: pkg/apis/core/helper, pkg/apis/core/validation */
@@ -52,7 +52,7 @@ export function pageSizeFits(name: string, amount: Quantity): boolean {
 }
 
 export function checkResourceName(name: string, path: string): FieldError[] {
-  const errors = saying(isQualifiedName(name), name, path);
+  const errors = saying(qualifiedNameProblems(name), name, path);
   const known = name.includes("/") || standardResources.has(name) || isHugePage(name) || isHugePage(withoutRequests(name));
   if (errors.length === 0 && !known) errors.push(invalidValue(path, name, "must be a standard resource type or fully qualified"));
   return errors;

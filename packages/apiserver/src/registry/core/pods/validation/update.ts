@@ -12,7 +12,7 @@ import { differencesText } from "@coxswain/apimachinery/meta/differences";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { dns1123Subdomain, isIpv4Text, isValidIp, qualifiedName } from "../../../field-checks.ts";
+import { dns1123Subdomain, ipProblems, isIpv4Text, qualifiedName } from "../../../field-checks.ts";
 import { each, need, saying, wholeObject } from "../../../rules.ts";
 import { validateTolerations } from "./affinity.ts";
 import { isMirrorPod, validatePodAnnotationsUpdate } from "./annotations.ts";
@@ -124,9 +124,9 @@ export function validatePodStatusUpdate(next: Pod, current: Pod, options: PodVal
 /** At most one address per IP family. Source: pkg/apis/core/validation validatePodIPs */
 function validatePodIps(podIps: readonly PodIP[], path: string): FieldError[] {
   const texts = podIps.map(({ ip = "" }) => ip);
-  const errors = each(texts, path, (ip, at) => saying(isValidIp(ip), ip, at));
+  const errors = each(texts, path, (ip, at) => saying(ipProblems(ip), ip, at));
   if (texts.length < 2) return errors;
-  const bad = texts.find((ip) => isValidIp(ip).length > 0);
+  const bad = texts.find((ip) => ipProblems(ip).length > 0);
   if (bad !== undefined) {
     errors.push(internalField(path, `failed to check for dual stack with error:invalid IP address: ${bad}`));
   }

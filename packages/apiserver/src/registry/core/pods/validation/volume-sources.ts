@@ -20,7 +20,7 @@ import type {
   NFSVolumeSource,
   QuobyteVolumeSource,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { dns1123Label, isDns1123Subdomain } from "../../../field-checks.ts";
+import { dns1123Label, dns1123SubdomainProblems } from "../../../field-checks.ts";
 import { need, optionalOneOf, saying, within } from "../../../rules.ts";
 import { withoutBacksteps } from "./paths.ts";
 
@@ -199,7 +199,7 @@ export function checkDriverName(name: string, path: string): FieldError[] {
   const errors = need(name, path);
   if (name.length > 63)
     errors.push({ type: "FieldValueTooLong", field: path, badValue: name, detail: "must have at most 63 bytes" });
-  return [...errors, ...saying(isDns1123Subdomain(name.toLowerCase()), name, path)];
+  return [...errors, ...saying(dns1123SubdomainProblems(name.toLowerCase()), name, path)];
 }
 
 const fileModeText = "must be a number between 0 and 0777 (octal), both inclusive";

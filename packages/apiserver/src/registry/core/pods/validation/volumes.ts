@@ -14,7 +14,7 @@ import type {
   Volume,
   VolumeProjection,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { checkAnnotations, checkLabels, dns1123Label, isDns1123Subdomain, quantityOf } from "../../../field-checks.ts";
+import { checkAnnotations, checkLabels, dns1123Label, dns1123SubdomainProblems, quantityOf } from "../../../field-checks.ts";
 import { each, type Member, need, oneMember, saying } from "../../../rules.ts";
 import { validateClaimSpec } from "../../persistentvolumeclaims/validation.ts";
 import { checkFieldRef, checkResourceFieldRef, downwardVolumeFields } from "./field-references.ts";
@@ -81,7 +81,7 @@ function validateSource(volume: Volume, path: string, podName: string, options: 
     errors.push(invalidValue(child(path, "name"), name, initiatorLengthText));
   if (ephemeral && found === 1 && podName !== "" && name) {
     const claim = `${podName}-${name}`;
-    for (const message of isDns1123Subdomain(claim))
+    for (const message of dns1123SubdomainProblems(claim))
       errors.push(invalidValue(child(path, "name"), name, `PVC name ${JSON.stringify(claim)}: ${message}`));
   }
   if (found === 0) errors.push(required(path, "must specify a volume type"));
@@ -188,7 +188,7 @@ const members = (options: PodValidationOptions): readonly Member<Volume>[] => [
       if (!secret) return errors;
       // The trailing blank in this path is upstream's.
       if (!secret.name) return [...errors, required(child(at, "nodePublishSecretRef ", "name"))];
-      return [...errors, ...saying(isDns1123Subdomain(secret.name), secret.name, child(at, "name"))];
+      return [...errors, ...saying(dns1123SubdomainProblems(secret.name), secret.name, child(at, "name"))];
     },
   },
   { field: "ephemeral", check: ({ ephemeral }, at) => checkEphemeral(ephemeral ?? {}, at, options) },

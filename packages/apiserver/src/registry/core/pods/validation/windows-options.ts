@@ -1,6 +1,6 @@
 import { child, type FieldError, forbiddenField, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import type { Container, PodSpec, WindowsSecurityContextOptions } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isDns1123Subdomain } from "../../../field-checks.ts";
+import { dns1123SubdomainProblems } from "../../../field-checks.ts";
 import { saying } from "../../../rules.ts";
 import { containerLists, type PodValidationOptions } from "./options.ts";
 
@@ -15,7 +15,7 @@ export function validateWindowsOptions(options: WindowsSecurityContextOptions | 
   const errors: FieldError[] = [];
   if (gmsaCredentialSpecName !== undefined && gmsaCredentialSpecName !== null)
     errors.push(
-      ...saying(isDns1123Subdomain(gmsaCredentialSpecName), gmsaCredentialSpecName, child(path, "gmsaCredentialSpecName")),
+      ...saying(dns1123SubdomainProblems(gmsaCredentialSpecName), gmsaCredentialSpecName, child(path, "gmsaCredentialSpecName")),
     );
   if (gmsaCredentialSpec !== undefined && gmsaCredentialSpec !== null) {
     const at = child(path, "gmsaCredentialSpec");

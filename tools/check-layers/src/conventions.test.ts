@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { conventionProblems, mostFileLines } from "./conventions.ts";
+
+const ignore = "biome-ignore";
+
+for (const { name, path = "packages/a/src/a.ts", text, want } of [
+  { name: "is… with a list", text: "export function isLabel(value: string): string[] {\n", want: [/isLabel returns string\[\]/] },
+  { name: "is… with a boolean", text: "export const isA = (value: string): boolean => true;\n", want: [] },
+  { name: "a type guard", text: "function isB(value: unknown): value is string {\n", want: [] },
+  { name: "a suppression without a reason", text: `// ${ignore} lint/x/y:\n`, want: [/has no reason/] },
+  { name: "a suppression with one", text: `// ${ignore} lint/x/y: the table holds every type\n`, want: [] },
+  { name: "a file at the limit", text: "x\n".repeat(mostFileLines), want: [] },
+  { name: "a file beyond it", text: "x\n".repeat(mostFileLines + 1), want: [/has 601 lines/] },
+  { name: "a promise of a boolean", text: "async function isC(): Promise<boolean> {\n", want: [] },
+  { name: "a long test", path: "packages/a/src/a.test.ts", text: "x\n".repeat(700), want: [] },
+  { name: "a table", path: "packages/apimachinery/src/schema/kinds/x.ts", text: "x\n".repeat(700), want: [] },
+]) {
+  test(`conventions: ${name}`, () => {
+    const found = conventionProblems([{ path, text }]);
+    assert.equal(found.length, want.length, found.join("\n"));
+    for (const [i, pattern] of want.entries()) assert.match(found[i] ?? "", pattern);
+  });
+}

@@ -1,0 +1,39 @@
+import type { Source } from "./exports.ts";
+
+/** Longer sources have to be split, except tables of data; tests may be longer. */
+export const mostFileLines = 600;
+
+/** Tables, and the suite that runs over each storage, whose cases share their set-up. */
+const exempt = [
+  "packages/apimachinery/src/schema/kinds/",
+  "packages/apiserver/src/bootstrap/rbac-policy-data.ts",
+  "packages/apiserver/src/storage/suite.ts",
+];
+
+/** A function called `is…` whose declared result is not a boolean. */
+const notBoolean =
+  /^\s*(?:export )?(?:async )?(?:function|const) (is[A-Z]\w*)\b[^\n{]*\): (?:readonly )?(?!boolean|Promise<boolean|asserts|\w+ is )([\w.]+(?:\[\])?)/gm;
+const suppression =
+  /\/[/*] *(?:biome-ignore [^\s:]+|oxlint-disable[\w-]*(?: [\w/,-]+)?|@ts-(?:ignore|expect-error))[ \t]*(.*)$/gm;
+
+/**
+ * Conventions that no linter has a rule for: short files, `is…` returns a boolean, and each suppression of a lint rule says why.
+ * @returns one line for each violation
+ */
+export function conventionProblems(sources: readonly Source[]): string[] {
+  return sources.flatMap(({ path, text }) => [
+    ...tooLong(path, text),
+    ...[...text.matchAll(notBoolean)].map(
+      ([, name, type]) => `${path}: ${name} returns ${type}; a function called is… returns a boolean`,
+    ),
+    ...[...text.matchAll(suppression)].flatMap(([whole, reason = ""]) =>
+      /\w{3}/.test(reason) ? [] : [`${path}: ${whole.trim()} has no reason`],
+    ),
+  ]);
+}
+
+function tooLong(path: string, text: string): string[] {
+  const lines = text.split("\n").length - 1;
+  if (lines <= mostFileLines || path.endsWith(".test.ts") || exempt.some((prefix) => path.startsWith(prefix))) return [];
+  return [`${path} has ${lines} lines (at most ${mostFileLines})`];
+}
