@@ -80,10 +80,20 @@ export function quote(value: unknown): string {
 const mostByCharacter = 64;
 const surrogate = /[\ud800-\udfff]/;
 const escaped = /["\\<>&\u0000-\u001f\u2028\u2029]/g;
-const shortEscapes: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+/**
+ * No object: where an object has the keys `"` and `\`, V8 14.6 reads the text `{"\"":1,"\n":2}` with the second key `\`, since it takes the raw
+ * text of an escaped key for the key that came next in an earlier object.
+ */
+const shortEscapes: ReadonlyMap<string, string> = new Map([
+  ['"', '\\"'],
+  ["\\", "\\\\"],
+  ["\n", "\\n"],
+  ["\r", "\\r"],
+  ["\t", "\\t"],
+]);
 
 function escapeOf(char: string): string {
-  return shortEscapes[char] ?? unicodeEscape(char);
+  return shortEscapes.get(char) ?? unicodeEscape(char);
 }
 
 const unicodeEscape = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
