@@ -198,7 +198,8 @@ class Apiserver implements RunningApiserver {
       await this.#storage.health();
     };
     this.#edge.addCheck("etcd", checkEtcd, async () => this.#storage?.warning());
-    config.encryption?.countIn(newEncryptionMetrics(metrics, clock));
+    const encryptionMetrics = newEncryptionMetrics(metrics, clock); // shown without encryption, too
+    config.encryption?.countIn(encryptionMetrics);
     for (const [i, { name, service }] of (config.encryption?.kms ?? []).entries()) {
       this.#edge.addCheck(`kms-provider-${i}`, newKmsCheck(name, service, clock));
     }

@@ -153,7 +153,7 @@ function noting(client: Client, unsignalled: string[]): Client {
   return new Proxy(client, {
     get(target, verb: keyof Client) {
       const method = target[verb] as (...args: unknown[]) => unknown;
-      if (!requests.has(verb)) return method;
+      if (!requests.has(verb)) return method.bind(target); // its private fields are not the proxy's
       return (...args: unknown[]) => {
         const { signal } = (args.at(-1) ?? {}) as { signal?: unknown };
         if (!(signal instanceof AbortSignal)) unsignalled.push(`${verb} ${(args[0] as { resource?: string }).resource}`);
