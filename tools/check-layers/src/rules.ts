@@ -186,7 +186,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     node: "steps of every machine: programs, kubelet, coxswain-services",
     "control-plane": "steps of a machine of the control plane: certificates, etcd, daemons",
     preflight: "what a machine must have, with remedies",
-    etcd: "etcd's services Cluster and Maintenance; how a machine becomes a member",
+    etcd: "etcd's services Cluster and Maintenance; how a machine becomes a member; snapshots",
     reset: "what a machine has of a cluster",
     commands: "a file for each command",
     "main.ts": "",

@@ -1,6 +1,7 @@
 import { causesOf } from "@coxswain/apimachinery/errors/message";
 import { PkiError } from "@coxswain/pki/files";
 import type { Command } from "commander";
+import { etcdCommand } from "./commands/etcd.ts";
 import { initCommand } from "./commands/init.ts";
 import { joinCommand } from "./commands/join.ts";
 import { type Archive, newCommand } from "./commands/options.ts";
@@ -13,7 +14,7 @@ function program(archive: Archive): Command {
   const root = newCommand("coxswain", "Makes machines a cluster.").exitOverride((err) =>
     process.exit(err.exitCode === 0 ? 0 : 2),
   );
-  for (const command of [initCommand(archive), joinCommand(archive), resetCommand(archive), tokenCommand()])
+  for (const command of [initCommand(archive), joinCommand(archive), resetCommand(archive), tokenCommand(), etcdCommand(archive)])
     root.addCommand(inherit(command));
   return root;
 }

@@ -75,3 +75,20 @@ export function refuseBesideConfig(config: string | undefined, flags: Readonly<R
   const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`]));
   if (given.length > 0) throw new UsageFailure(`${given.join(", ")} cannot be given beside --config: write it into the file`);
 }
+
+export function count(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("It is a number from 1 on.");
+  return Number(text);
+}
+
+/** Columns as wide as their widest cell. */
+export function printTable(rows: readonly (readonly string[])[]): void {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  for (const row of rows)
+    console.log(
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("   ")
+        .trimEnd(),
+    );
+}

@@ -12,7 +12,7 @@ import { dayMs, newToken, newTokenText, secretNameOf, secretOf, tokenId, tokenOf
 import { Failure } from "../failure.ts";
 import { adminConf, clientBy } from "../machine.ts";
 import { joinLines } from "./init.ts";
-import { duration, list, newCommand, withDryRun } from "./options.ts";
+import { duration, list, newCommand, printTable, withDryRun } from "./options.ts";
 
 interface Flags {
   readonly kubeconfig: string;
@@ -97,14 +97,7 @@ async function show({ kubeconfig }: Flags): Promise<void> {
     items.flatMap((secret) => tokenOf(secret) ?? []),
     Date.now(),
   );
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  for (const row of rows)
-    console.log(
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("   ")
-        .trimEnd(),
-    );
+  printTable(rows);
 }
 
 async function remove(tokens: readonly string[], { kubeconfig, dryRun }: Flags): Promise<void> {

@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { availableParallelism, networkInterfaces, totalmem } from "node:os";
 import { join } from "node:path";
 import { etcdDropIn } from "../control-plane/etcd-unit.ts";
+import { manifestFolder } from "../control-plane/static-pods.ts";
 import { linesOf, linkTarget, readIfThere } from "../host/files.ts";
 import { askProgram, findProgram } from "../host/programs.ts";
 import { unitFolder } from "../host/systemd.ts";
@@ -59,7 +60,7 @@ export async function readFacts(role: Role, { home, links, kubeletFlags }: Facts
       return target !== undefined && !target.startsWith(`${home}/`);
     }),
     busyPorts: await busyPorts(role),
-    hasEtcdData: existsSync(join(role.etcdDataDir, "member")) && !isOurs(etcdDropIn),
+    hasEtcdData: existsSync(join(role.etcdDataDir, "member")) && !isOurs(etcdDropIn) && !runsPods(role),
   };
 }
 
@@ -77,8 +78,13 @@ function missingControllers(): string[] {
   return ["cpu", "memory", "pids", "cpuset"].filter((name) => !present.includes(name));
 }
 
+/** An earlier attempt has started the control plane as static pods. */
+const runsPods = ({ staticPods }: Role): boolean =>
+  staticPods && isOurs(join(unitFolder, "kubelet.service")) && readIfThere(join(manifestFolder, "etcd.yaml")) !== undefined;
+
 async function busyPorts(role: Role): Promise<Map<number, string>> {
   const busy = new Map<number, string>();
+  if (runsPods(role)) return busy;
   for (const { port } of portsOf(role)) {
     if (await canListen(port)) continue;
     const unit = await unitOfPort(port);
