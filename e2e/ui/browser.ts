@@ -49,6 +49,7 @@ export async function openPage(browser: Browser, options: PageOptions): Promise<
     reducedMotion: "reduce",
     ...more,
   });
+  context.setDefaultTimeout(180_000); // other tests may load the machine
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("pageerror", (err) => complaints.push(`exception: ${err.message}`));
