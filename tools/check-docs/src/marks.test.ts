@@ -3,7 +3,10 @@ import { test } from "node:test";
 import { rowsOf } from "./compatibility.ts";
 import { type Mark, marksOf, type Outcome } from "./marks.ts";
 
-const outcome = (name: string, how: Outcome["outcome"], where = "a.test.ts:1"): Outcome => ({ name, where, outcome: how });
+const outcome = (name: string, how: Outcome["outcome"], file = "a.test.ts", where = `${file}:1`): Outcome => ({
+  ...{ name, file, where },
+  outcome: how,
+});
 
 for (const { name, proof, outcomes, want } of [
   { name: "its test passed", proof: 'a.test.ts "x"', outcomes: [outcome("x", "passed")], want: "passed" },
@@ -11,18 +14,24 @@ for (const { name, proof, outcomes, want } of [
   { name: "its test was skipped", proof: 'a.test.ts "x"', outcomes: [outcome("x", "skipped")], want: "skipped" },
   { name: "its test is to be written", proof: 'a.test.ts "x"', outcomes: [outcome("x", "todo")], want: "skipped" },
   { name: "its file was skipped", proof: 'a.test.ts "x"', outcomes: [outcome("", "skipped", "a.test.ts")], want: "skipped" },
-  { name: "its file did not run", proof: 'a.test.ts "x"', outcomes: [outcome("x", "passed", "b.test.ts:1")], want: "not run" },
+  { name: "its file did not run", proof: 'a.test.ts "x"', outcomes: [outcome("x", "passed", "b.test.ts")], want: "not run" },
   { name: "its file ran without the test", proof: 'a.test.ts "x"', outcomes: [outcome("y", "passed")], want: "not run" },
   {
     name: "the second of its tests failed",
     proof: 'a.test.ts "x"; b.test.ts "y"',
-    outcomes: [outcome("x", "passed"), outcome("y", "failed", "b.test.ts:7")],
+    outcomes: [outcome("x", "passed"), outcome("y", "failed", "b.test.ts")],
     want: "failed",
   },
   {
     name: "a shared suite ran twice, the second time with a failure",
     proof: 'suite.ts "x"',
-    outcomes: [outcome("x", "passed", "suite.ts:3"), outcome("x", "failed", "suite.ts:3")],
+    outcomes: [outcome("x", "passed", "a.test.ts", "suite.ts:3"), outcome("x", "failed", "b.test.ts", "suite.ts:3")],
+    want: "failed",
+  },
+  {
+    name: "its test is declared by another file",
+    proof: 'a.test.ts "x"',
+    outcomes: [outcome("x", "failed", "a.test.ts", "rules.ts:9"), outcome("x", "passed", "b.test.ts", "rules.ts:9")],
     want: "failed",
   },
   {

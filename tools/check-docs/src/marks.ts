@@ -2,11 +2,13 @@ import type { Proof, Row } from "./compatibility.ts";
 import { matches } from "./test-names.ts";
 
 /**
- * How one test or suite ended; `where` is `file:line`, relative to the repository. An empty name stands for all tests of a file, which did not
+ * How one test or suite ended; `file` is the one that was run, and `where` the `file:line` that declares it, which may be a shared suite; both are
+ * relative to the repository. An empty name stands for all tests of a file, which did not
  * run as a whole.
  */
 export interface Outcome {
   readonly name: string;
+  readonly file: string;
   readonly where: string;
   readonly outcome: "passed" | "failed" | "skipped" | "todo";
 }
@@ -21,9 +23,12 @@ const worstFirst: readonly Mark[] = ["failed", "not run", "skipped", "passed"];
  * @param outcomes of all tests of the run
  */
 export function marksOf(rows: readonly Row[], outcomes: readonly Outcome[]): Map<string, Mark> {
-  const byFile = Map.groupBy(outcomes, ({ where }) => where.replace(/:\d+$/, ""));
+  const byFile = Map.groupBy(outcomes, ({ file }) => file);
+  const byPlace = Map.groupBy(outcomes, ({ where }) => where.replace(/:\d+$/, ""));
   const markOf = ({ proofs }: Row): Mark | undefined =>
-    worstFirst.find((mark) => proofs.some((proof) => markOfProof(proof, byFile.get(proof.file) ?? []) === mark));
+    worstFirst.find((mark) =>
+      proofs.some((proof) => markOfProof(proof, byFile.get(proof.file) ?? byPlace.get(proof.file) ?? []) === mark),
+    );
   const own = new Map(rows.map((row) => [row.id, markOf(row)]));
   return new Map(
     rows.flatMap(({ id, sameAs }) => {

@@ -137,8 +137,8 @@ async function checkProofs(): Promise<void> {
   if (interrupted.signal.aborted) return;
   const file = join(root, ".cox", "outcomes.jsonl");
   mkdirSync(join(root, ".cox"), { recursive: true });
-  const notRun = unrunFiles.map((where) => ({ name: "", where, outcome: "skipped" as const }));
-  const outcomes = [...notRun, ...runs.flatMap((run) => run.outcomes)];
+  const notRun = unrunFiles.map((where) => ({ name: "", file: where, where, outcome: "skipped" as const }));
+  const outcomes = [...notRun, ...runs.flatMap(({ file, outcomes }) => outcomes.map((each) => ({ file, ...each })))];
   writeFileSync(
     file,
     outcomes.map((each) => `${JSON.stringify({ ...each, where: relative(root, resolve(root, each.where)) })}\n`).join(""),
