@@ -29,7 +29,8 @@ export interface RunOptions {
 
 /**
  * Runs the steps that have something to do, in order, and prints what each does.
- * @throws UsageFailure for a name in `skip` that is none of a step; the error of the step that failed
+ * Names in `skip` that are none of a step are ignored: kubeadm has phases that are not steps here.
+ * @throws the error of the step that failed
  */
 export async function runSteps<C>(
   steps: readonly Step<C>[],

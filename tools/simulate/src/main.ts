@@ -1,6 +1,6 @@
 /** `node -C cox-source tools/simulate/src/main.ts --seeds 1-100`: lives of a cluster in which things go wrong; `--help` says more. */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
-import { plans } from "./plans/catalogue.ts";
+import { planOf, plans } from "./plans/catalogue.ts";
 import { simulate } from "./simulation.ts";
 
 const usage = `Usage: node -C cox-source tools/simulate/src/main.ts [options]
@@ -34,7 +34,7 @@ const last = Number(range[2] ?? range[1]);
 let failures = 0;
 let steps = 0;
 for (let seed = first; seed <= last; seed++) {
-  const plan = chosen[seed % chosen.length] as (typeof chosen)[number];
+  const plan = planOf(seed, chosen);
   const outcome = await simulate({
     seed,
     plan,

@@ -1,12 +1,13 @@
 import { newLogger } from "@coxswain/apimachinery/logging/logger";
 import { newProcess } from "@coxswain/testing/time/time-line";
-import { type Cluster, emptyCluster, startCluster } from "./cluster/cluster.ts";
-import { describe, drawShape } from "./cluster/shape.ts";
+import { type Cluster, emptyCluster, type ManagerWork, startCluster } from "./cluster/cluster.ts";
+import { aimed, describe, drawShape } from "./cluster/shape.ts";
+import { type Aim, describeAim, drawAim } from "./faults/aim.ts";
 import { newFaults } from "./faults/faults.ts";
 import { atRest, changedByOthers, newProblems, Violation, watchInvariants } from "./invariants/invariants.ts";
 import { observe } from "./invariants/observed.ts";
 import { viewOf } from "./invariants/view.ts";
-import { newUser, type Plan } from "./plans/plan.ts";
+import { newUser, type Plan, smallTime } from "./plans/plan.ts";
 import { newWorld } from "./world/world.ts";
 
 export interface Outcome {
@@ -31,13 +32,14 @@ export interface SimulationOptions {
 
 /** Share of lives in which the cluster is idle for a minute first. */
 const oftenLate = 0.1;
-const longestActMs = 120_000;
+const longestActMs = 300_000;
 /** Controllers wait for five minutes for a write of theirs that a watch does not show. */
 const longestRestMs = 360_000;
 
 /** One life of a cluster: it starts, a user acts while things go wrong, then nothing goes wrong any more and all has to come right. */
 export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions): Promise<Outcome> {
   const initial = await emptyCluster();
+  const planFlags = (await plan.managerFlags?.()) ?? [];
   const world = newWorld({ seed, onTrace });
   const startMs = world.now();
   let failure: string | undefined;
@@ -50,14 +52,19 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
     world.onStep(() => {
       if (problems.first !== undefined) throw new Violation(problems.first);
     });
-    const shape = drawShape(world.random);
-    world.note(`${plan.name}: ${describe(shape)}`);
-    const faults = newFaults(world, plan.faults);
+    const drawn = drawShape(world.random, plan);
+    const aim = drawn.isSmall && plan.losesHistory !== true ? drawAim(world.random, plan.controllers) : undefined;
+    const shape = aim === undefined ? drawn : aimed(drawn, aim);
+    world.note(`${plan.name}: ${describe(shape)}${aim === undefined ? "" : `, ${describeAim(aim)}`}`);
+    const faults = newFaults(world, { kinds: plan.faults, aim, time: shape.isSmall ? smallTime : 1 });
+    const managerFlags = [...shape.leases, ...planFlags];
     cluster = await startCluster({
       world,
       shape,
       initial,
-      controllers: plan.controllers,
+      apis: { needed: plan.apis ?? [], isSmall: shape.schedulers === 0 },
+      managers: managersOf(plan.controllers, managerFlags, shape.managers, aim),
+      answers: plan.answers && ((path, etcd) => plan.answers?.(path, viewOf(etcd))),
       rules: plan.rules(world.random),
       api: faults.api,
       observe: (etcd) => observe(etcd, problems.fail),
@@ -68,9 +75,9 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
     });
     if (!plan.losesHistory) watchInvariants(world, cluster, faults, plan, problems);
     const { clock } = newProcess(world, "user");
-    const user = newUser(cluster.client, world.random, (ms) => clock.sleep(ms));
+    const user = newUser(cluster.client, world.random, (ms) => clock.sleep(ms), shape.isSmall);
     // Long enough for the bookmarks that watches get once a minute to come while things happen.
-    if (world.random() < oftenLate) await world.run(50_000 + world.random() * 10_000);
+    if (!shape.isSmall && world.random() < oftenLate) await world.run(50_000 + world.random() * 10_000);
     faults.begin(cluster);
     await world.until("what the user does", plan.act(user), longestActMs);
     await world.run(world.random() * 5_000);
@@ -104,6 +111,18 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
     failure,
     lastSteps: world.lastSteps,
   };
+}
+
+/** One controller that something is aimed at has the first manager for itself. */
+function managersOf(
+  controllers: readonly string[],
+  flags: readonly string[],
+  count: number,
+  aim: Aim | undefined,
+): ManagerWork[] {
+  if (aim === undefined) return Array.from({ length: count }, () => ({ controllers, flags }));
+  const others = controllers.filter((name) => name !== aim.controller);
+  return [[aim.controller], ...(others.length > 0 ? [others] : [])].map((part) => ({ controllers: part, flags }));
 }
 
 /** Nothing in a simulated daemon may end the process that simulates all of them. */

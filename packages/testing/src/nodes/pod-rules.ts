@@ -15,10 +15,6 @@ export interface PodRule {
   readonly waits?: { readonly reason: string; readonly message?: string };
   /** From the deletion to the end. Default: at once. */
   readonly stopAfter?: Duration;
-  /** What `kubectl logs` shows. */
-  readonly logs?: string | ((pod: Pod, container: string) => string | Promise<string>);
-  /** What `kubectl exec` runs. Default: refuses, as an image without a shell does. */
-  readonly exec?: (request: ExecRequest) => ExecResult | Promise<ExecResult>;
 }
 
 export interface PodMatch {
@@ -30,20 +26,6 @@ export interface PodMatch {
   /** The image of any of its containers, with `*` for anything. */
   readonly image?: string;
   readonly node?: string;
-}
-
-export interface ExecRequest {
-  readonly pod: Pod;
-  readonly container: string;
-  readonly command: readonly string[];
-  /** What came on stdin until its end. */
-  readonly stdin: string;
-}
-
-export interface ExecResult {
-  readonly stdout?: string;
-  readonly stderr?: string;
-  readonly exitCode?: number;
 }
 
 /** A rule with its times in ms. */

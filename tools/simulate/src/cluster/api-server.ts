@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
@@ -17,11 +14,12 @@ import { newObjectCounts } from "@coxswain/apiserver/flow-control/object-counts"
 import { newEdge } from "@coxswain/apiserver/server/edge";
 import { newMemoryBudget } from "@coxswain/apiserver/server/memory-budget";
 import { connectModules } from "@coxswain/apiserver/server/modules";
-import { openStorage } from "@coxswain/apiserver/storage/open";
+import { openStorage, type StorageOptions } from "@coxswain/apiserver/storage/open";
 import { type EtcdNetwork, newSimulatedEtcdClient } from "@coxswain/testing/store/etcd-client";
 import type { MemoryEtcd } from "@coxswain/testing/store/memory-etcd";
 import type { SimulatedProcess } from "@coxswain/testing/time/time-line";
 import type { World } from "../world/world.ts";
+import { temporaryFiles } from "./temporary-files.ts";
 
 /** An API server from the filters to the watch caches, over the etcd in memory: everything of the real one but sockets and certificates. */
 export interface SimulatedApiServer {
@@ -34,8 +32,8 @@ export interface SimulatedApiServer {
 
 export const adminToken = "admin-token";
 
-/** Versions that no plan needs. */
-const unused = [
+/** Versions that only the plans that name them have: each resource costs a cache in each server, and an informer of the garbage collector. */
+const optional = [
   "autoscaling/v1",
   "autoscaling/v2",
   "autoscaling/v2beta1",
@@ -47,45 +45,103 @@ const unused = [
   "flowcontrol.apiserver.k8s.io/v1beta1",
   "node.k8s.io/v1beta1",
 ];
+/** The same in small clusters, which have no scheduler to read them. */
+const optionalInSmall = [
+  ...optional,
+  "admissionregistration.k8s.io/v1",
+  "discovery.k8s.io/v1",
+  "events.k8s.io/v1",
+  "flowcontrol.apiserver.k8s.io/v1beta2",
+  "networking.k8s.io/v1",
+  "node.k8s.io/v1",
+  "policy/v1",
+  "policy/v1beta1",
+  "scheduling.k8s.io/v1",
+  "storage.k8s.io/v1",
+  "storage.k8s.io/v1beta1",
+];
+/** Resources with a cache in small clusters; the others are served from etcd. */
+const cachedInSmall = [
+  ...["namespaces", "nodes", "pods", "services", "endpoints", "configmaps", "resourcequotas", "limitranges", "secrets"],
+  ...[
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "serviceaccounts",
+    "leases.coordination.k8s.io",
+    "jobs.batch",
+    "cronjobs.batch",
+  ],
+  ...["deployments.apps", "replicasets.apps", "daemonsets.apps", "statefulsets.apps", "controllerrevisions.apps"],
+  ...["roles", "rolebindings", "clusterroles", "clusterrolebindings"].map((resource) => `${resource}.rbac.authorization.k8s.io`),
+  ...["apiservices.apiregistration.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", "replicationcontrollers"],
+];
+/** Those of optional versions. */
+const cachedOf: Readonly<Record<string, readonly string[]>> = {
+  "autoscaling/v2": ["horizontalpodautoscalers.autoscaling"],
+  "certificates.k8s.io/v1": ["certificatesigningrequests.certificates.k8s.io"],
+  "discovery.k8s.io/v1": ["endpointslices.discovery.k8s.io"],
+  "policy/v1": ["poddisruptionbudgets.policy"],
+  "storage.k8s.io/v1": ["storageclasses", "volumeattachments", "csinodes", "csidrivers"].map((name) => `${name}.storage.k8s.io`),
+};
+const cachesOf = ({ needed, isSmall }: ApiChoice): Pick<StorageOptions, "cachedWhenNamed" | "watchCacheSizes"> => {
+  if (!isSmall) return {};
+  const cached = [...cachedInSmall, ...needed.flatMap((version) => cachedOf[version] ?? [])];
+  return { cachedWhenNamed: true, watchCacheSizes: new Map(cached.map((name) => [name, 100])) };
+};
+/** Admission plugins that read them. */
+const readers: Readonly<Record<string, readonly string[]>> = {
+  "admissionregistration.k8s.io/v1": ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"],
+  "networking.k8s.io/v1": ["DefaultIngressClass"],
+  "node.k8s.io/v1": ["RuntimeClass"],
+  "scheduling.k8s.io/v1": ["Priority"],
+  "storage.k8s.io/v1": ["DefaultStorageClass", "PersistentVolumeClaimResize"],
+};
 
-let shared: ApiserverConfig | undefined;
-
-function config(): ApiserverConfig {
-  if (shared !== undefined) return shared;
-  const folder = mkdtempSync(join(tmpdir(), "cox-simulate-"));
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
-  const tokens = join(folder, "tokens.csv");
-  writeFileSync(tokens, `${adminToken},admin,admin-uid,"system:masters"\n`, { mode: 0o600 });
-  const key = join(folder, "sa.key");
-  writeFileSync(key, newServiceAccountKey().keyPem, { mode: 0o600 });
-  const { values } = parseFlags(kubeApiserver.flags, [
-    "--etcd-servers=http://etcd:2379",
-    "--advertise-address=192.0.2.10",
-    `--token-auth-file=${tokens}`,
-    "--service-account-issuer=https://kubernetes.default.svc",
-    `--service-account-key-file=${key}`,
-    `--service-account-signing-key-file=${key}`,
-    "--authorization-mode=AlwaysAllow",
-    "--anonymous-auth=false",
-    "--service-cluster-ip-range=10.0.0.0/24",
-    "--disable-admission-plugins=ServiceAccount",
-    "--storage-media-type=application/json",
-    "--etcd-compaction-interval=0",
-    "--etcd-count-metric-poll-period=0",
-    "--etcd-db-metric-poll-interval=0",
-    "--enable-priority-and-fairness=false",
-    // Every group costs caches, and informers of the garbage collector.
-    `--runtime-config=${unused.map((version) => `${version}=false`).join(",")}`,
-  ]);
-  shared = { ...configFromFlags(values), flags: values };
-  return shared;
+/** Which API versions servers have. */
+export interface ApiChoice {
+  /** Of the optional ones, those that are needed. */
+  readonly needed: readonly string[];
+  readonly isSmall: boolean;
 }
+
+let files: Readonly<Record<"tokens.csv" | "sa.key", string>> | undefined;
+const configs = new Map<string, ApiserverConfig>();
+
+const config = ({ needed, isSmall }: ApiChoice): ApiserverConfig =>
+  configs.getOrInsertComputed(JSON.stringify([needed, isSmall]), () => {
+    files ??= temporaryFiles({
+      "tokens.csv": `${adminToken},admin,admin-uid,"system:masters"\n`,
+      "sa.key": newServiceAccountKey().keyPem,
+    });
+    const absent = (isSmall ? optionalInSmall : optional).filter((version) => !needed.includes(version));
+    const withoutReaders = ["ServiceAccount", ...absent.flatMap((version) => readers[version] ?? [])];
+    const { values } = parseFlags(kubeApiserver.flags, [
+      "--etcd-servers=http://etcd:2379",
+      "--advertise-address=192.0.2.10",
+      `--token-auth-file=${files["tokens.csv"]}`,
+      "--service-account-issuer=https://kubernetes.default.svc",
+      `--service-account-key-file=${files["sa.key"]}`,
+      `--service-account-signing-key-file=${files["sa.key"]}`,
+      "--authorization-mode=AlwaysAllow",
+      "--anonymous-auth=false",
+      "--service-cluster-ip-range=10.0.0.0/24",
+      `--disable-admission-plugins=${withoutReaders.join(",")}`,
+      "--storage-media-type=application/json",
+      "--etcd-compaction-interval=0",
+      "--etcd-count-metric-poll-period=0",
+      "--etcd-db-metric-poll-interval=0",
+      "--enable-priority-and-fairness=false",
+      `--runtime-config=${absent.map((version) => `${version}=false`).join(",")}`,
+    ]);
+    return { ...configFromFlags(values), flags: values };
+  });
 
 export interface ApiServerOptions {
   readonly world: World;
   readonly process: SimulatedProcess;
   readonly etcd: MemoryEtcd;
   readonly network: EtcdNetwork;
+  readonly apis: ApiChoice;
   readonly log: Logger;
   /** Writes what every cluster has first, for the first server over an empty etcd. */
   readonly bootstrap?: boolean;
@@ -93,7 +149,7 @@ export interface ApiServerOptions {
 
 /** Resolves when it serves. */
 export async function startSimulatedApiServer(options: ApiServerOptions): Promise<SimulatedApiServer> {
-  const { world, process, etcd, network, log } = options;
+  const { world, process, etcd, network, apis, log } = options;
   const { clock } = process;
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -109,10 +165,11 @@ export async function startSimulatedApiServer(options: ApiServerOptions): Promis
     memory,
     clock,
     log,
+    ...cachesOf(apis),
   });
   const none = { current: undefined, close() {} };
   const modules = connectModules({
-    config: config(),
+    config: config(apis),
     storage,
     featureEnabled: (gate) => featureGates.enabled(gate),
     keys: [],

@@ -7,7 +7,8 @@ import { type MemoryEtcd, newMemoryEtcd } from "@coxswain/testing/store/memory-e
 import { newProcess, type SimulatedProcess } from "@coxswain/testing/time/time-line";
 import type { Observed } from "../invariants/observed.ts";
 import { newWorld, type World } from "../world/world.ts";
-import { adminToken, type SimulatedApiServer, startSimulatedApiServer } from "./api-server.ts";
+import { type ApiChoice, adminToken, type SimulatedApiServer, startSimulatedApiServer } from "./api-server.ts";
+import { runBinder } from "./binder.ts";
 import { runControllerManager } from "./controller-manager.ts";
 import { type Daemon, newDaemon } from "./daemon.ts";
 import { type ApiNetwork, type Backend, newSimulatedTransport } from "./network.ts";
@@ -39,16 +40,25 @@ export interface ServerSlot {
   release(): void;
 }
 
+export interface ManagerWork {
+  readonly controllers: readonly string[];
+  readonly flags: readonly string[];
+}
+
 export interface ClusterOptions {
   readonly world: World;
   readonly shape: Shape;
   /** What etcd holds at first. */
   readonly initial: readonly KeyValue[];
-  readonly controllers: readonly string[];
+  readonly apis: ApiChoice;
+  /** What each controller manager runs, and its flags. */
+  readonly managers: readonly ManagerWork[];
   readonly rules: PodRules;
   readonly api: ApiNetwork;
   /** Called when the store is there, before anybody speaks with it. */
   readonly observe: (etcd: MemoryEtcd) => Observed;
+  /** Of servers that are not simulated. */
+  readonly answers?: ((path: string, etcd: MemoryEtcd) => object | undefined) | undefined;
   readonly etcd: (server: number) => EtcdNetwork;
   readonly skewMs: (daemon: string) => number;
   readonly log?: ((process: SimulatedProcess) => Logger) | undefined;
@@ -63,7 +73,12 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       .map((number) => `/registry/minions/${nodeName(number)}`),
   );
   const etcd = newMemoryEtcd(options.initial.filter(({ key }) => !absent.has(key)));
-  const api: ApiNetwork = { ...options.api, storesEvents: shape.storesEvents, observed: options.observe(etcd) };
+  const api: ApiNetwork = {
+    ...options.api,
+    storesEvents: shape.storesEvents,
+    observed: options.observe(etcd),
+    answers: (path) => options.answers?.(path, etcd),
+  };
   const servers = range(shape.servers).map((number) => newServerSlot(options, etcd, number));
   for (const slot of servers) await world.until("the start of an API server", slot.start(), 60_000);
   const routes = new Map<string, number>();
@@ -78,10 +93,20 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       run,
     });
   const daemons = [
-    ...range(shape.managers).map((number) =>
-      daemon(`manager-${number + 1}`, (life) => runControllerManager(life, options.controllers, shape.leases)),
+    ...options.managers.map(({ controllers, flags }, number) =>
+      daemon(`manager-${number + 1}`, (life) => runControllerManager(life, controllers, flags)),
     ),
     ...range(shape.schedulers).map((number) => daemon(`scheduler-${number + 1}`, (life) => runScheduler(life, shape.leases))),
+    ...(shape.schedulers > 0
+      ? []
+      : [
+          daemon("binder", (life) =>
+            runBinder(
+              life,
+              machines.map(({ name }) => name),
+            ),
+          ),
+        ]),
     ...machines.map((machine) =>
       daemon(machine.name, (life) => runFakeNode({ ...life, clock: life.process.clock }, machine, options.rules)),
     ),
@@ -109,7 +134,7 @@ const nodeName = (number: number): string => `node-${number + 1}`;
 const range = (length: number): number[] => Array.from({ length }, (_, number) => number);
 
 function newServerSlot(
-  { world, etcd: networkOf, log = () => discardLogger }: ClusterOptions,
+  { world, etcd: networkOf, apis, log = () => discardLogger }: ClusterOptions,
   etcd: MemoryEtcd,
   number: number,
 ): ServerSlot {
@@ -132,7 +157,7 @@ function newServerSlot(
       if (process !== undefined) return;
       const mine = newProcess(world, ++lives === 1 ? name : `${name}#${lives}`);
       process = mine;
-      const started = await startSimulatedApiServer({ world, process: mine, etcd, network, log: log(mine) });
+      const started = await startSimulatedApiServer({ world, process: mine, etcd, network, apis, log: log(mine) });
       if (process === mine) server = started;
       else started.crash();
     },
@@ -159,7 +184,8 @@ async function bootstrap(): Promise<readonly KeyValue[]> {
     const process = newProcess(world, "apiserver");
     const etcd = newMemoryEtcd();
     const network: EtcdNetwork = { delayMs: () => 1, lagMs: () => 0, losesAnswer: () => false };
-    const options = { world, process, etcd, network, log: discardLogger, bootstrap: true };
+    const apis = { needed: [], isSmall: false };
+    const options = { world, process, etcd, network, apis, log: discardLogger, bootstrap: true };
     const server = await world.until("the first start", startSimulatedApiServer(options), 60_000);
     const user = newProcess(world, "user");
     const client = reliableClient(world, user, () => server);

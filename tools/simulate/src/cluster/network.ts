@@ -14,9 +14,11 @@ export interface ApiNetwork {
   /** One way, in ms. */
   delayMs(): number;
   /** `request`: it never arrives; `answer`: it is carried out, and nobody hears of it. */
-  loses(method: string, path: string): "request" | "answer" | undefined;
+  loses(process: SimulatedProcess, method: string, path: string): "request" | "answer" | undefined;
   /** Told when a server has carried out a request of a process, before the answer is on its way. */
   carriedOut?(process: SimulatedProcess, method: string): void;
+  /** An answer of a server that is not simulated, such as one of metrics. */
+  answers?(path: string): object | undefined;
   /** false: events are accepted and forgotten on their way. */
   readonly storesEvents?: boolean;
   /** Sees what servers send. */
@@ -43,7 +45,9 @@ export function newSimulatedTransport(
     request(request) {
       request.signal?.throwIfAborted();
       if (network.storesEvents === false && request.method !== "GET" && eventPath.test(request.path)) return accepted(request);
-      const fate = network.loses(request.method, request.path);
+      const made = network.answers?.(request.path);
+      if (made !== undefined) return accepted({ ...request, body: JSON.stringify(made) });
+      const fate = network.loses(owner, request.method, request.path);
       const what = `${request.method} ${request.path}`;
       return new Promise((resolve, reject) => {
         let over = false;

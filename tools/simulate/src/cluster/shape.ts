@@ -1,7 +1,12 @@
+import type { Aim } from "../faults/aim.ts";
+
 /** How large a cluster is and what it does besides its work: each life has another one. */
 export interface Shape {
+  /** One of most lives: the least that its plan needs, for which its user does less, too. */
+  readonly isSmall: boolean;
   readonly servers: number;
   readonly managers: number;
+  /** 0: a rule binds pods to nodes. */
   readonly schedulers: number;
   readonly nodes: number;
   /** Flags of leader election. */
@@ -11,6 +16,8 @@ export interface Shape {
 }
 
 export const mostNodes = 3;
+/** Of lives in small clusters. */
+const smallShare = 0.92;
 
 const usualLeases: readonly string[] = [];
 /** They pass on after about as long as usual, with less than half of the requests. */
@@ -19,19 +26,43 @@ const slowLeases = [
   "--leader-elect-renew-deadline=9s",
   "--leader-elect-retry-period=5s",
 ] as const;
+const noLeases = ["--leader-elect=false"] as const;
 
-/** Small clusters take less time, and faults hit the same process more often. */
-export function drawShape(random: () => number): Shape {
-  const oneOrTwo = (): number => (random() < 0.5 ? 1 : 2);
+/** Small clusters take a quarter of the time, and faults hit the same process more often. */
+export function drawShape(random: () => number, plan: { readonly needsScheduler?: boolean; readonly managers?: number }): Shape {
+  const oneOrTwo = (twice: number): number => (random() < twice ? 2 : 1);
+  if (random() < smallShare) {
+    const managers = plan.managers ?? oneOrTwo(0.15);
+    return {
+      isSmall: true,
+      servers: oneOrTwo(0.2),
+      managers,
+      schedulers: plan.needsScheduler ? 1 : 0,
+      nodes: 2,
+      leases: managers > 1 ? slowLeases : noLeases,
+      storesEvents: false,
+    };
+  }
   return {
-    servers: oneOrTwo(),
-    managers: oneOrTwo(),
-    schedulers: random() < 0.75 ? 1 : 2,
-    nodes: 1 + oneOrTwo(),
+    isSmall: false,
+    servers: oneOrTwo(0.5),
+    managers: plan.managers ?? oneOrTwo(0.5),
+    schedulers: oneOrTwo(0.25),
+    nodes: 1 + oneOrTwo(0.5),
     leases: random() < 0.75 ? slowLeases : usualLeases,
     storesEvents: random() < 0.25,
   };
 }
 
-export const describe = ({ servers, managers, schedulers, nodes, leases, storesEvents }: Shape): string =>
-  `${servers} API servers, ${managers} managers, ${schedulers} schedulers, ${nodes} nodes, ${leases.length > 0 ? "slow" : "usual"} leases, ${storesEvents ? "events" : "no events"}`;
+/** That of a life in which one controller meets something: only its view of the cluster matters. */
+export const aimed = (shape: Shape, { pattern }: Aim): Shape => ({
+  ...shape,
+  servers: pattern === "stale state" ? 2 : 1,
+  managers: 2,
+  leases: noLeases,
+});
+
+const leasesOf = ({ leases }: Shape): string => (leases === noLeases ? "no" : leases === slowLeases ? "slow" : "usual");
+
+export const describe = (shape: Shape): string =>
+  `${shape.servers} API servers, ${shape.managers} managers, ${shape.schedulers} schedulers, ${shape.nodes} nodes, ${leasesOf(shape)} leases, ${shape.storesEvents ? "events" : "no events"}`;

@@ -3,6 +3,7 @@ import type { Cluster, ServerSlot } from "../cluster/cluster.ts";
 import type { Daemon } from "../cluster/daemon.ts";
 import type { ApiNetwork } from "../cluster/network.ts";
 import type { World } from "../world/world.ts";
+import { type Aim, aimedManager } from "./aim.ts";
 
 export const faultKinds = [
   "delay",
@@ -11,6 +12,7 @@ export const faultKinds = [
   "lose-etcd-answers",
   "break-watches",
   "break-etcd-watches",
+  "blind",
   "crash",
   "crash-after-write",
   "crash-server",
@@ -42,17 +44,30 @@ interface Trouble {
   loseRequests: number;
   loseEtcdAnswers: number;
   readonly lagMs: number[];
+  /** Who cannot read. */
+  readonly blind: Set<string>;
   /** Who crashes after how many more writes. */
   readonly doomed: Map<string, number>;
   /** Which API server crashes after how many more of its requests to etcd. */
   readonly doomedServers: Map<number, number>;
 }
 
+/** Of `manager-1#3`. */
+const daemonOf = (process: string): string => process.split("#", 1)[0] as string;
+
 const longestSkewMs = 30_000;
 const betweenMs = 6_000;
 
-export function newFaults(world: World, kinds: readonly FaultKind[]): Faults {
-  return new InjectedFaults(world, kinds);
+export interface FaultOptions {
+  readonly kinds: readonly FaultKind[];
+  /** In place of them. */
+  readonly aim?: Aim | undefined;
+  /** 1, or less for a life in which less time passes. */
+  readonly time: number;
+}
+
+export function newFaults(world: World, options: FaultOptions): Faults {
+  return new InjectedFaults(world, options);
 }
 
 class InjectedFaults implements Faults {
@@ -60,6 +75,10 @@ class InjectedFaults implements Faults {
   readonly counts: { readonly lostAnswers: number; readonly crashes: number; readonly staleReads: number };
   readonly #world: World;
   readonly #kinds: readonly FaultKind[];
+  readonly #aim: Aim | undefined;
+  readonly #betweenMs: number;
+  /** Writes of the controller that is aimed at, until it is struck. */
+  #writesLeft = 0;
   readonly #random: () => number;
   readonly #trouble: Trouble = {
     slowMs: 0,
@@ -67,6 +86,7 @@ class InjectedFaults implements Faults {
     loseRequests: 0,
     loseEtcdAnswers: 0,
     lagMs: [0, 0],
+    blind: new Set(),
     doomed: new Map(),
     doomedServers: new Map(),
   };
@@ -76,6 +96,7 @@ class InjectedFaults implements Faults {
   #oldest = 0;
   readonly #strike: Record<FaultKind, (cluster: Cluster) => void>;
   readonly #strikers: (
+    | "blind"
     | "break-etcd-watches"
     | "break-watches"
     | "compact"
@@ -93,9 +114,13 @@ class InjectedFaults implements Faults {
   )[];
   #struck: Cluster | undefined;
 
-  constructor(world: World, kinds: readonly FaultKind[]) {
+  constructor(world: World, { kinds: given, aim, time }: FaultOptions) {
+    const kinds = aim === undefined ? given : [];
     this.#world = world;
     this.#kinds = kinds;
+    this.#aim = aim;
+    this.#writesLeft = aim?.nth ?? 0;
+    this.#betweenMs = time * betweenMs;
     const { random } = world;
     this.#random = random;
     this.#strike = {
@@ -129,6 +154,7 @@ class InjectedFaults implements Faults {
       "break-etcd-watches": ({ servers }) => {
         this.#pick(servers).server?.breakWatches();
       },
+      blind: ({ daemons }) => this.#blind(this.#pick(daemons), 500 + this.#upTo(5_000)),
       crash: ({ daemons }) => this.#crash(this.#pick(daemons)),
       "crash-after-write": ({ daemons }) => {
         this.#trouble.doomed.set(this.#pick(daemons.filter(({ name }) => !name.startsWith("node"))).name, 1 + this.#upTo(5));
@@ -172,14 +198,21 @@ class InjectedFaults implements Faults {
     this.#strikers = kinds.filter((kind) => kind !== "skew");
     this.api = {
       delayMs: () => this.#delayMs(),
-      loses: () => {
+      loses: ({ name }, method) => {
+        const daemon = daemonOf(name);
+        if (method === "GET" && this.#trouble.blind.has(daemon)) return "request";
+        if (this.#aim !== undefined) return this.#losesAimed(this.#aim, daemon, method);
         if (this.#active && this.#random() < this.#trouble.loseRequests) return "request";
         if (!this.#active || this.#random() >= this.#trouble.loseAnswers) return undefined;
         this.#counts.lostAnswers++;
         return "answer";
       },
       carriedOut: ({ name }, method) => {
-        const daemon = name.split("#")[0] as string;
+        const daemon = daemonOf(name);
+        if (this.#aim !== undefined) {
+          this.#strikeAimed(this.#aim, daemon, method);
+          return;
+        }
         const left = this.#trouble.doomed.get(daemon);
         if (!this.#active || left === undefined || method === "GET") return;
         this.#trouble.doomed.set(daemon, left - 1);
@@ -227,8 +260,53 @@ class InjectedFaults implements Faults {
     this.#active = false;
     Object.assign(this.#trouble, { slowMs: 0, loseAnswers: 0, loseRequests: 0, loseEtcdAnswers: 0 });
     this.#trouble.lagMs.fill(0);
+    this.#trouble.blind.clear();
     for (const slot of this.#struck?.servers ?? []) void slot.start();
     for (const daemon of this.#struck?.daemons ?? []) daemon.start();
+  }
+
+  /** It reads nothing until then, and learns nothing of what came and went meanwhile. */
+  #blind(victim: Daemon, durationMs: number): void {
+    this.#trouble.blind.add(victim.name);
+    victim.life?.transport.breakWatches();
+    this.#later(durationMs, `${victim.name} can read again`, () => {
+      this.#trouble.blind.delete(victim.name);
+      if (this.#struck !== undefined) this.#strike.compact(this.#struck);
+    });
+  }
+
+  /** Whether this is the write that the controller is struck at. */
+  #isAimed(daemon: string, method: string): boolean {
+    return this.#active && daemon === aimedManager && method !== "GET" && this.#writesLeft > 0 && --this.#writesLeft === 0;
+  }
+
+  #losesAimed({ pattern }: Aim, daemon: string, method: string): "request" | "answer" | undefined {
+    if ((pattern !== "lost" && pattern !== "unheard") || !this.#isAimed(daemon, method)) return undefined;
+    this.#world.note(`fault: ${pattern}`);
+    if (pattern === "lost") return "request";
+    this.#counts.lostAnswers++;
+    return "answer";
+  }
+
+  #strikeAimed({ pattern }: Aim, daemon: string, method: string): void {
+    if (pattern === "lost" || pattern === "unheard") return;
+    const { daemons = [], servers = [], routes } = this.#struck ?? {};
+    // The other server's caches stop just before the write.
+    if (pattern === "stale state" && this.#active && this.#writesLeft === 1) this.#trouble.lagMs[servers.length - 1] = 8_000;
+    if (!this.#isAimed(daemon, method)) return;
+    this.#world.note(`fault: ${pattern}`);
+    const victim = daemons.find(({ name }) => name === aimedManager);
+    if (victim === undefined) return;
+    if (pattern === "unobserved") {
+      this.#blind(victim, 2_000 + this.#upTo(3_000));
+      return;
+    }
+    if (pattern === "stale state") {
+      this.#counts.staleReads++;
+      routes?.set(aimedManager, servers.length - 1);
+      this.#later(6_000, "caches keep up again", () => this.#trouble.lagMs.fill(0));
+    }
+    this.#crash(victim, 300);
   }
 
   #upTo(most: number): number {
@@ -270,7 +348,7 @@ class InjectedFaults implements Faults {
 
   #next(): void {
     if (this.#strikers.length === 0) return;
-    this.#later(this.#upTo(betweenMs), "time for trouble", () => {
+    this.#later(this.#upTo(this.#betweenMs), "time for trouble", () => {
       if (!this.#active || this.#struck === undefined) return;
       const kind = this.#pick(this.#strikers);
       this.#world.note(`fault: ${kind}`);

@@ -29,7 +29,7 @@ export function watchInvariants(
   world: World,
   cluster: Cluster,
   faults: Faults,
-  plan: Pick<Plan, "always">,
+  plan: Pick<Plan, "always" | "deleted">,
   found: Problems,
 ): void {
   const view = viewOf(cluster.etcd);
@@ -61,6 +61,10 @@ export function watchInvariants(
       if (type === "put" && kv.key.startsWith("/registry/replicasets/")) {
         const { metadata, spec } = objectOf(kv);
         replicas.set(metadata.uid ?? "", Math.max(replicas.get(metadata.uid ?? "") ?? 0, spec.replicas));
+      }
+      if (type === "delete" && prevKv !== undefined && plan.deleted !== undefined) {
+        const problem = plan.deleted(objectOf(prevKv), view);
+        if (problem !== undefined) fail(problem);
       }
       const isPod = kv.key.startsWith("/registry/pods/");
       if (!isPod && !kv.key.startsWith("/registry/resourcequotas/")) continue;
@@ -107,6 +111,7 @@ function checkReplicas(
 export function atRest(cluster: Cluster): string | undefined {
   const view = viewOf(cluster.etcd);
   const folders = [
+    "controllers",
     "deployments",
     "replicasets",
     "statefulsets",

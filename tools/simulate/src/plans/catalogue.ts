@@ -1,14 +1,20 @@
+import { accountsPlan } from "./accounts.ts";
+import { autoscalerPlan } from "./autoscaler.ts";
+import { cronJobPlan } from "./cronjob.ts";
 import { daemonSetPlan } from "./daemonset.ts";
 import { deploymentPlan } from "./deployment.ts";
 import { evictionPlan } from "./eviction.ts";
 import { jobPlan } from "./job.ts";
+import { leadershipPlan } from "./leadership.ts";
 import { namespacePlan } from "./namespace.ts";
 import { ownershipPlan } from "./ownership.ts";
 import type { Plan } from "./plan.ts";
 import { quotaPlan } from "./quota.ts";
+import { replicationControllerPlan } from "./replicationcontroller.ts";
 import { restorePlan } from "./restore.ts";
 import { servicePlan } from "./service.ts";
 import { statefulSetPlan } from "./statefulset.ts";
+import { volumesPlan } from "./volumes.ts";
 
 export const plans: readonly Plan[] = [
   deploymentPlan,
@@ -20,5 +26,20 @@ export const plans: readonly Plan[] = [
   quotaPlan,
   evictionPlan,
   servicePlan,
+  cronJobPlan,
+  autoscalerPlan,
+  volumesPlan,
+  accountsPlan,
+  leadershipPlan,
+  replicationControllerPlan,
   restorePlan,
 ];
+
+/** Those that take longer are left out of two rounds of three. */
+export function planOf(seed: number, chosen: readonly Plan[]): Plan {
+  const plan = chosen[seed % chosen.length] as Plan;
+  const shorter = chosen.filter(({ isLong }) => isLong !== true);
+  if (plan.isLong !== true || shorter.length === 0) return plan;
+  const round = Math.floor(seed / chosen.length);
+  return round % 3 === 0 ? plan : (shorter[(seed + round) % shorter.length] as Plan);
+}

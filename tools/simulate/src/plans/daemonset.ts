@@ -15,7 +15,7 @@ export const daemonSetPlan: Plan = {
       metadata: { name: "agent", namespace },
       spec: { selector: { matchLabels: labels }, template: podTemplate(labels) },
     });
-    for (let turn = 0; turn < 2; turn++) {
+    for (let turn = 0; turn < (user.isSmall ? 1 : 2); turn++) {
       await user.pause(user.random() * 10_000);
       await user.change(daemonSets, "agent", ({ spec }) => {
         spec.template.spec.containers[0].image = `app:${turn + 2}`;

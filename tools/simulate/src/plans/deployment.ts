@@ -13,12 +13,16 @@ export const deploymentPlan: Plan = {
   async act(user) {
     await user.create(deployments, {
       metadata: { name: "web", namespace },
-      spec: { replicas: 1 + Math.floor(user.random() * 3), selector: { matchLabels: labels }, template: podTemplate(labels) },
+      spec: {
+        replicas: 1 + Math.floor(user.random() * (user.isSmall ? 2 : 3)),
+        selector: { matchLabels: labels },
+        template: podTemplate(labels),
+      },
     });
-    for (let turn = 0; turn < 3; turn++) {
+    for (let turn = 0; turn < (user.isSmall ? 2 : 3); turn++) {
       await user.pause(user.random() * 8_000);
       const isRollout = user.random() < 0.4;
-      const replicas = Math.floor(user.random() * 5);
+      const replicas = Math.floor(user.random() * (user.isSmall ? 4 : 5));
       await user.change(deployments, "web", ({ spec }) => {
         if (isRollout) spec.template.spec.containers[0].image = `app:${turn + 2}`;
         else spec.replicas = replicas;

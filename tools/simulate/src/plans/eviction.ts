@@ -10,6 +10,8 @@ const least = 3;
 export const evictionPlan: Plan = {
   name: "eviction",
   controllers: ["podgc", "deployment", "replicaset", "disruption"],
+  apis: ["policy/v1"],
+  isLong: true,
   faults: allFaults,
   rules: lasting,
   async act(user) {
@@ -20,7 +22,7 @@ export const evictionPlan: Plan = {
       spec: { replicas, selector, template: podTemplate(labels) },
     });
     await user.pause(4_000);
-    for (let turn = 0; turn < 25; turn++) {
+    for (let turn = 0; turn < (user.isSmall ? 8 : 25); turn++) {
       await user.pause(user.random() * 800);
       try {
         const { items } = await user.client.list<Stored>(pods, { namespace });

@@ -35,6 +35,9 @@ export const jobPlan: Plan = {
     );
     if (!isComplete) return `the Job is not complete: ${JSON.stringify(status)}`;
     if (status.succeeded !== completions) return `${status.succeeded} completions, ${completions} are wanted`;
+    // Those that ended so stay until the Job is deleted.
+    const failed = view.all("pods").filter(({ status }) => status?.phase === "Failed").length;
+    if ((status.failed ?? 0) < failed) return `${status.failed} failed pods are counted, there are ${failed}`;
     return status.active ? `${status.active} pods are active after the end` : undefined;
   },
 };

@@ -1,4 +1,5 @@
 import { configMaps, deployments, jobs, namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { View } from "../invariants/view.ts";
 import { allFaults, lasting, type Plan, podTemplate } from "./plan.ts";
 
 const labels = { app: "web" };
@@ -8,12 +9,12 @@ const metadata = { namespace: "team" };
 export const namespacePlan: Plan = {
   name: "namespace",
   controllers: ["podgc", "namespace", "deployment", "replicaset", "job", "garbagecollector"],
+  isLong: true,
   faults: allFaults,
   rules: lasting,
   async act(user) {
     await user.create(namespaces, { metadata: { name: "team" } });
-    const inTeam = { ...metadata, finalizers: undefined };
-    await user.create(configMaps, { metadata: { ...inTeam, name: "settings" } });
+    await user.create(configMaps, { metadata: { ...metadata, name: "settings", finalizers: ["example.com/held"] } });
     await user.create(deployments, {
       metadata: { ...metadata, name: "web" },
       spec: { replicas: 2, selector: { matchLabels: labels }, template: podTemplate(labels) },
@@ -25,11 +26,16 @@ export const namespacePlan: Plan = {
     await user.pause(user.random() * 8_000);
     await user.remove(namespaces, "team");
     await user.pause(user.random() * 5_000);
+    await user.change(configMaps, { namespace: "team", name: "settings" }, ({ metadata }) => {
+      metadata.finalizers = [];
+    });
   },
-  missing(view) {
-    if (view.get("namespaces", "team") !== undefined) return "the namespace is still there";
-    const folders = ["pods", "deployments", "replicasets", "jobs", "configmaps"];
-    const left = folders.flatMap((folder) => view.all(folder)).find((object) => object.metadata.namespace === "team");
-    return left === undefined ? undefined : `${left.kind} ${left.metadata.name} is left of the namespace`;
-  },
+  deleted: ({ kind }, view) => (kind === "Namespace" ? leftOf(view) : undefined),
+  missing: (view) => (view.get("namespaces", "team") !== undefined ? "the namespace is still there" : leftOf(view)),
 };
+
+function leftOf(view: View): string | undefined {
+  const folders = ["pods", "deployments", "replicasets", "jobs", "configmaps"];
+  const left = folders.flatMap((folder) => view.all(folder)).find((object) => object.metadata.namespace === "team");
+  return left === undefined ? undefined : `${left.kind} ${left.metadata.name} is left of the namespace`;
+}

@@ -11,6 +11,7 @@ const object = {
 export const ownershipPlan: Plan = {
   name: "ownership",
   controllers: ["podgc", "deployment", "replicaset", "garbagecollector"],
+  isLong: true,
   faults: allFaults,
   rules: lasting,
   async act(user) {
@@ -20,6 +21,13 @@ export const ownershipPlan: Plan = {
       await user.remove(deployments, "web", user.random() < 0.5 ? "Foreground" : "Background");
       await user.pause(user.random() * 4_000);
     }
+  },
+  deleted({ kind, metadata }, view) {
+    if (kind !== "ReplicaSet") return undefined;
+    const owner = view.all("deployments").find(({ metadata: { uid } }) => uid === metadata.ownerReferences?.[0]?.uid);
+    return owner === undefined || owner.metadata.deletionTimestamp
+      ? undefined
+      : `${metadata.name} is deleted though its owner is there`;
   },
   missing(view) {
     for (const folder of ["deployments", "replicasets", "pods"]) {

@@ -12,6 +12,10 @@ export interface Plan {
   /** Names of the controllers that run. */
   readonly controllers: readonly string[];
   readonly faults: readonly FaultKind[];
+  /** API versions besides those that every cluster has. */
+  readonly apis?: readonly string[];
+  /** Pods must be placed by the scheduler, in small clusters, too. */
+  readonly needsScheduler?: boolean;
   /** The store may go back: what holds from one moment to the next is not looked at. */
   readonly losesHistory?: boolean;
   /** Of pods; `random` belongs to the world. */
@@ -20,18 +24,38 @@ export interface Plan {
   readonly restMs?: number;
   /** Runs while things go wrong. */
   act(user: User): Promise<void>;
+  /** More flags of the controller managers; made before the life begins. */
+  managerFlags?(): Promise<readonly string[]>;
+  /** Answers of servers that are not simulated. */
+  answers?(path: string, view: View): object | undefined;
+  /** How many controller managers there are, when not one or two. */
+  readonly managers?: number;
+  /** One that takes longer than others comes less often. */
+  readonly isLong?: boolean;
+  /** Called when an object is gone from the store. @returns why that must not be */
+  deleted?(object: Stored, view: View): string | undefined;
   /** Looked at after each change of a pod or a quota. @param memory of this life @returns what must never be */
   always?(view: View, memory: Map<string, unknown>): string | undefined;
   /** Of the end. @returns what is still missing */
   missing(view: View): string | undefined;
 }
 
+/** By default in the namespace of the plans. */
+interface Target {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 export interface User {
+  /** In a small cluster, where it does less. */
+  readonly isSmall: boolean;
   readonly random: () => number;
   pause(ms: number): Promise<void>;
   create(ref: ResourceRef, object: object): Promise<void>;
   /** Read, change, write, as often as it takes. */
-  change(ref: ResourceRef, name: string, change: (object: Stored) => void): Promise<void>;
+  change(ref: ResourceRef, target: string | Target, change: (object: Stored) => void): Promise<void>;
+  /** Controllers may change it from now on. */
+  letGo(ref: ResourceRef, name: string): void;
   remove(ref: ResourceRef, name: string, propagationPolicy?: "Foreground" | "Background"): Promise<void>;
   readonly client: Client;
   /** What was asked for last, by resource and name: no controller may have changed it. */
@@ -39,9 +63,11 @@ export interface User {
 }
 
 export const namespace = "default";
+/** How long things take in small clusters, as a share of that. */
+export const smallTime = 0.6;
 export const allFaults: readonly FaultKind[] = faultKinds.filter((kind) => kind !== "restore");
 
-export function newUser(client: Client, random: () => number, pause: (ms: number) => Promise<void>): User {
+export function newUser(client: Client, random: () => number, pause: (ms: number) => Promise<void>, isSmall: boolean): User {
   const asked = new Map<string, unknown>();
   const note = (ref: ResourceRef, { metadata, spec }: Stored): void => {
     if (ref.group === "apps") asked.set(`${ref.resource}/${metadata.namespace}/${metadata.name}`, spec);
@@ -59,8 +85,10 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
     }
   };
   return {
+    isSmall,
     random,
-    pause,
+    // Less happens in small clusters, in less time.
+    pause: (ms) => pause(isSmall ? smallTime * ms : ms),
     client,
     asked,
     create: (ref, object) =>
@@ -68,15 +96,16 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
         async () => note(ref, await client.create<Stored>(ref, object as never)),
         (err) => (err as { status?: { reason?: string } }).status?.reason === "AlreadyExists",
       ),
-    change: (ref, name, change) =>
+    change: (ref, target, change) =>
       persistently(
         async () => {
-          const object = await client.get<Stored>(ref, { namespace, name });
+          const object = await client.get<Stored>(ref, typeof target === "string" ? { namespace, name: target } : target);
           change(object);
           note(ref, await client.update<Stored>(ref, object));
         },
         (err) => isNotFound(err) && !isConflict(err),
       ),
+    letGo: (ref, name) => void asked.delete(`${ref.resource}/${namespace}/${name}`),
     remove: (ref, name, propagationPolicy = "Background") => {
       asked.delete(`${ref.resource}/${namespace}/${name}`);
       return persistently(() => client.delete(ref, { namespace, name }, { propagationPolicy }), isNotFound);

@@ -8,6 +8,7 @@ export const restorePlan: Plan = {
   controllers: [...deploymentPlan.controllers, "garbagecollector"],
   faults: ["delay", "break-watches", "break-etcd-watches", "crash", "restore"],
   losesHistory: true,
+  isLong: true,
   missing(view) {
     // It may have gone back to before the Deployment was made.
     return view.all("deployments").length === 0 ? undefined : deploymentPlan.missing(view);

@@ -8,6 +8,7 @@ const labels = { app: "web" };
 export const servicePlan: Plan = {
   name: "service",
   controllers: ["podgc", "deployment", "replicaset", "endpoint", "endpointslice"],
+  apis: ["discovery.k8s.io/v1"],
   faults: allFaults,
   rules: lasting,
   async act(user) {
@@ -16,7 +17,7 @@ export const servicePlan: Plan = {
       metadata: { name: "web", namespace },
       spec: { replicas: 3, selector: { matchLabels: labels }, template: podTemplate(labels) },
     });
-    for (let turn = 0; turn < 3; turn++) {
+    for (let turn = 0; turn < (user.isSmall ? 1 : 3); turn++) {
       await user.pause(user.random() * 8_000);
       const replicas = Math.floor(user.random() * 4);
       await user.change(deployments, "web", ({ spec }) => {

@@ -21,7 +21,7 @@ export const statefulSetPlan: Plan = {
         template: podTemplate(labels),
       },
     });
-    for (let turn = 0; turn < 2; turn++) {
+    for (let turn = 0; turn < (user.isSmall ? 1 : 2); turn++) {
       await user.pause(user.random() * 10_000);
       const replicas = Math.floor(user.random() * 4);
       const isRollout = user.random() < 0.5;

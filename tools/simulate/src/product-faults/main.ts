@@ -32,12 +32,12 @@ async function lookFor({ file, find, replace, plans: names }: ProductFault): Pro
     },
   });
   // After the hook: what it changes must not be loaded before.
-  const { plans } = await import("../plans/catalogue.ts");
+  const { planOf, plans } = await import("../plans/catalogue.ts");
   const { simulate } = await import("../simulation.ts");
   const chosen = plans.filter(({ name }) => names.includes(name));
   if (chosen.length !== names.length) throw new Error(`there is no plan named as one of ${names.join()}`);
   for (let seed = first; seed <= last; seed++) {
-    const plan = chosen[seed % chosen.length] as (typeof chosen)[number];
+    const plan = planOf(seed, chosen);
     const { failure } = await simulate({ seed, plan });
     if (!isLoaded) throw new Error(`${file} is not part of the simulation`);
     if (failure !== undefined) return `noticed after ${seed - first + 1} seeds (${plan.name} ${seed}): ${failure.split("\n")[0]}`;

@@ -33,6 +33,20 @@ const real = {
   hostname: os.hostname,
 };
 
+/** They are done by other threads: what waits for them is not at rest. */
+const slow = [
+  "decrypt",
+  "deriveBits",
+  "deriveKey",
+  "digest",
+  "encrypt",
+  "exportKey",
+  "generateKey",
+  "importKey",
+  "sign",
+  "verify",
+] as const;
+
 let sealed = false;
 
 /**
@@ -42,8 +56,11 @@ let sealed = false;
 export function sealProcess(inside: Inside): Seal {
   if (sealed) throw new Error("the process is sealed already");
   sealed = true;
-  /** Calls of setImmediate that are still to come. */
+  /** Calls of setImmediate, and of slow functions, that are still to come. */
   let turns = 0;
+  const releaseSlow = countSlow((change) => {
+    turns += change;
+  });
   const timerOf = (delayMs = 1, label: string, fire: () => void): object => {
     const timer = inside.after(delayMs, label, fire);
     const handle = {
@@ -73,8 +90,7 @@ export function sealProcess(inside: Inside): Seal {
     const handle = { ref: () => handle, unref: () => handle, cancel: () => cancel(inner) };
     return handle;
   }) as never;
-  globalThis.clearTimeout = cancel as never;
-  globalThis.clearInterval = cancel as never;
+  Object.assign(globalThis, { clearTimeout: cancel, clearInterval: cancel });
   globalThis.setImmediate = ((fire: (...given: unknown[]) => void, ...given: unknown[]) => {
     turns++;
     return real.setImmediate(() => {
@@ -88,10 +104,7 @@ export function sealProcess(inside: Inside): Seal {
     return controller.signal;
   };
   crypto.randomUUID = (() => uuidOf(inside.random)) as never;
-  crypto.randomInt = ((from: number, to?: number) => {
-    const [low, high] = to === undefined ? [0, from] : [from, to];
-    return low + Math.floor(inside.random() * (high - low));
-  }) as never;
+  crypto.randomInt = randomIntOf(inside.random) as never;
   os.hostname = () => "simulated";
   syncBuiltinESMExports();
 
@@ -115,7 +128,34 @@ export function sealProcess(inside: Inside): Seal {
       crypto.randomUUID = real.uuid;
       crypto.randomInt = real.randomInt;
       os.hostname = real.hostname;
+      releaseSlow();
       syncBuiltinESMExports();
     },
   };
 }
+
+/** @param count called with 1 at the begin of each call of a slow function, and with -1 at its end. @returns a function that ends that */
+function countSlow(count: (change: 1 | -1) => void): () => void {
+  const subtle = crypto.subtle as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
+  for (const name of slow) {
+    const method = Object.getPrototypeOf(subtle)[name] as (...given: unknown[]) => Promise<unknown>;
+    subtle[name] = async (...given) => {
+      count(1);
+      try {
+        return await method.apply(subtle, given);
+      } finally {
+        count(-1);
+      }
+    };
+  }
+  return () => {
+    for (const name of slow) delete subtle[name];
+  };
+}
+
+const randomIntOf =
+  (random: () => number) =>
+  (from: number, to?: number): number => {
+    const [low, high] = to === undefined ? [0, from] : [from, to];
+    return low + Math.floor(random() * (high - low));
+  };

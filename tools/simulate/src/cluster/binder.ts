@@ -1,0 +1,40 @@
+import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Life } from "./daemon.ts";
+
+/** Binds each pod to the node that its affinity names (those of DaemonSets), or to any: in place of a scheduler where none is tested. */
+export async function runBinder({ process, client, log, signal }: Life, nodes: readonly string[]): Promise<void> {
+  const { clock } = process;
+  const informers = newInformerFactory(client, { log, clock });
+  const unbound = informers.for<Pod>(pods, { fieldSelector: "spec.nodeName=" });
+  let next = 0;
+  const bind = async (pod: Pod): Promise<void> => {
+    const { namespace, name = "", uid } = pod.metadata;
+    const node = namedNode(pod) ?? nodes[next++ % nodes.length];
+    const target = { apiVersion: "v1", kind: "Node", name: node };
+    for (let tries = 0; !signal.aborted && unbound.lister.get(keyOf(pod))?.metadata.uid === uid; tries++) {
+      try {
+        await client.create(pods, { metadata: { namespace, name, uid }, target } as never, {
+          namespace,
+          name,
+          subresource: "binding",
+        });
+        return;
+      } catch (err) {
+        if (isNotFound(err) || isConflict(err)) return;
+        await clock.sleep(Math.min(100 * 2 ** tries, 2_000));
+      }
+    }
+  };
+  unbound.addHandler({ added: (pod) => void bind(pod) });
+  informers.start(signal);
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+}
+
+function namedNode({ spec }: Pod): string | undefined {
+  const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+  return terms.flatMap(({ matchFields = [] }) => matchFields.flatMap(({ values = [] }) => values))[0];
+}

@@ -1,0 +1,48 @@
+import { cronJobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { controllerOf } from "../invariants/view.ts";
+import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
+
+const minuteMs = 60_000;
+
+/** A CronJob runs each minute, is suspended, and has one Job for each of its times, of which the last few are kept. */
+export const cronJobPlan: Plan = {
+  name: "cronjob",
+  isLong: true,
+  controllers: ["podgc", "cronjob", "job", "garbagecollector"],
+  // Times are those of the manager's clock.
+  faults: allFaults.filter((kind) => kind !== "skew"),
+  rules: (random) => ({
+    ...lasting(random),
+    ends: () => ({ afterMs: 200 + Math.floor(random() * 3_000), phase: "Succeeded" }),
+  }),
+  restMs: 600_000,
+  async act(user) {
+    await user.create(cronJobs, {
+      metadata: { name: "tick", namespace },
+      spec: {
+        schedule: "* * * * *",
+        concurrencyPolicy: (["Allow", "Forbid", "Replace"] as const)[Math.floor(user.random() * 3)],
+        successfulJobsHistoryLimit: 1,
+        jobTemplate: { spec: { backoffLimit: 100, template: podTemplate({}, "app:1", "Never") } },
+      },
+    });
+    // Three times in large clusters, two in small ones.
+    await user.pause(3.5 * minuteMs + user.random() * 5_000);
+    await user.change(cronJobs, "tick", ({ spec }) => {
+      spec.suspend = true;
+    });
+  },
+  missing(view) {
+    const { metadata, status = {} } = view.get("cronjobs", `${namespace}/tick`) ?? {};
+    if (metadata === undefined) return "the CronJob is gone";
+    const jobs = view.all("jobs").filter((job) => controllerOf(job) === metadata.uid);
+    const running = jobs.find(({ status }) => (status?.succeeded ?? 0) < 1);
+    if (running !== undefined) return `the Job ${running.metadata.name} is not complete`;
+    if (jobs.length !== 1) return `${jobs.length} finished Jobs, one is kept`;
+    if ((status.active ?? []).length > 0) return `the status has active Jobs: ${JSON.stringify(status)}`;
+    const lastMinute = Math.max(...jobs.map(({ metadata }) => Number(metadata.name?.split("-").at(-1))));
+    const told = Date.parse(status.lastScheduleTime ?? "");
+    // The time of a Job whose creation was not heard of is not told (as in Kubernetes).
+    return told > 0 && told <= lastMinute * minuteMs ? undefined : `the status tells of ${status.lastScheduleTime}`;
+  },
+};
