@@ -85,7 +85,7 @@ test("types are complete", async () => {
     `import { type Cluster, type ClusterOptions, createCluster } from "@coxswain/testing";
 import type { AppsV1 } from "@coxswain/testing/kinds";
 import { deployments } from "@coxswain/testing/resources";
-const options: ClusterOptions = { nodes: 3, pods: [{ readyAfter: "5s", exec: ({ command }) => ({ stdout: command.join(" ") }) }] };
+const options: ClusterOptions = { nodes: 3, pods: [{ readyAfter: "5s" }] };
 const cluster: Cluster = await createCluster(options);
 const web = await cluster.eventually<AppsV1.Deployment>(deployments, { name: "web", namespace: "default" }, (one) => one.status?.replicas === 1);
 const replicas: number | undefined = web.spec?.replicas;

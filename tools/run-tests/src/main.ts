@@ -67,9 +67,14 @@ process.exitCode = interrupted.signal.aborted ? (interrupted.signal.reason as nu
 
 async function check(name: string, command: string[], limitMs?: number): Promise<boolean> {
   if (interrupted.signal.aborted) return false;
-  const passed = (await runStep(name, command, {}, limitMs)) === 0;
-  totals[passed ? "passed" : "failed"]++;
-  return passed;
+  return count(name, (await runStep(name, command, {}, limitMs)) === 0);
+}
+
+/** Adds a stage to the totals as one test. */
+function count(name: string, isPassed: boolean): boolean {
+  totals[isPassed ? "passed" : "failed"]++;
+  if (!isPassed) totals.failures.push(name);
+  return isPassed;
 }
 
 async function runTests(
@@ -122,13 +127,13 @@ async function onSharedCluster(files: readonly string[]): Promise<void> {
   const cluster = (...verb: string[]): string[] => node("tools/dev-cluster/src/main.ts", ...verb);
   await runStep("clean up after an earlier run", cluster("down", "--purge"), e2eEnv);
   try {
-    const isUp = !interrupted.signal.aborted && (await runStep("start a cluster", cluster("up"), e2eEnv)) === 0;
-    totals[isUp ? "passed" : "failed"]++;
+    const start = "start a cluster";
+    const isUp = count(start, !interrupted.signal.aborted && (await runStep(start, cluster("up"), e2eEnv)) === 0);
     if (isUp) await runTests("end to end, shared cluster", files, { env: e2eEnv });
     else notRun(files, "the end-to-end cluster did not start");
   } finally {
-    const removed = (await runStep("remove the cluster", cluster("down"), e2eEnv)) === 0;
-    totals[removed ? "passed" : "failed"]++;
+    const remove = "remove the cluster";
+    count(remove, (await runStep(remove, cluster("down"), e2eEnv)) === 0);
   }
 }
 

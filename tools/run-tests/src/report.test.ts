@@ -38,6 +38,8 @@ stages:
      61.2 s  unit
       1.0 s  end to end
      61.5 s  together
+failed:
+  b.test.ts: x
 2 passed, 1 failed, 3 skipped
 `,
   );

@@ -5,18 +5,21 @@ import type { FileRun } from "./run-file.ts";
 export interface Totals {
   passed: number;
   failed: number;
+  /** Failed tests as `file: name`, and stages by name; listed again at the end, where the end of a long log still shows them. */
+  readonly failures: string[];
   /** With file or stage; to-do tests are listed separately but count as skipped in the closing line. */
   readonly skipped: Unrun[];
   readonly todo: Unrun[];
   readonly stages: { readonly name: string; readonly durationMs: number }[];
 }
 
-export const newTotals = (): Totals => ({ passed: 0, failed: 0, skipped: [], todo: [], stages: [] });
+export const newTotals = (): Totals => ({ passed: 0, failed: 0, failures: [], skipped: [], todo: [], stages: [] });
 
 export function addFile(totals: Totals, run: FileRun): void {
   const within = ({ name, reason }: Unrun): Unrun => ({ name: `${run.file}: ${name}`, reason });
   totals.passed += run.passed;
   totals.failed += run.failed.length;
+  totals.failures.push(...run.failed.map(({ name }) => `${run.file}: ${name}`));
   totals.skipped.push(...run.skipped.map(within));
   totals.todo.push(...run.todo.map(within));
 }
@@ -46,7 +49,7 @@ const indented = (text: string, by: string): string => text.replaceAll(/^/gm, by
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
 /**
- * Skipped and to-do tests by reason, durations of the stages, and the closing line.
+ * Skipped and to-do tests by reason, durations of the stages, what failed, and the closing line.
  * @param durationMs total time; stages may overlap
  */
 export function closingReport(totals: Totals, durationMs: number): string {
@@ -56,6 +59,7 @@ export function closingReport(totals: Totals, durationMs: number): string {
     unrunReport("skipped", totals.skipped),
     unrunReport("todo", totals.todo),
     time === "" ? "" : `stages:\n${time}  ${seconds(durationMs).padStart(9)}  together\n`,
+    totals.failures.length === 0 ? "" : `failed:\n${totals.failures.map((each) => `  ${each}\n`).join("")}`,
     totals.passed + totals.failed === 0 ? "nothing ran\n" : "",
     `${totals.passed} passed, ${totals.failed} failed, ${skipped} skipped\n`,
   ].join("");
