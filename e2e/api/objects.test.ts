@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeProtobuf, encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { decodeProtobuf, encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { newNamespace } from "../framework/namespace.ts";
 import { waitFor } from "../framework/wait-for.ts";
 import { type Any, ask, merge, must, openWatch, protobufRequest } from "./wire.ts";

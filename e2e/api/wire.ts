@@ -1,5 +1,5 @@
 import { request } from "node:https";
-import { type WatchEvent, WatchEventDecoder } from "@coxswain/apimachinery/codec/stream";
+import { type WatchEvent, WatchEventDecoder } from "@coxswain/apimachinery/objects/codec/stream";
 import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
 import { targetOfKubeconfig } from "../../tools/walk/src/client.ts";
 import { send } from "../framework/api.ts";

@@ -5,10 +5,9 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import type { IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import type { IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import {
   endpointSlices,
   ingressClasses,
@@ -16,7 +15,8 @@ import {
   nodes,
   secrets,
   services,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";

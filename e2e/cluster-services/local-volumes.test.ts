@@ -4,9 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, persistentVolumeClaims, persistentVolumes, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import {
+  nodes,
+  persistentVolumeClaims,
+  persistentVolumes,
+  storageClasses,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startLocalVolumes } from "@coxswain/cluster-services/local-volumes/part";
 import { startDaemon } from "../framework/daemon-process.ts";

@@ -4,10 +4,18 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { leases, namespaces, nodes, pods, replicaSets, roleBindings, roles } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import {
+  leases,
+  namespaces,
+  nodes,
+  pods,
+  replicaSets,
+  roleBindings,
+  roles,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { startTestServer, type TestServer } from "@coxswain/apiserver/testing/start-test-server";
 import { type DaemonProcess, type DaemonProgram, startDaemon, type TestContext } from "../framework/daemon-process.ts";
 import { waitFor } from "../framework/wait-for.ts";

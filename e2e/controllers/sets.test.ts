@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ControllerRevision, DaemonSet, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ControllerRevision, DaemonSet, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   controllerRevisions,
   daemonSets,
@@ -9,7 +9,7 @@ import {
   persistentVolumeClaims,
   pods,
   statefulSets,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "../framework/wait-for.ts";
 import { type ManagedCluster, startManaged } from "./manager-process.ts";
 

@@ -13,7 +13,7 @@ chmodSync(clone, 0o755);
 cpSync(join(settings.root, "cox"), join(clone, "cox"));
 for (const path of [
   "package.json",
-  "packages/apimachinery/src/meta/release.ts",
+  "packages/apimachinery/src/process/release.ts",
   "tools/dev-cluster/help",
   "tools/dev-cluster/src/download.mjs",
 ])

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
-import { connectRaw } from "@coxswain/apimachinery/http2/testing/raw-client";
+import { connectRaw } from "@coxswain/apimachinery/transport/http2/testing/raw-client";
 import { startBackend } from "./backend.ts";
 import type { Attack, Case, RequestOptions, UserName } from "./case.ts";
 

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
+import { configMaps } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "../framework/wait-for.ts";
 import type { Figures } from "./limits.ts";
 import type { RunQueue } from "./run-queue.ts";

@@ -2,8 +2,8 @@
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { RawClient, RawClientOptions } from "@coxswain/apimachinery/http2/testing/raw-client";
-import type { Field } from "@coxswain/apimachinery/http2/testing/raw-frames";
+import type { RawClient, RawClientOptions } from "@coxswain/apimachinery/transport/http2/testing/raw-client";
+import type { Field } from "@coxswain/apimachinery/transport/http2/testing/raw-frames";
 import type { Backend, BackendHandler } from "./backend.ts";
 
 /**

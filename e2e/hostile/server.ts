@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
 import { pkiFile } from "@coxswain/dev-cluster/pki";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ManagedFieldsEntry, ObjectMeta } from "@coxswain/apimachinery/meta/types";
+import type { ManagedFieldsEntry, ObjectMeta } from "@coxswain/apimachinery/objects/meta/types";
 import { kubectl, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 

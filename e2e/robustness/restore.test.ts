@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { deployments, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { deployments, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { startRestorableEtcd } from "@coxswain/apimachinery/testing/restorable-etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer } from "@coxswain/apiserver/testing/start-test-server";

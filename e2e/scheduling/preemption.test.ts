@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import {
   events,
   podDisruptionBudgets,
   pods,
   priorityClasses,
   serviceAccounts,
-} from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PriorityClass } from "@coxswain/apimachinery/schema/kinds/scheduling/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { PriorityClass } from "@coxswain/apimachinery/objects/schema/kinds/scheduling/v1";
 import { waitFor } from "../framework/wait-for.ts";
 import { type SchedulingCluster, startScheduling } from "./scheduler-process.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/events/v1";
-import { eventsV1, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/events/v1";
+import { eventsV1, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "../framework/wait-for.ts";
 import { startScheduling } from "./scheduler-process.ts";
 

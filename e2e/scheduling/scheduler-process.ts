@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { startTestServer, type TestServer } from "@coxswain/apiserver/testing/start-test-server";
 import { startDaemon, type TestContext } from "../framework/daemon-process.ts";
 

@@ -4,12 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { deployments, leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { deployments, leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
 import { newManualCluster, type OwnProcess, untilReady } from "../framework/own-cluster.ts";

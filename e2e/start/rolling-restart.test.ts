@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
+import { configMaps } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { daemonProcess, etcdProcess } from "@coxswain/dev-cluster/daemons";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";

@@ -1,5 +1,5 @@
 /** Writes objects into the storage of a test server as they are, with times and uids of the test's choice, many at a time. */
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { TestServer } from "@coxswain/apiserver/testing/start-test-server";
 
 export interface StoredObject {

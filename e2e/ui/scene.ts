@@ -1,6 +1,6 @@
 /** A cluster on paper, the same each time: what the screenshots show. */
 import { createHash } from "node:crypto";
-import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
 import type { StoredObject } from "./etcd.ts";
 
 /** The time of the screenshots. */

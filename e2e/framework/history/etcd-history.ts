@@ -1,5 +1,5 @@
-import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { decodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { linesOf } from "./recorder.ts";
 import type { Resource, Version } from "./records.ts";
 

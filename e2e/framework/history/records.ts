@@ -1,4 +1,4 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
 /**
  * Requests and responses of clients with times, and the contents of etcd, which the checks compare. Times are in ms of one clock,

@@ -1,4 +1,4 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { keyOf, revisionOf, type SeenEvent, type Selection, tagOf, type Version } from "./records.ts";
 
 /** Indexed history of one resource in etcd. */

@@ -1,6 +1,6 @@
 /** Invalid, excessive and incomplete frames. */
 
-import { floods, onStreams } from "@coxswain/apimachinery/http2/testing/floods";
+import { floods, onStreams } from "@coxswain/apimachinery/transport/http2/testing/floods";
 import {
   continuationFrame,
   dataFrame,
@@ -16,8 +16,8 @@ import {
   requestFields,
   resetFrame,
   windowFrame,
-} from "@coxswain/apimachinery/http2/testing/raw-frames";
-import { flags, frame, frameTypes, preface, settings, settingsFrame } from "@coxswain/apimachinery/http2/wire/frames";
+} from "@coxswain/apimachinery/transport/http2/testing/raw-frames";
+import { flags, frame, frameTypes, preface, settings, settingsFrame } from "@coxswain/apimachinery/transport/http2/wire/frames";
 import { type Attack, attacked, type Case } from "../case.ts";
 
 const list = `${attacked}/configmaps`;

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { events, leases, namespaces, nodes, pods, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { events, leases, namespaces, nodes, pods, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ApiServers } from "./apiservers.ts";
 import { residentMb } from "./resident.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { check } from "../../framework/history/check.ts";
 import { newRecording, newRecordingClient, type PatchType, type RecordingClient } from "../../framework/history/recorder.ts";
 import type { Read, Write } from "../../framework/history/records.ts";

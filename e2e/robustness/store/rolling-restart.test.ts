@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { check } from "../../framework/history/check.ts";
 import { newRecording, newRecordingClient } from "../../framework/history/recorder.ts";
 import type { ApiServer } from "./apiservers.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { connect as connectTls, type TLSSocket } from "node:tls";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { check } from "../../framework/history/check.ts";
 import { newRecording, newRecordingClient, type RecordingClient } from "../../framework/history/recorder.ts";
 import { waitFor } from "../../framework/wait-for.ts";

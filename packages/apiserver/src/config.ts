@@ -8,7 +8,7 @@ import { isIP, isIPv6 } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { newRuleCheck } from "@coxswain/apimachinery/flags/rule-check";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import { opensslCiphers } from "@coxswain/apimachinery/serving/tls-options";
 import { type PluginSelection, selectPlugins } from "./admission/catalogue.ts";

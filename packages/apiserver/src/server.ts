@@ -3,8 +3,8 @@
  * while etcd is away; the stop goes the other way round.
  */
 import { randomUUID } from "node:crypto";
-import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
-import { SetOnce } from "@coxswain/apimachinery/meta/set-once";
+import { SetOnce } from "@coxswain/apimachinery/objects/meta/set-once";
+import type { Logger, RootLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import type { HttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { followAuthenticationInfo } from "./bootstrap/authentication-info.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
-import type { ClusterRole } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
-import { clusterRoles } from "@coxswain/apimachinery/schema/kinds/resources";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { ClusterRole } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
+import { clusterRoles } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { applyRights } from "./apply-rights.ts";
 import { parts } from "./parts.ts";

@@ -1,15 +1,15 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
-import { isContained } from "@coxswain/apimachinery/meta/contained";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
+import { isContained } from "@coxswain/apimachinery/objects/meta/contained";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import {
   clusterRoleBindings,
   clusterRoles,
   namespaces,
   roleBindings,
   roles,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 
 const resources = {
   Namespace: namespaces,

@@ -1,6 +1,6 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Part } from "./part.ts";
 
 /** State of each part, for health checks and metrics. */

@@ -1,12 +1,12 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { PolicyRule } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PolicyRule } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ServicesFlags } from "./flags.ts";
 
 /** What a part is started with. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PolicyRule } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import type { PolicyRule } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
 import type { PartDefinition } from "./part.ts";
 import { parts } from "./parts.ts";
 import { rightsOf, servicesGroup } from "./rights.ts";

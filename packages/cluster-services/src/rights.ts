@@ -1,5 +1,11 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type {
+  ClusterRole,
+  ClusterRoleBinding,
+  PolicyRule,
+  Role,
+  RoleBinding,
+} from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
 import type { PartDefinition, PartRights } from "./part.ts";
 
 /** Group of the certificates of coxswain-services; their common name is `system:coxswain-services:<node>`. */

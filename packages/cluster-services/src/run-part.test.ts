@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { ServicesFlags } from "./flags.ts";

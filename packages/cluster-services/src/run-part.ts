@@ -1,7 +1,7 @@
-import { causesOf } from "@coxswain/apimachinery/errors/message";
 import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Part, PartContext, PartDefinition } from "./part.ts";
 import type { PartHealth } from "./part-health.ts";
 

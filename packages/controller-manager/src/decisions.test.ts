@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import {
   persistentVolumeClaims,
   podDisruptionBudgets,
   pods,
   replicaSets,
   storageClasses,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newDisruptionController } from "./controllers/disruption/controller.ts";

@@ -5,7 +5,7 @@ import {
   type Result,
 } from "@coxswain/apimachinery/controller/controller";
 import { newPeriodic, type Periodic, type PeriodicOptions } from "@coxswain/apimachinery/controller/periodic";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 
 /**

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Endpoints, Node, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import * as resources from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Endpoints, Node, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import * as resources from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { aDeployment, aNode, aPod, aService } from "@coxswain/apimachinery/testing/builders";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";

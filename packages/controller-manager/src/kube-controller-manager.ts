@@ -1,10 +1,10 @@
-import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
 import { completeConfig } from "./config.ts";
 import { type ControllerManagerFlags, kubeControllerManager } from "./flags.ts";

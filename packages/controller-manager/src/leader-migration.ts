@@ -1,6 +1,6 @@
 import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
-import { type FieldError, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { readConfigFile } from "@coxswain/apimachinery/flags/config-file";
+import { type FieldError, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { ControllerManagerFlags } from "./flags.ts";
 
 /**

@@ -5,7 +5,6 @@ import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/co
 import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import { type LeaderStatus, newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
@@ -13,14 +12,15 @@ import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/contr
 import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
 import { answerQuestions } from "@coxswain/apimachinery/decisions/answer-questions";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type InformerFactory, type InformerFactoryOptions, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
 import { type CatalogueEntry, catalogue } from "./catalogue.ts";
 import type { ControllerManagerConfig } from "./config/controller-manager-config.ts";

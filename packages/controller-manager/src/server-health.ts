@@ -1,7 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 const intervalMs = 1_000;
 const timeoutMs = 10_000;

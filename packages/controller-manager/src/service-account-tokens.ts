@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import { serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 const namespace = "kube-system";
 

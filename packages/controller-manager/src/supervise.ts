@@ -1,11 +1,11 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 
 /** Failures of controllers, for health checks and metrics. */

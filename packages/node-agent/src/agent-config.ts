@@ -1,5 +1,5 @@
 import type { Written } from "@coxswain/apimachinery/flags/settings";
-import type { MetricsRegistryOptions } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistryOptions } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ReservedMemory, Taint } from "./settings/structures.ts";
 import type { AgentSettings } from "./settings/table.ts";
 

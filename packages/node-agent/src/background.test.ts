@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { newLogger } from "@coxswain/apimachinery/logging/logger";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newBackground } from "./background.ts";
 
 test("a periodic task runs at once, again after each interval though it fails, and not after the stop", async () => {

@@ -1,7 +1,7 @@
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { problemsOf, problemsOfGates } from "@coxswain/apimachinery/flags/settings";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { formatDuration } from "@coxswain/apimachinery/meta/time";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { AgentConfig } from "./agent-config.ts";
 import { parseCpus } from "./resources/cpu/cpu-set.ts";
 import { parseThresholds } from "./resources/eviction-thresholds.ts";

@@ -12,8 +12,8 @@ import {
   withoutGatedValues,
 } from "@coxswain/apimachinery/flags/settings";
 import type { Flag } from "@coxswain/apimachinery/flags/types";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { AgentConfig } from "./agent-config.ts";
 import { checkConfig } from "./config-checks.ts";
 import { asConfigError } from "./config-error.ts";

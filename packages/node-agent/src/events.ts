@@ -1,5 +1,5 @@
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { containerFieldPath } from "./pod/pod.ts";
 import type { PodDecisions } from "./pod/pod-decisions.ts";
 import type { ContainerEvent } from "./runtime/containers.ts";

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { ineffectiveFields, unknownFields } from "@coxswain/apimachinery/flags/settings";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { notifySystemd } from "@coxswain/apimachinery/serving/systemd-notify";
 import { startAgent } from "./agent.ts";
 import { newAgentConfig } from "./config.ts";

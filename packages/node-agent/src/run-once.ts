@@ -1,4 +1,4 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { AgentConfig } from "./agent-config.ts";
 import type { PodSources } from "./sources/merge.ts";
 import type { StatusManager } from "./status/status-manager.ts";

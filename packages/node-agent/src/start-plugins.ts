@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { AgentConfig } from "./agent-config.ts";
 import type { Background } from "./background.ts";
 import { newPluginRegistry, type PluginHandler, type PluginRegistryOptions } from "./plugins/plugin-registry.ts";

@@ -1,4 +1,4 @@
-import { messageOf } from "@coxswain/apimachinery/errors/message";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { PodInfo } from "./cache/node-info.ts";
 import type { Extender } from "./extenders/extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";

@@ -1,8 +1,8 @@
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   csiDrivers,
   csiNodes,
@@ -12,8 +12,8 @@ import {
   persistentVolumes,
   pods,
   storageClasses,
-} from "@coxswain/apimachinery/schema/kinds/resources";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { matchesAffinityTerm } from "./cache/affinity-terms.ts";
 import type { ClusterCache } from "./cache/cluster-cache.ts";
 import { type NodeInfo, newNodeInfo, newPodInfo } from "./cache/node-info.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { startScheduler } from "./testing/running-scheduler.ts";
 
 const isLong = process.env["COX_TEST_LONG"] === "1";

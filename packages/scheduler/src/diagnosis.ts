@@ -1,9 +1,9 @@
 import { objectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { Telling } from "@coxswain/apimachinery/decisions/decision-log";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { nodes as nodesRef, pods as podsRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
-import { nodes as nodesRef, pods as podsRef } from "@coxswain/apimachinery/schema/kinds/resources";
 import { cloneNodeInfo, type NodeInfo, type PodInfo, removePod } from "./cache/node-info.ts";
 import type { ClusterSnapshot } from "./cache/snapshot.ts";
 import { type CycleState, cloneState } from "./framework/cycle-state.ts";

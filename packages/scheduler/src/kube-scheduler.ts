@@ -5,7 +5,6 @@ import { type ClientFamily, newClientFamily } from "@coxswain/apimachinery/clien
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { checkDurations, type LeaderElectionConfig, runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
@@ -14,13 +13,14 @@ import { newSeriesRecorder } from "@coxswain/apimachinery/controller/series-reco
 import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
 import { answerQuestions } from "@coxswain/apimachinery/decisions/answer-questions";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
-import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
 import { completeConfig } from "./config/config.ts";
 import type { SchedulerConfig } from "./config/scheduler-config.ts";

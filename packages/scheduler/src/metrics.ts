@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { exponentialBuckets, linearBuckets, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { exponentialBuckets, linearBuckets, type MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { CycleTimer, PluginTimer } from "./framework/cycle-timer.ts";
 import type { QueuedPod } from "./queue/scheduling-queue.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { clearNomination, patchScheduling } from "./pod-status.ts";
 import { aTestPod } from "./testing/test-cluster.ts";

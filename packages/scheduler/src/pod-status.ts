@@ -1,7 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 
 /** The outcome of a failed cycle, for the PodScheduled condition. */
 export interface SchedulingState {

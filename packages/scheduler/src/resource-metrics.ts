@@ -1,7 +1,7 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { type Gauge, type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { type Gauge, type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /**
  * Requests and limits by pod and resource, for the endpoint `/metrics/resources`.

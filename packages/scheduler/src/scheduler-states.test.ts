@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import type { PersistentVolume, PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { PersistentVolume, PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   nodes,
   persistentVolumeClaims,
   persistentVolumes,
   pods,
   storageClasses,
-} from "@coxswain/apimachinery/schema/kinds/resources";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { bindCompleted, selectedNode } from "@coxswain/apimachinery/volumes/annotations";
 import type { Extender } from "./extenders/extender.ts";
 import { startScheduler } from "./testing/running-scheduler.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Extender, Victims } from "./extenders/extender.ts";
 import { newSchedulerMetrics } from "./metrics.ts";
 import { startScheduler } from "./testing/running-scheduler.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import type { Pod, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newClusterCache } from "./cache/cluster-cache.ts";
 import { newPodInfo } from "./cache/node-info.ts";
 import { NoNodesError } from "./framework/status.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Decision } from "@coxswain/apimachinery/decisions/decision";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { startScheduler } from "./testing/running-scheduler.ts";
 
 type Running = Awaited<ReturnType<typeof startScheduler>>;

@@ -1,8 +1,8 @@
 import { objectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { DecisionLog, Outcome, Telling } from "@coxswain/apimachinery/decisions/decision-log";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { BindingProgress } from "./binding-cycle.ts";
 import { reasonOf } from "./diagnosis.ts";
 import { FitError, NoNodesError } from "./framework/status.ts";

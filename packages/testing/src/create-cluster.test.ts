@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configMaps, deployments, leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { configMaps, deployments, leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type Cluster, createCluster } from "./create-cluster.ts";
 import { aDeployment, isReady } from "./testing/objects.ts";
 

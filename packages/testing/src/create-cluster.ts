@@ -1,7 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Impersonation } from "@coxswain/apimachinery/client/config";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { applyObjects, type Manifests, objectsOf } from "./cluster/apply.ts";
 import { ClusterParts } from "./cluster/cluster.ts";
 import type { ClusterOptions } from "./cluster/options.ts";

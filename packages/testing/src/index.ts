@@ -1,7 +1,7 @@
 /** What `@coxswain/testing` offers; everything else is its inside. */
 export type { Client } from "@coxswain/apimachinery/client/client";
-export type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-export type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+export type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+export type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 export type { Manifests } from "./cluster/apply.ts";
 export type { ClusterOptions } from "./cluster/options.ts";
 export type { SocketOptions } from "./cluster/socket.ts";

@@ -1,2 +1,2 @@
 /** What `cluster.client` is given to name a resource: `pods`, `deployments`, … */
-export * from "@coxswain/apimachinery/schema/kinds/resources";
+export * from "@coxswain/apimachinery/objects/schema/kinds/resources";

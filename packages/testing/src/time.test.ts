@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Event, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { cronJobs, deployments, events, jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { CronJob, Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Event, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { cronJobs, deployments, events, jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type Cluster, createCluster } from "./create-cluster.ts";
 import { aDeployment, isReady } from "./testing/objects.ts";
 

@@ -1,6 +1,6 @@
-import { decodeJson, encodeJson, parseJson } from "@coxswain/apimachinery/codec/json";
-import { decodeProtobuf, encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
-import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import { decodeJson, encodeJson, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { decodeProtobuf, encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
+import type { GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import { benchPod, largePod } from "./objects.ts";
 
 /** A codec operation and the equivalent built-in JSON operation on the same value. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { frame } from "@coxswain/apimachinery/http2/wire/frames";
+import { frame } from "@coxswain/apimachinery/transport/http2/wire/frames";
 import { type Frame, newFrameReader, statusOf } from "./frames.ts";
 
 for (const { name, octets, want } of [

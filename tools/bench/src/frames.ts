@@ -14,8 +14,8 @@ import {
   preface,
   settings,
   settingsFrame,
-} from "@coxswain/apimachinery/http2/wire/frames";
-import { encodeFields, newStaticFieldsDecoder } from "@coxswain/apimachinery/http2/wire/hpack";
+} from "@coxswain/apimachinery/transport/http2/wire/frames";
+import { encodeFields, newStaticFieldsDecoder } from "@coxswain/apimachinery/transport/http2/wire/hpack";
 
 export interface Frame {
   readonly type: number;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { OnReadOpts } from "node:net";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
-import { flags, frame, frameTypes, settings } from "@coxswain/apimachinery/http2/wire/frames";
+import { flags, frame, frameTypes, settings } from "@coxswain/apimachinery/transport/http2/wire/frames";
 import {
   decodeSettings,
   encodeHeaders,

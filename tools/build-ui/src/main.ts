@@ -9,9 +9,12 @@ const markFile = ".made-of";
  * takes it. Does nothing when it is up to date.
  */
 export async function buildUi(root: string): Promise<"built" | "up to date"> {
-  const sources = globSync("{packages/ui/src/**/*,packages/apimachinery/src/meta/*,tools/build-ui/src/*,pnpm-lock.yaml}", {
-    cwd: root,
-  });
+  const sources = globSync(
+    "{packages/ui/src/**/*,packages/apimachinery/src/objects/meta/*,tools/build-ui/src/*,pnpm-lock.yaml}",
+    {
+      cwd: root,
+    },
+  );
   const mark = sources
     .sort()
     .map((file) => `${file} ${statSync(join(root, file)).mtimeMs}\n`)

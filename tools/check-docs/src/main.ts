@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { reasonCodes } from "@coxswain/apimachinery/errors/reasons";
+import { reasonCodes } from "@coxswain/apimachinery/objects/errors/reasons";
 import { pluginCatalogue } from "@coxswain/apiserver/admission/catalogue";
 import { catalogue } from "@coxswain/controller-manager/catalogue";
 import { plugins } from "@coxswain/scheduler/plugins/catalogue";

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { check, importsOf } from "./check.ts";
+import { orderedModules } from "./rules.ts";
 
 for (const { name, path, target, want } of [
   {
     name: "a daemon may import apimachinery",
     path: "packages/scheduler/src/main.ts",
-    target: "@coxswain/apimachinery/meta/types",
+    target: "@coxswain/apimachinery/objects/meta/types",
     want: 0,
   },
   {
@@ -24,13 +25,25 @@ for (const { name, path, target, want } of [
   {
     name: "a module may import one before it",
     path: "packages/apimachinery/src/client/client.ts",
-    target: "../meta/types.ts",
+    target: "../objects/meta/types.ts",
     want: 0,
   },
   {
     name: "a module may not import one after it",
-    path: "packages/apimachinery/src/meta/types.ts",
-    target: "../client/client.ts",
+    path: "packages/apimachinery/src/objects/meta/types.ts",
+    target: "../../client/client.ts",
+    want: 1,
+  },
+  {
+    name: "modules of one group have an order too",
+    path: "packages/apimachinery/src/objects/meta/types.ts",
+    target: "../codec/json.ts",
+    want: 1,
+  },
+  {
+    name: "a file of a group that belongs to none of its modules",
+    path: "packages/apimachinery/src/objects/other.ts",
+    target: "./meta/types.ts",
     want: 1,
   },
   {
@@ -74,13 +87,21 @@ for (const { name, path, target, want } of [
   {
     name: "no path leaves a package",
     path: "packages/apiserver/src/server.ts",
-    target: "../../apimachinery/src/meta/types.ts",
+    target: "../../apimachinery/src/objects/meta/types.ts",
     want: 1,
   },
   { name: "no program imports a test", path: "packages/apiserver/src/server.ts", target: "./server.test.ts", want: 1 },
 ]) {
   test(name, () => assert.equal(check([{ path, imports: [target] }]).length, want));
 }
+
+test("the modules of a group stand together, so that groups have an order too", () => {
+  for (const [name, modules] of Object.entries(orderedModules)) {
+    const groups = modules.map((module) => module.name.split("/")[0]);
+    const runs = groups.filter((group, at) => group !== groups[at - 1]);
+    assert.deepEqual([...new Set(runs)], runs, name);
+  }
+});
 
 test("finds static, type-only, re-exported, side-effect and dynamic imports", () => {
   const text = `import a from "a";\nimport type { B } from "./b.ts";\nimport {\n  c,\n} from "c";\nexport { d } from "d";\nimport "e";\nconst f = await import("f");\n`;

@@ -44,12 +44,12 @@ const isTest = (path: string): boolean => /\.test\.ts$|(?:^|\/)(?:suite|testing)
 
 function orderProblem(file: string, path: string, resolved: string, modules: readonly OrderedModule[]): string | undefined {
   const names = modules.map(({ name }) => name);
-  const own = path.split("/")[0] as string;
-  const rank = names.indexOf(own);
-  const otherRank = names.indexOf(resolved.split("/")[0] as string);
-  if (rank < 0) return `${file}: ${own} is no module of its package; modules: ${names.join(", ")}`;
+  const rankOf = (of: string): number => names.findIndex((name) => isBelow(of, name));
+  const rank = rankOf(path);
+  const otherRank = rankOf(resolved);
+  if (rank < 0) return `${file}: is in no module of its package; modules: ${names.join(", ")}`;
   if (otherRank >= 0 && otherRank <= rank) return undefined;
-  return `${file}: ${own} may import ${names.slice(0, rank).join(", ") || "no other module"}, not ${resolved}`;
+  return `${file}: ${names[rank]} may import ${names.slice(0, rank).join(", ") || "no other module"}, not ${resolved}`;
 }
 
 function graphProblem(file: string, path: string, resolved: string, modules: readonly Module[]): string | undefined {

@@ -14,7 +14,7 @@ for (const { name, path = "packages/a/src/a.ts", text, want } of [
   { name: "a file beyond it", text: "x\n".repeat(mostFileLines + 1), want: [/has 601 lines/] },
   { name: "a promise of a boolean", text: "async function isC(): Promise<boolean> {\n", want: [] },
   { name: "a long test", path: "packages/a/src/a.test.ts", text: "x\n".repeat(700), want: [] },
-  { name: "a table", path: "packages/apimachinery/src/schema/kinds/x.ts", text: "x\n".repeat(700), want: [] },
+  { name: "a table", path: "packages/apimachinery/src/objects/schema/kinds/x.ts", text: "x\n".repeat(700), want: [] },
 ]) {
   test(`conventions: ${name}`, () => {
     const found = conventionProblems([{ path, text }]);

@@ -7,7 +7,7 @@ const file = (path: string, ...imports: string[]) => ({ path, imports });
 test("finds each cycle, whatever its length, and nothing that only leads into one", () => {
   const files = [
     file("a/one.ts", "./two.ts"),
-    file("a/two.ts", "../b/three.ts", "node:fs", "@coxswain/apimachinery/meta/types"),
+    file("a/two.ts", "../b/three.ts", "node:fs", "@coxswain/apimachinery/objects/meta/types"),
     file("b/three.ts", "../a/one.ts", "./four.ts"),
     file("b/four.ts"),
     file("b/five.ts", "./three.ts"),

@@ -5,7 +5,7 @@ export interface Source {
 }
 
 /** Complete by design, whether or not something uses each of them: the tables of upstream's kinds. */
-const complete = ["packages/apimachinery/src/schema/kinds/"];
+const complete = ["packages/apimachinery/src/objects/schema/kinds/"];
 
 /**
  * Functions, constants and classes of the packages that are exported although no other file mentions their name: dead, or

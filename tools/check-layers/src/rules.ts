@@ -1,7 +1,8 @@
 /** Which module may import which. ARCHITECTURE.md's tables are made from this: `node tools/check-layers/src/main.ts --write`. */
 
-/** A folder or file directly below a package's `src`. */
+/** A folder or file below a package's `src`. */
 export interface OrderedModule {
+  /** Its path; a folder in a group of folders with the group's name: `objects/codec`. */
   readonly name: string;
   /** What it holds, for ARCHITECTURE.md; undefined for what is named after its only content. */
   readonly holds?: string;
@@ -13,29 +14,32 @@ const inOrder = (modules: Readonly<Record<string, string>>): readonly OrderedMod
 /** Packages and tools whose modules stand in one order: each may import only those before it, and itself. */
 export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> = {
   apimachinery: inOrder({
-    "event-loop": "how long work yields to I/O and timers (`Turns`), worker threads",
-    memory: "a limit for the bytes that caches keep together, and eviction when it is reached",
-    clock: "time, and the clock that tests move by hand",
-    files: "folders, atomic writes, watched files",
-    logging: "log lines in klog's format",
-    meta: "names, times, quantities, deep equality",
-    metrics: "metrics under upstream's names",
-    http2: "HTTP/2: frames and header compression (`wire/`), `server/` and `client/`",
+    "process/event-loop": "how long work yields to I/O and timers (`Turns`), worker threads",
+    "process/memory":
+      "a limit for the bytes that caches keep together, and eviction when it is reached; maps of short-lived entries",
+    "process/clock": "time, and the clock that tests move by hand",
+    "process/files": "folders, atomic writes, watched files",
+    "process/logging": "log lines in klog's format",
+    "process/release.ts": "the version of this build and of Kubernetes",
+    "process/metrics": "metrics under upstream's names",
+    "objects/meta": "names, times, quantities, deep equality",
+    "objects/errors": "Status errors and field errors",
+    "objects/validation": "rules of names and of object metadata",
+    "objects/selectors": "label and field selectors",
+    "objects/schema": "fields, defaults and protobuf numbers of each kind as data, its TypeScript type, OpenAPI",
+    "objects/codec": "JSON, YAML and protobuf",
+    "objects/patch": "JSON, merge and strategic merge patches; server-side apply",
+    "transport/connect.ts": "opens a TCP or TLS connection",
+    "transport/http2": "HTTP/2: frames and header compression (`wire/`), `server/` and `client/`",
+    "transport/grpc": "a gRPC client: channels, calls, streams of messages",
     cron: "schedules",
-    errors: "Status errors and field errors",
-    validation: "rules of names and of object metadata",
-    selectors: "label and field selectors",
-    schema: "fields, defaults and protobuf numbers of each kind as data, its TypeScript type, OpenAPI",
     scheduling: "what scheduler and controllers decide alike about pods and nodes",
     volumes: "what controllers, scheduler and kubelet decide alike about volumes",
     quota: "how much of a quota an object uses",
     "storage-versions": "in which version API servers store each resource",
     "watch-stream": "the frames of a watch's answer",
-    codec: "JSON, YAML and protobuf",
-    patch: "JSON, merge and strategic merge patches; server-side apply",
     "flex-volumes": "third parties' programs that attach and mount volumes",
     client: "requests to an API server, kubeconfig, credentials, connections",
-    grpc: "a gRPC client: channels, calls, streams of messages",
     informers: "caches of objects, filled by list and watch",
     workqueue: "keys that wait to be reconciled, with backoff",
     decisions: "what a daemon last decided about an object and why, kept in memory for diagnostics",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { convert, type Format } from "./convert.ts";
 
 const json = '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","creationTimestamp":null},"data":{"k":"v"}}';

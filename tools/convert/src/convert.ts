@@ -1,8 +1,8 @@
-import { encodeObject } from "@coxswain/apimachinery/codec/codec";
-import { indentJson } from "@coxswain/apimachinery/codec/json";
-import { jsonMediaType, protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/codec/negotiate";
-import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { encodeObject } from "@coxswain/apimachinery/objects/codec/codec";
+import { indentJson } from "@coxswain/apimachinery/objects/codec/json";
+import { jsonMediaType, protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
+import type { GroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { readObjects } from "./input.ts";
 
 /** Media type and file extension per encoding. */

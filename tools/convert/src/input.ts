@@ -1,10 +1,10 @@
-import { decodeJson, decodeParsed, parseJson } from "@coxswain/apimachinery/codec/json";
-import { jsonMediaType, type MediaType, protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/codec/negotiate";
-import { decodeProtobuf, protobufPrefix } from "@coxswain/apimachinery/codec/protobuf";
-import { yamlDocuments } from "@coxswain/apimachinery/codec/yaml";
-import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { decodeJson, decodeParsed, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { jsonMediaType, type MediaType, protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
+import { decodeProtobuf, protobufPrefix } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { yamlDocuments } from "@coxswain/apimachinery/objects/codec/yaml";
+import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 
 export interface Input {
   readonly objects: readonly KubeObject[];

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
-import { type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { type Converted, convert, type Format, formats } from "./convert.ts";
 
 const usage = `usage: convert [--to json|yaml|protobuf] [--api-version GROUP/VERSION] [--out-dir FOLDER] [FILE…]

@@ -1,8 +1,8 @@
-import { formatGroupVersion, type GroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Scale } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
-import type { Scale as OldScale } from "@coxswain/apimachinery/schema/kinds/extensions/v1beta1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { formatGroupVersion, type GroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Scale } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v1";
+import type { Scale as OldScale } from "@coxswain/apimachinery/objects/schema/kinds/extensions/v1beta1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 
 const newVersion = "autoscaling/v1";
 const oldVersions: readonly string[] = ["extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"];

@@ -2,10 +2,10 @@
  * Converts objects to another version of their kind. Lists are converted item by item; `Scale`, which has no resource of its own,
  * is converted in scale.ts.
  */
-import { coerce } from "@coxswain/apimachinery/codec/json";
-import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { coerce } from "@coxswain/apimachinery/objects/codec/json";
+import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { builtInResources } from "@coxswain/apiserver/registry/catalogue";
 import { conversionsOf } from "@coxswain/apiserver/registry/conversion";
 import { isScaleVersion, scaleIn } from "./scale.ts";

@@ -23,7 +23,7 @@ const entryPoints = {
   check: "tools/deploy/src/check.ts",
   doctor: "tools/deploy/src/doctor.ts",
   machines: "tools/deploy/src/machines.ts",
-  "yaml-thread": "packages/apimachinery/src/codec/yaml-thread.ts",
+  "yaml-thread": "packages/apimachinery/src/objects/codec/yaml-thread.ts",
   "recorded-object-thread": "packages/apiserver/src/audit/recorded-object-thread.ts",
 };
 

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
-import { coxswainVersion } from "@coxswain/apimachinery/meta/release";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
+import { coxswainVersion } from "@coxswain/apimachinery/process/release";
 import { need } from "@coxswain/dev-cluster/commands";
 import { imageArchive } from "@coxswain/images/oci";
 import type { TarEntry } from "@coxswain/images/tar";

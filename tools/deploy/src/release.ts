@@ -1,8 +1,8 @@
 import { globSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
-import { coxswainVersion, kubernetesRelease } from "@coxswain/apimachinery/meta/release";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
+import { coxswainVersion, kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import { type TarEntry, tar } from "@coxswain/images/tar";
 import { billOfMaterials } from "./bill-of-materials.ts";
 import { bundle } from "./bundle.ts";

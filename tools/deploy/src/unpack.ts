@@ -1,6 +1,6 @@
 import { chmodSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import type { TarEntry } from "@coxswain/images/tar";
 
 /** Extracts the entries like tar. */

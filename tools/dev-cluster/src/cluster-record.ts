@@ -1,6 +1,6 @@
 import { readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { Failure } from "./failure.ts";
 import type { Asked, Choices } from "./settings.ts";
 

@@ -1,6 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { cniConfig } from "@coxswain/cluster-services/pod-network/cni-config";
 import { configFile } from "@coxswain/cluster-services/pod-network/names";
 import { parseNetwork } from "@coxswain/cluster-services/pod-network/networks";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
+import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import { need } from "./commands.ts";
 import { cniDataFolder, cniFolder, cniPlugins, containerdSocket, networkName } from "./containerd.ts";
 import { kubeconfigFile, pkiFile } from "./pki.ts";

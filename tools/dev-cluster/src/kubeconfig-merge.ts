@@ -1,7 +1,7 @@
 import { chownSync, copyFileSync, existsSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { type Document, isMap, isSeq, parseDocument, type YAMLMap, YAMLSeq } from "yaml";
 import { Failure } from "./failure.ts";
 

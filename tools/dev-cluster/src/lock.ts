@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { which } from "./commands.ts";
 import { Failure } from "./failure.ts";
 import { startTimeOf } from "./process-identity.ts";

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { closeSync, existsSync, fstatSync, openSync, readSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { removeUnusedMember } from "./etcd-data.ts";
 import { startTimeOf } from "./process-identity.ts";
 import { type Action, decide, type ProcessEvent, type ProcessState, stoppedProcess } from "./supervisor-decisions.ts";

@@ -1,10 +1,10 @@
 /** Objects that targets begin with: of each part of the schema something. */
 
-import { decodeJson } from "@coxswain/apimachinery/codec/json";
-import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
-import { hasProtobufForm } from "@coxswain/apimachinery/codec/protobuf";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { decodeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { hasProtobufForm } from "@coxswain/apimachinery/objects/codec/protobuf";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { arbitraryObject } from "@coxswain/apimachinery/testing/arbitrary-object";
 import fc from "fast-check";
 

@@ -1,4 +1,4 @@
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 
 /** A decoder or parser, and what it is tried with. */
 export interface Target {

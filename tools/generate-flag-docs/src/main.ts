@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { flagPage, programs } from "./pages.ts";
 
 const folder = join(import.meta.dirname, "../../../docs/flags");

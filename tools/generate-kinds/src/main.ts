@@ -1,6 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { type Facts, packagesOf } from "./facts.ts";
 import { writeResources } from "./resources.ts";
 import { sameTypes } from "./same-types.ts";
@@ -20,9 +20,9 @@ function main(argv: readonly string[]): void {
     process.exit(2);
   }
   const source = join(import.meta.dirname, "../../../packages/apimachinery/src");
-  const target = join(source, "schema/kinds");
+  const target = join(source, "objects/schema/kinds");
   const packages = packagesOf(JSON.parse(readFileSync(typesFile, "utf8")) as Facts);
-  const handWritten = handWrittenTypes(join(source, "meta/types.ts"));
+  const handWritten = handWrittenTypes(join(source, "objects/meta/types.ts"));
   const same = sameTypes(packages, typeTexts);
   rmSync(target, { recursive: true, force: true });
   for (const facts of packages) {

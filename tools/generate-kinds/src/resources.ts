@@ -1,4 +1,4 @@
-import { compareKubeVersions } from "@coxswain/apimachinery/meta/group-version";
+import { compareKubeVersions } from "@coxswain/apimachinery/objects/meta/group-version";
 
 interface Row {
   group: string;

@@ -1,4 +1,4 @@
-import { compareKubeVersions } from "@coxswain/apimachinery/meta/group-version";
+import { compareKubeVersions } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { PackageFacts } from "./facts.ts";
 
 /** By folder: the types of a group version that are those of another one, by that one's folder. */

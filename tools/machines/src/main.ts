@@ -1,4 +1,4 @@
-import { causesOf } from "@coxswain/apimachinery/errors/message";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import { PkiError } from "@coxswain/pki/files";
 import type { Command } from "commander";
 import { etcdCommand } from "./commands/etcd.ts";

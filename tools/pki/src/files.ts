@@ -13,7 +13,7 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 
 /** An error that the user can fix; one or more lines, each with file and remedy. */
 export class PkiError extends Error {}

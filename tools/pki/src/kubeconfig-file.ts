@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, join } from "node:path";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import type { KeyPair } from "@coxswain/apimachinery/serving/certificates";
 import type { KubeconfigSpec } from "./plan.ts";
 

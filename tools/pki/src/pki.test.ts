@@ -4,7 +4,7 @@ import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync, statSync, symli
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { alternativeNamesOf, type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { newCertsCommand, runCerts } from "./command.ts";
 import { PkiError } from "./files.ts";

@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
-import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { writeTestingPackage } from "./testing-package.ts";
 
 const run = promisify(execFile);

@@ -11,7 +11,7 @@ export function figuresOf(functions: readonly RanFunction[]): Figures {
   return { files: files.size, modules: new Set([...files].map(moduleOf)).size, functions: functions.length };
 }
 
-/** The module of ARCHITECTURE.md that a file belongs to: `apiserver/handlers`, `apimachinery/codec`. */
+/** The folder of a package's `src` that a file belongs to: `apiserver/handlers`, `apimachinery/objects`. */
 export function moduleOf(file: string): string {
   const [, name, , folder] = file.split("/");
   return `${name}/${folder}`;

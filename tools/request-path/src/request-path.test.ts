@@ -20,12 +20,12 @@ test("a warmed request runs no more files and modules, and returns to no more fi
   }
 });
 
-test("modules are the folders of ARCHITECTURE.md", () => {
+test("a module is a folder of a package's `src`", () => {
   assert.equal(moduleOf("packages/apiserver/src/handlers/create.ts"), "apiserver/handlers");
   assert.equal(moduleOf("packages/apiserver/src/registry/core/pods/strategy.ts"), "apiserver/registry");
   assert.equal(moduleOf("packages/apiserver/src/server/modules.ts"), "apiserver/server");
   assert.equal(moduleOf("packages/apiserver/src/storage/open.ts"), "apiserver/storage");
-  assert.equal(moduleOf("packages/apimachinery/src/codec/json.ts"), "apimachinery/codec");
+  assert.equal(moduleOf("packages/apimachinery/src/objects/codec/json.ts"), "apimachinery/objects");
 });
 
 test("counts each file once, and each function", () => {
@@ -33,7 +33,7 @@ test("counts each file once, and each function", () => {
   const functions = [
     ran("packages/apiserver/src/handlers/get.ts", "get"),
     ran("packages/apiserver/src/handlers/get.ts", "read"),
-    ran("packages/apimachinery/src/codec/json.ts", "decode"),
+    ran("packages/apimachinery/src/objects/codec/json.ts", "decode"),
   ];
   assert.deepEqual(figuresOf(functions), { files: 2, modules: 2, functions: 3 });
 });

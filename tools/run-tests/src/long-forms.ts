@@ -19,8 +19,8 @@ export const longForms: readonly LongForm[] = [
   {
     name: "fuzz of codecs and HTTP/2",
     files: [
-      "packages/apimachinery/src/codec/fuzz.test.ts",
-      "packages/apimachinery/src/http2/wire/hpack.property.test.ts",
+      "packages/apimachinery/src/objects/codec/fuzz.test.ts",
+      "packages/apimachinery/src/transport/http2/wire/hpack.property.test.ts",
       "packages/apimachinery/src/serving/http2-fuzz.test.ts",
     ],
     minutes: 15,

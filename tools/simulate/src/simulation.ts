@@ -1,4 +1,4 @@
-import { newLogger } from "@coxswain/apimachinery/logging/logger";
+import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newProcess } from "@coxswain/testing/time/time-line";
 import { type Cluster, emptyCluster, type ManagerWork, startCluster } from "./cluster/cluster.ts";
 import { aimed, describe, drawShape } from "./cluster/shape.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeProtobuf } from "../codec/protobuf.ts";
-import type { ResourceRef } from "../meta/group-version.ts";
-import { deployments, nodes, pods } from "../schema/kinds/resources.ts";
+import { decodeProtobuf } from "../objects/codec/protobuf.ts";
+import type { ResourceRef } from "../objects/meta/group-version.ts";
+import { deployments, nodes, pods } from "../objects/schema/kinds/resources.ts";
 import { deleteBody, objectBody } from "./body.ts";
 
 const things: ResourceRef = { group: "example.com", version: "v1", resource: "things", kind: "Thing", namespaced: true };

@@ -1,7 +1,7 @@
-import { jsonMediaType, protobufMediaType } from "../codec/negotiate.ts";
-import { encodeProtobuf, hasProtobufForm } from "../codec/protobuf.ts";
-import { formatGroupVersion, type GroupVersionKind, parseGroupVersion, type ResourceRef } from "../meta/group-version.ts";
-import type { DeleteOptions, KubeObject } from "../meta/types.ts";
+import { jsonMediaType, protobufMediaType } from "../objects/codec/negotiate.ts";
+import { encodeProtobuf, hasProtobufForm } from "../objects/codec/protobuf.ts";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
+import type { DeleteOptions, KubeObject } from "../objects/meta/types.ts";
 import { stringifyWire } from "./wire-json.ts";
 
 /** An encoded request body and its content type. */

@@ -1,4 +1,4 @@
-import { kubernetesRelease } from "../meta/release.ts";
+import { kubernetesRelease } from "../process/release.ts";
 
 /**
  * Address and credentials of an API server. Inline PEM takes precedence over the corresponding file. Files are reread for new

@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import type { Clock } from "../clock/clock.ts";
-import { parseTime } from "../meta/time.ts";
+import { parseTime } from "../objects/meta/time.ts";
+import type { Clock } from "../process/clock/clock.ts";
 import type { ClientConfig, ExecConfig } from "./config.ts";
 import { parseWire, stringifyWire } from "./wire-json.ts";
 

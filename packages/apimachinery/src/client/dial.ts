@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import tls from "node:tls";
+import { type Connect, connectTls } from "../transport/connect.ts";
 import type { ClientConfig } from "./config.ts";
-import { type Connect, connectTls } from "./connect.ts";
 
 /**
  * TLS options of a configuration. @param certificate of a credential plugin; takes precedence @throws Error for unreadable files

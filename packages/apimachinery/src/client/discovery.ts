@@ -1,6 +1,6 @@
-import { StatusError } from "../errors/status-error.ts";
-import { parseGroupVersion, type ResourceRef } from "../meta/group-version.ts";
-import type { Status } from "../meta/types.ts";
+import { StatusError } from "../objects/errors/status-error.ts";
+import { parseGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
+import type { Status } from "../objects/meta/types.ts";
 import type { CallOptions, Client } from "./client.ts";
 import { parseWire } from "./wire-json.ts";
 

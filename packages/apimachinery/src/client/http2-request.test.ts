@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { aPipe, type ClientPipe, pipeOver } from "../http2/testing/client-pipe.ts";
-import { errorCodes } from "../http2/wire/connection-error.ts";
-import { flags, frame, frameTypes, numberFrame, settings } from "../http2/wire/frames.ts";
-import { encodeFields } from "../http2/wire/hpack.ts";
 import { waitFor } from "../testing/wait-for.ts";
+import { aPipe, type ClientPipe, pipeOver } from "../transport/http2/testing/client-pipe.ts";
+import { errorCodes } from "../transport/http2/wire/connection-error.ts";
+import { flags, frame, frameTypes, numberFrame, settings } from "../transport/http2/wire/frames.ts";
+import { encodeFields } from "../transport/http2/wire/hpack.ts";
 import { requestOverHttp2 } from "./http2-request.ts";
 import { readBody } from "./transport.ts";
 import { isConnectionLost, wasNotProcessed } from "./transport-errors.ts";

@@ -1,8 +1,8 @@
 import { Readable } from "node:stream";
-import type { ClientConnection } from "../http2/client/connection.ts";
-import type { ClientStream, Fields, StreamEnd, StreamHandlers } from "../http2/client/stream.ts";
-import { errorCodes } from "../http2/wire/connection-error.ts";
-import { encodeFields } from "../http2/wire/hpack.ts";
+import type { ClientConnection } from "../transport/http2/client/connection.ts";
+import type { ClientStream, Fields, StreamEnd, StreamHandlers } from "../transport/http2/client/stream.ts";
+import { errorCodes } from "../transport/http2/wire/connection-error.ts";
+import { encodeFields } from "../transport/http2/wire/hpack.ts";
 import { asError, ConnectionLost, NotProcessed } from "./transport-errors.ts";
 import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
 

@@ -1,6 +1,6 @@
 import type { TLSSocket } from "node:tls";
-import type { Clock, Timer } from "../clock/clock.ts";
-import { ClientConnection } from "../http2/client/connection.ts";
+import type { Clock, Timer } from "../process/clock/clock.ts";
+import { ClientConnection } from "../transport/http2/client/connection.ts";
 import type { PoolEvents } from "./stream-pool.ts";
 import { ConnectionLost, NotProcessed } from "./transport-errors.ts";
 

@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { newCredentials } from "./credentials.ts";
 import { configFromFlags, inClusterConfig } from "./in-cluster.ts";
 import { loadKubeconfig, parseKubeconfig } from "./kubeconfig.ts";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, join } from "node:path";
-import { parseYaml } from "../codec/yaml.ts";
+import { parseYaml } from "../objects/codec/yaml.ts";
 import type { ClientConfig, ExecConfig, Impersonation } from "./config.ts";
 import { parseProxyUrl } from "./proxy.ts";
 

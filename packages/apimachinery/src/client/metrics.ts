@@ -1,4 +1,4 @@
-import { exponentialBuckets, type MetricsRegistry } from "../metrics/registry.ts";
+import { exponentialBuckets, type MetricsRegistry } from "../process/metrics/registry.ts";
 import type { ClientObserver } from "./client.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { isIP, isIPv6, connect as netConnect, type Socket } from "node:net";
 import { type ConnectionOptions, connect as tlsConnect } from "node:tls";
-import { cidrContains, parseCidr } from "../meta/ip.ts";
-import type { Connect } from "./connect.ts";
+import { cidrContains, parseCidr } from "../objects/meta/ip.ts";
+import type { Connect } from "../transport/connect.ts";
 import { requestTunnel } from "./http-connect.ts";
 import { askSocks5 } from "./socks5.ts";
 

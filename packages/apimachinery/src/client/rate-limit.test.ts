@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { newTokenBucket } from "./rate-limit.ts";
 
 test("lets a burst through at once, then one for each interval, in order", async () => {

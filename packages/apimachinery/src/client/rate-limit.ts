@@ -1,4 +1,4 @@
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../process/clock/clock.ts";
 
 /** A token bucket: `burst` requests at once, `qps` per second sustained. Waiters are served in order. */
 export interface TokenBucket {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
-import { forbidden, genericServerResponse } from "../errors/status-error.ts";
+import { forbidden, genericServerResponse } from "../objects/errors/status-error.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { settle } from "../testing/wait-for.ts";
 import { withReviewRetries } from "./retry.ts";
 

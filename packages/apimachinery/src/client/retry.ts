@@ -1,5 +1,5 @@
-import type { Clock } from "../clock/clock.ts";
-import { isInternalError, isTimeout, isTooManyRequests, suggestsDelay } from "../errors/predicates.ts";
+import { isInternalError, isTimeout, isTooManyRequests, suggestsDelay } from "../objects/errors/predicates.ts";
+import type { Clock } from "../process/clock/clock.ts";
 
 /** Backoff of reviews, which block a request. Source: k8s.io/apiserver pkg/server/options, DefaultAuthWebhookRetryBackoff */
 const reviewBackoff = { initialMs: 500, factor: 1.5, jitter: 0.2, attempts: 5 };

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { settle } from "../testing/wait-for.ts";
 import { newClient } from "./client.ts";
 import type { ClientConfig } from "./config.ts";

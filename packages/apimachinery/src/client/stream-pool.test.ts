@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type FakeClock, newFakeClock } from "../clock/fake-clock.ts";
+import { type FakeClock, newFakeClock } from "../process/clock/fake-clock.ts";
 import { settle } from "../testing/wait-for.ts";
 import { newStreamPool, type PoolEvents, type StreamLease, type StreamPoolOptions } from "./stream-pool.ts";
 import { NotProcessed, StreamTimeout } from "./transport-errors.ts";

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "../clock/clock.ts";
+import type { Clock, Timer } from "../process/clock/clock.ts";
 import { NotProcessed, StreamTimeout } from "./transport-errors.ts";
 
 /** One connection of a pool. */

@@ -3,7 +3,7 @@ import http from "node:http";
 import https from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { testPair } from "../testing/tls.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { newTransport, readBody } from "./transport.ts";

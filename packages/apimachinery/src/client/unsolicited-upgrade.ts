@@ -1,5 +1,5 @@
 import type { ClientRequest } from "node:http";
-import { goQuote } from "../meta/go-quote.ts";
+import { goQuote } from "../objects/meta/go-quote.ts";
 
 /**
  * Rejects a 101 response to a request that did not ask for an upgrade, and closes its connection. Without an `upgrade` listener

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { test } from "node:test";
-import { protobufMediaType } from "../codec/negotiate.ts";
-import { encodeProtobuf } from "../codec/protobuf.ts";
-import { frameWatchEvent } from "../codec/stream.ts";
-import { StatusError } from "../errors/status-error.ts";
+import { protobufMediaType } from "../objects/codec/negotiate.ts";
+import { encodeProtobuf } from "../objects/codec/protobuf.ts";
+import { frameWatchEvent } from "../objects/codec/stream.ts";
+import { StatusError } from "../objects/errors/status-error.ts";
 import { decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
 
 const events = (text: string) =>

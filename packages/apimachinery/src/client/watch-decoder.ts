@@ -1,8 +1,8 @@
 import type { Readable } from "node:stream";
-import { protobufMediaType } from "../codec/negotiate.ts";
-import { WatchEventDecoder } from "../codec/stream.ts";
-import { StatusError } from "../errors/status-error.ts";
-import type { Status } from "../meta/types.ts";
+import { protobufMediaType } from "../objects/codec/negotiate.ts";
+import { WatchEventDecoder } from "../objects/codec/stream.ts";
+import { StatusError } from "../objects/errors/status-error.ts";
+import type { Status } from "../objects/meta/types.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
 import { parseWire } from "./wire-json.ts";
 

@@ -1,4 +1,4 @@
-import { rawJson } from "../meta/json-value.ts";
+import { rawJson } from "../objects/meta/json-value.ts";
 
 /**
  * Parses JSON of the API. Integers beyond 2^53 (int64) become bigint, and {@link stringifyWire} writes them back. JSON.parse

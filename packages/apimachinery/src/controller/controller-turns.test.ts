@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realClock } from "../clock/clock.ts";
-import { Turns } from "../event-loop/turns.ts";
-import { discardLogger } from "../logging/logger.ts";
+import { realClock } from "../process/clock/clock.ts";
+import { Turns } from "../process/event-loop/turns.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { newController } from "./controller.ts";
 
 /** Busy loop of `ms` milliseconds. */

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
 import { newInformerFactory } from "../informers/factory.ts";
-import { discardLogger } from "../logging/logger.ts";
-import type { ReplicaSet } from "../schema/kinds/apps/v1.ts";
-import type { Pod } from "../schema/kinds/core/v1.ts";
-import { pods, replicaSets } from "../schema/kinds/resources.ts";
+import type { ReplicaSet } from "../objects/schema/kinds/apps/v1.ts";
+import type { Pod } from "../objects/schema/kinds/core/v1.ts";
+import { pods, replicaSets } from "../objects/schema/kinds/resources.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { aPod, aReplicaSet } from "../testing/builders.ts";
 import { newFakeClient } from "../testing/fake-client.ts";
 import { settle } from "../testing/wait-for.ts";

@@ -1,12 +1,12 @@
-import type { Clock } from "../clock/clock.ts";
 import type { ObjectRef } from "../decisions/decision.ts";
 import type { DecisionLog, Outcome } from "../decisions/decision-log.ts";
 import { outcomeOfError } from "../decisions/outcome-of-error.ts";
-import { isConflict } from "../errors/predicates.ts";
-import type { Turns } from "../event-loop/turns.ts";
-import type { Logger } from "../logging/logger.ts";
-import type { ResourceRef } from "../meta/group-version.ts";
-import { type ObjectKey, splitKey } from "../meta/object-key.ts";
+import { isConflict } from "../objects/errors/predicates.ts";
+import type { ResourceRef } from "../objects/meta/group-version.ts";
+import { type ObjectKey, splitKey } from "../objects/meta/object-key.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { Turns } from "../process/event-loop/turns.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import type { QueueObserver } from "../workqueue/queue.ts";
 import type { RateLimiter } from "../workqueue/rate-limiters.ts";
 import { newRateLimitingQueue } from "../workqueue/rate-limiting-queue.ts";

@@ -1,8 +1,8 @@
 import { newTokenBucket, type TokenBucket } from "../client/rate-limit.ts";
-import type { Clock } from "../clock/clock.ts";
-import { formatTime } from "../meta/time.ts";
-import type { ObjectMeta, TypeMeta } from "../meta/types.ts";
-import type { ObjectReference } from "../schema/kinds/core/v1.ts";
+import { formatTime } from "../objects/meta/time.ts";
+import type { ObjectMeta, TypeMeta } from "../objects/meta/types.ts";
+import type { ObjectReference } from "../objects/schema/kinds/core/v1.ts";
+import type { Clock } from "../process/clock/clock.ts";
 
 /** The fields of a core/v1 Event that a recorder sets. */
 export interface EventObject extends TypeMeta {

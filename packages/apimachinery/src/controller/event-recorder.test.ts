@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
-import { forbidden } from "../errors/status-error.ts";
-import { discardLogger } from "../logging/logger.ts";
-import { events } from "../schema/kinds/resources.ts";
+import { forbidden } from "../objects/errors/status-error.ts";
+import { events } from "../objects/schema/kinds/resources.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { aNode, aPod } from "../testing/builders.ts";
 import { newFakeClient } from "../testing/fake-client.ts";
 import { settle } from "../testing/wait-for.ts";

@@ -1,11 +1,11 @@
 import type { Client } from "../client/client.ts";
-import type { Clock } from "../clock/clock.ts";
-import { hasCause, isNotFound } from "../errors/predicates.ts";
-import { StatusError } from "../errors/status-error.ts";
-import type { Logger } from "../logging/logger.ts";
-import type { ResourceRef } from "../meta/group-version.ts";
-import type { KubeObject } from "../meta/types.ts";
-import type { ObjectReference } from "../schema/kinds/core/v1.ts";
+import { hasCause, isNotFound } from "../objects/errors/predicates.ts";
+import { StatusError } from "../objects/errors/status-error.ts";
+import type { ResourceRef } from "../objects/meta/group-version.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
+import type { ObjectReference } from "../objects/schema/kinds/core/v1.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import { newBoundedQueue } from "../watch-stream/bounded-queue.ts";
 import { type EventObject, eventPatch, makeEvent, newEventCorrelator } from "./event-correlator.ts";
 

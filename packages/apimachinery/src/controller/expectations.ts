@@ -1,5 +1,5 @@
-import type { Clock } from "../clock/clock.ts";
-import type { ObjectKey } from "../meta/object-key.ts";
+import type { ObjectKey } from "../objects/meta/object-key.ts";
+import type { Clock } from "../process/clock/clock.ts";
 
 /**
  * Tracks a controller's own writes that are not in its cache yet. The controller announces creations and deletions, its sources

@@ -1,4 +1,4 @@
-import type { Logger } from "../logging/logger.ts";
+import type { Logger } from "../process/logging/logger.ts";
 
 /**
  * Wraps a callback of a timer or emitter, whose exception would end the process.

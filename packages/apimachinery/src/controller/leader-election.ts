@@ -1,8 +1,8 @@
 import type { Client } from "../client/client.ts";
-import type { Clock } from "../clock/clock.ts";
-import { isNotFound } from "../errors/predicates.ts";
-import type { Logger } from "../logging/logger.ts";
-import { formatMicroTime } from "../meta/time.ts";
+import { isNotFound } from "../objects/errors/predicates.ts";
+import { formatMicroTime } from "../objects/meta/time.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 import type { LeaderStatus } from "./leader-status.ts";
 import type { LeaderRecord, ResourceLock } from "./resource-lock.ts";

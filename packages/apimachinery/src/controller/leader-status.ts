@@ -1,5 +1,5 @@
-import type { Clock } from "../clock/clock.ts";
-import type { MetricsRegistry } from "../metrics/registry.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { MetricsRegistry } from "../process/metrics/registry.ts";
 
 /** Leadership of this process, for metrics and health checks. */
 export interface LeaderStatus {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
-import { discardLogger } from "../logging/logger.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { guarded } from "./guarded.ts";
 import { insist, newPeriodic } from "./periodic.ts";
 

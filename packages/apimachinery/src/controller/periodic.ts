@@ -1,5 +1,5 @@
-import type { Clock } from "../clock/clock.ts";
-import type { Logger } from "../logging/logger.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 
 export interface PeriodicOptions {
   readonly name: string;

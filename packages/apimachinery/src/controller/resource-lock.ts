@@ -1,7 +1,7 @@
 import type { Client } from "../client/client.ts";
-import { isNotFound } from "../errors/predicates.ts";
-import { formatGroupVersion, type ResourceRef } from "../meta/group-version.ts";
-import type { KubeObject, ObjectMeta } from "../meta/types.ts";
+import { isNotFound } from "../objects/errors/predicates.ts";
+import { formatGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
+import type { KubeObject, ObjectMeta } from "../objects/meta/types.ts";
 
 /** The leader election record. Times are in MicroTime format. */
 export interface LeaderRecord {

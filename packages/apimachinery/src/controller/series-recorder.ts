@@ -1,14 +1,14 @@
 import { hostname } from "node:os";
 import type { Client } from "../client/client.ts";
-import type { Clock, Timer } from "../clock/clock.ts";
-import { hasCause, isNotFound } from "../errors/predicates.ts";
-import { StatusError } from "../errors/status-error.ts";
-import type { Logger } from "../logging/logger.ts";
-import { formatMicroTime } from "../meta/time.ts";
-import type { KubeObject } from "../meta/types.ts";
-import type { ObjectReference } from "../schema/kinds/core/v1.ts";
-import type { Event, EventSeries } from "../schema/kinds/events/v1.ts";
-import { eventsV1 } from "../schema/kinds/resources.ts";
+import { hasCause, isNotFound } from "../objects/errors/predicates.ts";
+import { StatusError } from "../objects/errors/status-error.ts";
+import { formatMicroTime } from "../objects/meta/time.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
+import type { ObjectReference } from "../objects/schema/kinds/core/v1.ts";
+import type { Event, EventSeries } from "../objects/schema/kinds/events/v1.ts";
+import { eventsV1 } from "../objects/schema/kinds/resources.ts";
+import type { Clock, Timer } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import { type EventRecorder, newUniqueSuffix, referenceTo } from "./event-recorder.ts";
 
 export interface SeriesRecorderOptions {

@@ -1,8 +1,8 @@
 import type { SharedInformer } from "../informers/shared-informer.ts";
-import type { ResourceRef } from "../meta/group-version.ts";
-import { keyOf, type ObjectKey, toKey } from "../meta/object-key.ts";
-import { controllerOf } from "../meta/owner-references.ts";
-import type { KubeObject } from "../meta/types.ts";
+import type { ResourceRef } from "../objects/meta/group-version.ts";
+import { keyOf, type ObjectKey, toKey } from "../objects/meta/object-key.ts";
+import { controllerOf } from "../objects/meta/owner-references.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
 
 /** Maps changes in the cluster to keys to reconcile. */
 export interface Source {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client } from "../client/client.ts";
-import { newFakeClock } from "../clock/fake-clock.ts";
-import { newLogger } from "../logging/logger.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { newLogger } from "../process/logging/logger.ts";
 import { settle } from "../testing/wait-for.ts";
 import { waitForServer } from "./wait-for-server.ts";
 

@@ -1,9 +1,9 @@
 /** Lets a daemon that starts before its API server wait for it instead of exiting or being refused. */
 import type { Client } from "../client/client.ts";
-import type { Clock } from "../clock/clock.ts";
-import { causesOf } from "../errors/message.ts";
 import { newBackoff } from "../informers/backoff.ts";
-import type { Logger } from "../logging/logger.ts";
+import { causesOf } from "../objects/errors/message.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 
 export interface WaitForServerOptions {
   /** What the daemon waits to do, for the log: `the leader election`. */

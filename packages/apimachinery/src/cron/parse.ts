@@ -1,5 +1,5 @@
-import { goQuote } from "../meta/go-quote.ts";
-import { durationRefusal, parseDuration } from "../meta/time.ts";
+import { goQuote } from "../objects/meta/go-quote.ts";
+import { durationRefusal, parseDuration } from "../objects/meta/time.ts";
 import { everySchedule, type Field, fieldsSchedule, type Schedule } from "./schedule.ts";
 import { loadTimeZone, localTimeZone } from "./time-zone.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
-import { forbidden } from "../errors/status-error.ts";
-import { discardLogger } from "../logging/logger.ts";
+import { forbidden } from "../objects/errors/status-error.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { newFakeClient } from "../testing/fake-client.ts";
 import { settle, waitFor } from "../testing/wait-for.ts";
 import { answerQuestions, withinLimit } from "./answer-questions.ts";

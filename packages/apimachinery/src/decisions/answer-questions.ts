@@ -1,8 +1,8 @@
 import type { Client } from "../client/client.ts";
-import type { Clock } from "../clock/clock.ts";
-import { isForbidden, isNotFound } from "../errors/predicates.ts";
-import type { Logger } from "../logging/logger.ts";
-import { formatGroupVersion } from "../meta/group-version.ts";
+import { isForbidden, isNotFound } from "../objects/errors/predicates.ts";
+import { formatGroupVersion } from "../objects/meta/group-version.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import type { Decision, ObjectRef } from "./decision.ts";
 import type { DecisionLog } from "./decision-log.ts";
 import { type Answer, answerLimitBytes, answersSubresource, type Question, questionsRef } from "./question.ts";

@@ -1,6 +1,6 @@
-import type { Clock } from "../clock/clock.ts";
-import { formatTime } from "../meta/time.ts";
-import type { MetricsRegistry } from "../metrics/registry.ts";
+import { formatTime } from "../objects/meta/time.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { MetricsRegistry } from "../process/metrics/registry.ts";
 import type { Decision, ObjectRef, Verdict } from "./decision.ts";
 
 /** What an outcome says in words. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { conflict, forbidden, internalError, serverTimeout, tooManyRequests } from "../errors/status-error.ts";
-import { pods } from "../schema/kinds/resources.ts";
+import { conflict, forbidden, internalError, serverTimeout, tooManyRequests } from "../objects/errors/status-error.ts";
+import { pods } from "../objects/schema/kinds/resources.ts";
 import { DecidedError, outcomeOfError } from "./outcome-of-error.ts";
 
 const quota = "exceeded quota: mem, requested: requests.memory=1Gi, used: requests.memory=4Gi, limited: requests.memory=4Gi";

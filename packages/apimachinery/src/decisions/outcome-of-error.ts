@@ -1,5 +1,5 @@
-import { causesOf, messageOf } from "../errors/message.ts";
-import { StatusError } from "../errors/status-error.ts";
+import { causesOf, messageOf } from "../objects/errors/message.ts";
+import { StatusError } from "../objects/errors/status-error.ts";
 import type { Outcome } from "./decision-log.ts";
 
 /** An error that knows more than its message: what to keep of it for diagnostics. */

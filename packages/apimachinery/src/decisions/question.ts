@@ -1,5 +1,5 @@
-import type { ResourceRef } from "../meta/group-version.ts";
-import type { KubeObject } from "../meta/types.ts";
+import type { ResourceRef } from "../objects/meta/group-version.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
 import type { Decision, ObjectRef } from "./decision.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { parseYaml } from "../codec/yaml.ts";
-import { isJsonObject } from "../meta/json-value.ts";
+import { parseYaml } from "../objects/codec/yaml.ts";
+import { isJsonObject } from "../objects/meta/json-value.ts";
 
 /**
  * Reads a component's configuration file, YAML or JSON.

@@ -1,5 +1,5 @@
-import { isJsonObject, jsonWord } from "../meta/json-value.ts";
-import { parseDuration } from "../meta/time.ts";
+import { isJsonObject, jsonWord } from "../objects/meta/json-value.ts";
+import { parseDuration } from "../objects/meta/time.ts";
 
 type Scalar = "string" | "bool" | "int" | "int64" | "float" | "float64" | "duration";
 

@@ -1,4 +1,4 @@
-import { goQuote } from "../meta/go-quote.ts";
+import { goQuote } from "../objects/meta/go-quote.ts";
 
 /** Parsing rules of a Go integer type. */
 export interface GoInteger {

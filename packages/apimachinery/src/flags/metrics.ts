@@ -1,5 +1,5 @@
-import { kubernetesRelease } from "../meta/release.ts";
-import type { MetricsRegistryOptions } from "../metrics/registry.ts";
+import type { MetricsRegistryOptions } from "../process/metrics/registry.ts";
+import { kubernetesRelease } from "../process/release.ts";
 import { ConfigError } from "./run-main.ts";
 import { string, stringSlice, stringToString } from "./types.ts";
 

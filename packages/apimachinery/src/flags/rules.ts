@@ -1,4 +1,4 @@
-import { formatDuration } from "../meta/time.ts";
+import { formatDuration } from "../objects/meta/time.ts";
 
 /** How a setting is called: on the command line, in the configuration file, or both. */
 export interface SettingNames {

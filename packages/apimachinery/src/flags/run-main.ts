@@ -1,9 +1,9 @@
-import { realClock } from "../clock/clock.ts";
-import { type LineWriter, type LogFileOptions, newFileWriter } from "../logging/log-files.ts";
-import { type LoggerOptions, newLogger, type RootLogger, writeFully, writeToStderr } from "../logging/logger.ts";
-import { newSplitWriter } from "../logging/split-streams.ts";
-import { Quantity } from "../meta/quantity.ts";
-import { kubernetesRelease } from "../meta/release.ts";
+import { Quantity } from "../objects/meta/quantity.ts";
+import { realClock } from "../process/clock/clock.ts";
+import { type LineWriter, type LogFileOptions, newFileWriter } from "../process/logging/log-files.ts";
+import { type LoggerOptions, newLogger, type RootLogger, writeFully, writeToStderr } from "../process/logging/logger.ts";
+import { newSplitWriter } from "../process/logging/split-streams.ts";
+import { kubernetesRelease } from "../process/release.ts";
 import { type FeatureGates, newFeatureGates } from "./feature-gates.ts";
 import { FlagError, type FlagTable, type FlagValues, type ParsedFlags, type Program, parseFlags } from "./flags.ts";
 import { helpText, usageText } from "./help.ts";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import { isJsonObject } from "../meta/json-value.ts";
-import { formatDuration, parseDuration } from "../meta/time.ts";
+import { isJsonObject } from "../objects/meta/json-value.ts";
+import { formatDuration, parseDuration } from "../objects/meta/time.ts";
 import { decodeShape, type ObjectShape, type Shape } from "./config-shape.ts";
 import type { FeatureGates } from "./feature-gates.ts";
 import type { FlagTable } from "./flags.ts";

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
-import { Quantity } from "../meta/quantity.ts";
-import { formatDuration, parseDuration } from "../meta/time.ts";
+import { Quantity } from "../objects/meta/quantity.ts";
+import { formatDuration, parseDuration } from "../objects/meta/time.ts";
 import type { Shape } from "./config-shape.ts";
 import { type GoInteger, parseGoInteger } from "./go-integer.ts";
 import type { Rule } from "./rules.ts";

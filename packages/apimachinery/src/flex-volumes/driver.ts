@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { parseJsonText } from "../codec/json-parse.ts";
+import { parseJsonText } from "../objects/codec/json-parse.ts";
 
 /** Capabilities that a driver reports on `init`. Defaults: attach and fsGroup true, supportsMetrics false. */
 export interface FlexCapabilities {

@@ -1,5 +1,5 @@
-import { encodeUntyped } from "../codec/json.ts";
-import type { FlexPersistentVolumeSource, FlexVolumeSource } from "../schema/kinds/core/v1.ts";
+import { encodeUntyped } from "../objects/codec/json.ts";
+import type { FlexPersistentVolumeSource, FlexVolumeSource } from "../objects/schema/kinds/core/v1.ts";
 
 /** A flex volume, inline or persistent, as it is described to its driver. */
 export interface FlexVolume {

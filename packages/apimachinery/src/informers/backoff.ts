@@ -1,4 +1,4 @@
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../process/clock/clock.ts";
 
 /** Exponential backoff that starts over after a period without failures. */
 export interface Backoff {

@@ -1,8 +1,8 @@
 import type { Client } from "../client/client.ts";
-import type { Clock } from "../clock/clock.ts";
-import type { Logger } from "../logging/logger.ts";
-import type { ResourceRef } from "../meta/group-version.ts";
-import type { KubeObject } from "../meta/types.ts";
+import type { ResourceRef } from "../objects/meta/group-version.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import { newSharedInformer, type SharedInformer } from "./shared-informer.ts";
 
 /** Shares one informer per resource and selectors. Source: client-go informers/factory.go */

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
-import { serviceUnavailable } from "../errors/status-error.ts";
-import { discardLogger } from "../logging/logger.ts";
-import type { Pod } from "../schema/kinds/core/v1.ts";
-import { pods } from "../schema/kinds/resources.ts";
-import { LabelSelector } from "../selectors/label-selector.ts";
+import { serviceUnavailable } from "../objects/errors/status-error.ts";
+import type { Pod } from "../objects/schema/kinds/core/v1.ts";
+import { pods } from "../objects/schema/kinds/resources.ts";
+import { LabelSelector } from "../objects/selectors/label-selector.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { aPod, aReplicaSet } from "../testing/builders.ts";
 import { type FakeClient, newFakeClient } from "../testing/fake-client.ts";
 import { settle } from "../testing/wait-for.ts";

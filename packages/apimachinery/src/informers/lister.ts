@@ -1,7 +1,7 @@
-import type { ObjectKey } from "../meta/object-key.ts";
-import { controllerOf } from "../meta/owner-references.ts";
-import type { KubeObject } from "../meta/types.ts";
-import type { LabelSelector } from "../selectors/label-selector.ts";
+import type { ObjectKey } from "../objects/meta/object-key.ts";
+import { controllerOf } from "../objects/meta/owner-references.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
+import type { LabelSelector } from "../objects/selectors/label-selector.ts";
 import type { IndexFunction, ObjectStore } from "./store.ts";
 
 /** Read access to an informer's cache. Objects are shared and read-only: copy before modifying. */

@@ -1,5 +1,5 @@
-import { formatGroupResource, type ResourceRef } from "../meta/group-version.ts";
-import type { MetricsRegistry } from "../metrics/registry.ts";
+import { formatGroupResource, type ResourceRef } from "../objects/meta/group-version.ts";
+import type { MetricsRegistry } from "../process/metrics/registry.ts";
 
 /** Registers the failure counter; to be called once per registry. @returns `onFailure` for informer factories */
 export function informerFailures(metrics: MetricsRegistry): (ref: ResourceRef) => void {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
-import { discardLogger } from "../logging/logger.ts";
-import type { Pod } from "../schema/kinds/core/v1.ts";
-import { pods } from "../schema/kinds/resources.ts";
+import type { Pod } from "../objects/schema/kinds/core/v1.ts";
+import { pods } from "../objects/schema/kinds/resources.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { aPod } from "../testing/builders.ts";
 import { type FakeClient, newFakeClient } from "../testing/fake-client.ts";
 import { settle } from "../testing/wait-for.ts";

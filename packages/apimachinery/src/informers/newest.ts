@@ -1,6 +1,6 @@
-import { keyOf, type ObjectKey } from "../meta/object-key.ts";
-import { parseResourceVersion } from "../meta/resource-version.ts";
-import type { KubeObject } from "../meta/types.ts";
+import { keyOf, type ObjectKey } from "../objects/meta/object-key.ts";
+import { parseResourceVersion } from "../objects/meta/resource-version.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
 import type { SharedInformer } from "./shared-informer.ts";
 
 /**

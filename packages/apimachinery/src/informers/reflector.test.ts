@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client, ListOptions, WatchOptions } from "../client/client.ts";
-import { newFakeClock } from "../clock/fake-clock.ts";
-import { gone, resourceExpired, StatusError, timeout, tooLargeResourceVersion } from "../errors/status-error.ts";
-import { discardLogger } from "../logging/logger.ts";
-import type { Pod } from "../schema/kinds/core/v1.ts";
-import { pods } from "../schema/kinds/resources.ts";
+import { gone, resourceExpired, StatusError, timeout, tooLargeResourceVersion } from "../objects/errors/status-error.ts";
+import type { Pod } from "../objects/schema/kinds/core/v1.ts";
+import { pods } from "../objects/schema/kinds/resources.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { aPod } from "../testing/builders.ts";
 import { settle } from "../testing/wait-for.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";

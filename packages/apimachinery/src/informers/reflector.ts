@@ -1,11 +1,11 @@
 import type { Client } from "../client/client.ts";
 import { isConnectionRefused } from "../client/transport-errors.ts";
-import type { Clock } from "../clock/clock.ts";
-import { isGone, isResourceExpired, isTooManyRequests } from "../errors/predicates.ts";
-import { StatusError } from "../errors/status-error.ts";
-import type { Logger } from "../logging/logger.ts";
-import { formatGroupResource, formatGroupVersion, type ResourceRef } from "../meta/group-version.ts";
-import type { KubeObject } from "../meta/types.ts";
+import { isGone, isResourceExpired, isTooManyRequests } from "../objects/errors/predicates.ts";
+import { StatusError } from "../objects/errors/status-error.ts";
+import { formatGroupResource, formatGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import { newBackoff, reflectorBackoff } from "./backoff.ts";
 
 /** The objects a reflector lists and watches. */

@@ -1,10 +1,10 @@
 import type { Client } from "../client/client.ts";
-import type { Clock, Timer } from "../clock/clock.ts";
-import type { Logger } from "../logging/logger.ts";
-import { deepEqual } from "../meta/deep-equal.ts";
-import { formatGroupResource, type ResourceRef } from "../meta/group-version.ts";
-import { keyOf } from "../meta/object-key.ts";
-import type { KubeObject } from "../meta/types.ts";
+import { deepEqual } from "../objects/meta/deep-equal.ts";
+import { formatGroupResource, type ResourceRef } from "../objects/meta/group-version.ts";
+import { keyOf } from "../objects/meta/object-key.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
+import type { Clock, Timer } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import { type Lister, newLister } from "./lister.ts";
 import { type ReflectorTarget, runReflector } from "./reflector.ts";
 import { type IndexFunction, newObjectStore } from "./store.ts";

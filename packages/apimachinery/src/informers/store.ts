@@ -1,5 +1,5 @@
-import { keyOf, type ObjectKey } from "../meta/object-key.ts";
-import type { KubeObject } from "../meta/types.ts";
+import { keyOf, type ObjectKey } from "../objects/meta/object-key.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
 
 /** Returns the index values of an object; none excludes it from the index. */
 export type IndexFunction<T> = (object: T) => readonly string[];

@@ -1,5 +1,5 @@
 /** Total resources of a pod. Source: pkg/api/v1/resource/helpers.go PodRequestsAndLimits */
-import type { PodSpec } from "../schema/kinds/core/v1.ts";
+import type { PodSpec } from "../objects/schema/kinds/core/v1.ts";
 import { addResources, maxResources, quantityIn, type ResourceList } from "./resource-list.ts";
 
 /** By resource: the sum over containers or the largest init container, whichever is greater, plus the pod overhead. */

@@ -1,5 +1,5 @@
-import type { Quantity } from "../meta/quantity.ts";
-import type { PodSpec } from "../schema/kinds/core/v1.ts";
+import type { Quantity } from "../objects/meta/quantity.ts";
+import type { PodSpec } from "../objects/schema/kinds/core/v1.ts";
 import { quantityIn, type ResourceList } from "./resource-list.ts";
 
 export type QosClass = "Guaranteed" | "Burstable" | "BestEffort";

@@ -1,5 +1,5 @@
 /** Arithmetic on resource lists (name → quantity). Source: k8s.io/apiserver pkg/quota/v1/resources.go */
-import { Quantity } from "../meta/quantity.ts";
+import { Quantity } from "../objects/meta/quantity.ts";
 
 export type ResourceList = Readonly<Record<string, string>>;
 

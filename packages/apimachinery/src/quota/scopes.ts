@@ -1,5 +1,5 @@
 /** Scopes of resource quotas. Source: pkg/quota/v1/evaluator/core/pods.go podMatchesScopeFunc */
-import type { Pod, ResourceQuotaSpec } from "../schema/kinds/core/v1.ts";
+import type { Pod, ResourceQuotaSpec } from "../objects/schema/kinds/core/v1.ts";
 import { qosClass } from "./qos.ts";
 
 interface Requirement {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
-import type { KubeObject } from "../meta/types.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { quotaEvaluator } from "./usage.ts";
 
 const clock = newFakeClock();

@@ -2,13 +2,14 @@
  * Quota usage of objects, and which quotas they count towards. Used by admission and by the resource quota controller.
  * Source: pkg/quota/v1/evaluator/core, k8s.io/apiserver pkg/quota/v1/generic
  */
-import type { Clock } from "../clock/clock.ts";
-import { formatGroupResource, type GroupResource } from "../meta/group-version.ts";
-import { Quantity } from "../meta/quantity.ts";
-import { parseTime } from "../meta/time.ts";
-import type { KubeObject } from "../meta/types.ts";
-import type { PersistentVolumeClaim, Pod, ResourceQuotaSpec, Service } from "../schema/kinds/core/v1.ts";
-import { isNativeResource } from "../validation/resource-names.ts";
+
+import { formatGroupResource, type GroupResource } from "../objects/meta/group-version.ts";
+import { Quantity } from "../objects/meta/quantity.ts";
+import { parseTime } from "../objects/meta/time.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
+import type { PersistentVolumeClaim, Pod, ResourceQuotaSpec, Service } from "../objects/schema/kinds/core/v1.ts";
+import { isNativeResource } from "../objects/validation/resource-names.ts";
+import type { Clock } from "../process/clock/clock.ts";
 import { podResources } from "./pod-resources.ts";
 import { addResources, quantityIn, type ResourceList } from "./resource-list.ts";
 import { podMatchesScope, scopesOf } from "./scopes.ts";

@@ -1,6 +1,6 @@
-import type { ObjectMeta } from "../meta/types.ts";
-import type { NodeSelectorRequirement, NodeSelectorTerm, Pod } from "../schema/kinds/core/v1.ts";
-import { listHas } from "../selectors/value-list.ts";
+import type { ObjectMeta } from "../objects/meta/types.ts";
+import type { NodeSelectorRequirement, NodeSelectorTerm, Pod } from "../objects/schema/kinds/core/v1.ts";
+import { listHas } from "../objects/selectors/value-list.ts";
 import { labelOf } from "./labels.ts";
 
 /** The part of a node that selectors refer to. */

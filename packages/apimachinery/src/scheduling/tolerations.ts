@@ -1,4 +1,4 @@
-import type { Taint, Toleration } from "../schema/kinds/core/v1.ts";
+import type { Taint, Toleration } from "../objects/schema/kinds/core/v1.ts";
 
 /** Source: k8s.io/api core/v1 toleration.go ToleratesTaint */
 export function tolerates(toleration: Toleration, taint: Taint): boolean {

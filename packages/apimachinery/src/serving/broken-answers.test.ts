@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:http2";
 import { request } from "node:https";
 import { test } from "node:test";
-import { discardLogger } from "../logging/logger.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { newCa, newCertificate } from "./certificates.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";

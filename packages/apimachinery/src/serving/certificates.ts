@@ -2,7 +2,7 @@ import "reflect-metadata";
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, webcrypto } from "node:crypto";
 import { isIP } from "node:net";
 import * as x509 from "@peculiar/x509";
-import { goQuote } from "../meta/go-quote.ts";
+import { goQuote } from "../objects/meta/go-quote.ts";
 import { readElement } from "./der.ts";
 import { nameToSign, subjectOfName } from "./distinguished-name.ts";
 

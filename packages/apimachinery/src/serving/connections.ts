@@ -1,10 +1,10 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { internalError } from "../errors/status-error.ts";
-import { newRequestGate, type RequestGate, type Turns } from "../event-loop/turns.ts";
-import type { Logger } from "../logging/logger.ts";
-import { redactedUrl } from "../logging/redacted-url.ts";
+import { internalError } from "../objects/errors/status-error.ts";
+import { newRequestGate, type RequestGate, type Turns } from "../process/event-loop/turns.ts";
+import type { Logger } from "../process/logging/logger.ts";
+import { redactedUrl } from "../process/logging/redacted-url.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import type { TlsOptions } from "./tls-options.ts";
 

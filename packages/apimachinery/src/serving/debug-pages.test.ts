@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { Profile } from "pprof-format";
-import { discardLogger, newLogger } from "../logging/logger.ts";
+import { discardLogger, newLogger } from "../process/logging/logger.ts";
 import { cpuMsOf } from "../testing/cpu-time.ts";
 import type { Exchange } from "./exchange.ts";
 import { answerHealth, healthPage } from "./health.ts";

@@ -1,6 +1,6 @@
-import type { Clock } from "../clock/clock.ts";
-import { expiryText } from "../errors/certificate-expiry.ts";
-import type { Logger } from "../logging/logger.ts";
+import { expiryText } from "../objects/errors/certificate-expiry.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import type { ServingCertificate } from "./tls-options.ts";
 
 export interface ExpiryLog {

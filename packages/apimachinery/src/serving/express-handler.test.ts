@@ -9,7 +9,7 @@ import { pipeline } from "node:stream/promises";
 import { before, mock, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import express, { type Express, type Response } from "express";
-import { discardLogger } from "../logging/logger.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { type Asked, askOver, openAnswer } from "../testing/https-client.ts";
 import { type TestPair, testPair } from "../testing/tls.ts";
 import { waitFor } from "../testing/wait-for.ts";

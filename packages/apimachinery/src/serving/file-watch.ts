@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { type Clock, realClock } from "../clock/clock.ts";
+import { type Clock, realClock } from "../process/clock/clock.ts";
 
 /**
  * Calls `changed` after the content of one of the files changed. Watches directories, because files are often replaced through a

@@ -1,5 +1,5 @@
-import { messageOf } from "../errors/message.ts";
-import type { Logger } from "../logging/logger.ts";
+import { messageOf } from "../objects/errors/message.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import type { Exchange } from "./exchange.ts";
 
 export interface HealthCheck {

@@ -1,9 +1,9 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import { requestEntityTooLarge } from "../errors/status-error.ts";
-import { GatheredBytes } from "../http2/wire/buffers.ts";
-import type { Logger } from "../logging/logger.ts";
+import { requestEntityTooLarge } from "../objects/errors/status-error.ts";
+import type { Logger } from "../process/logging/logger.ts";
+import { GatheredBytes } from "../transport/http2/wire/buffers.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
 import { bodyMayFollow, canonicalHeader, ExchangeBase, goneInRequest, plainAddress, whenDrained } from "./exchange-parts.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { before, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
-import { discardLogger } from "../logging/logger.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { longestTurnOf } from "../testing/cpu-time.ts";
 import { type TestPair, testPair } from "../testing/tls.ts";
 import { waitFor } from "../testing/wait-for.ts";

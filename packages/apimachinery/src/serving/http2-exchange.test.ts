@@ -3,13 +3,20 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { suite, type TestContext, test } from "node:test";
-import type { RawClient } from "../http2/testing/raw-client.ts";
-import { dataFrame, getFrame, headersFrame, postFrame, requestFields, resetFrame } from "../http2/testing/raw-frames.ts";
-import { errorCodes } from "../http2/wire/connection-error.ts";
-import { flags, frameTypes, settings } from "../http2/wire/frames.ts";
-import { discardLogger } from "../logging/logger.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
+import type { RawClient } from "../transport/http2/testing/raw-client.ts";
+import {
+  dataFrame,
+  getFrame,
+  headersFrame,
+  postFrame,
+  requestFields,
+  resetFrame,
+} from "../transport/http2/testing/raw-frames.ts";
+import { errorCodes } from "../transport/http2/wire/connection-error.ts";
+import { flags, frameTypes, settings } from "../transport/http2/wire/frames.ts";
 import type { Exchange } from "./exchange.ts";
 import type { HttpServer } from "./https-server.ts";
 

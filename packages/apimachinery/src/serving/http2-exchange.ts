@@ -1,14 +1,14 @@
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, validateHeaderValue } from "node:http";
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import { requestEntityTooLarge } from "../errors/status-error.ts";
-import { ServerConnection, type ServerConnectionOptions } from "../http2/server/connection.ts";
-import { connectionFields } from "../http2/server/input.ts";
-import type { ServerStream } from "../http2/server/stream.ts";
-import { GatheredBytes } from "../http2/wire/buffers.ts";
-import { errorCodes } from "../http2/wire/connection-error.ts";
-import { framedFields } from "../http2/wire/frames.ts";
-import type { Logger } from "../logging/logger.ts";
+import { requestEntityTooLarge } from "../objects/errors/status-error.ts";
+import type { Logger } from "../process/logging/logger.ts";
+import { ServerConnection, type ServerConnectionOptions } from "../transport/http2/server/connection.ts";
+import { connectionFields } from "../transport/http2/server/input.ts";
+import type { ServerStream } from "../transport/http2/server/stream.ts";
+import { GatheredBytes } from "../transport/http2/wire/buffers.ts";
+import { errorCodes } from "../transport/http2/wire/connection-error.ts";
+import { framedFields } from "../transport/http2/wire/frames.ts";
 import type { Connections, ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
 import {

@@ -1,10 +1,10 @@
 /** Header blocks that repeatedly fill and flush the dynamic table, on many connections, must not block the event loop. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { continuationFrame, headersFrame, indexedBlock, requestFields } from "../http2/testing/raw-frames.ts";
-import { flags } from "../http2/wire/frames.ts";
 import { longestTurnOf } from "../testing/cpu-time.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
+import { continuationFrame, headersFrame, indexedBlock, requestFields } from "../transport/http2/testing/raw-frames.ts";
+import { flags } from "../transport/http2/wire/frames.ts";
 
 const frameBytes = 16 * 1024;
 const connections = 50;

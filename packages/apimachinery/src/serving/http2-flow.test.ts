@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Readable } from "node:stream";
 import { test } from "node:test";
-import type { RawClient } from "../http2/testing/raw-client.ts";
+import { startHttp2Bench } from "../testing/http2-bench.ts";
+import { waitFor } from "../testing/wait-for.ts";
+import type { RawClient } from "../transport/http2/testing/raw-client.ts";
 import {
   dataFrame,
   getFrame,
@@ -13,10 +15,8 @@ import {
   requestFields,
   resetFrame,
   windowFrame,
-} from "../http2/testing/raw-frames.ts";
-import { defaultWindowBytes, flags, settings, settingsFrame } from "../http2/wire/frames.ts";
-import { startHttp2Bench } from "../testing/http2-bench.ts";
-import { waitFor } from "../testing/wait-for.ts";
+} from "../transport/http2/testing/raw-frames.ts";
+import { defaultWindowBytes, flags, settings, settingsFrame } from "../transport/http2/wire/frames.ts";
 import type { Exchange, ExchangeHandler, ResponseStream } from "./exchange.ts";
 
 /** `/20000`: that many bytes; `/20000?stream`: without a length, ended by an empty write. */

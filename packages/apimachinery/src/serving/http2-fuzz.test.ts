@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { RawClient } from "../http2/testing/raw-client.ts";
+import { startHttp2Bench } from "../testing/http2-bench.ts";
+import { waitFor } from "../testing/wait-for.ts";
+import type { RawClient } from "../transport/http2/testing/raw-client.ts";
 import {
   continuationFrame,
   dataFrame,
@@ -16,10 +18,8 @@ import {
   requestFields,
   resetFrame,
   windowFrame,
-} from "../http2/testing/raw-frames.ts";
-import { flags, frame, frameTypes, preface, settingsFrame } from "../http2/wire/frames.ts";
-import { startHttp2Bench } from "../testing/http2-bench.ts";
-import { waitFor } from "../testing/wait-for.ts";
+} from "../transport/http2/testing/raw-frames.ts";
+import { flags, frame, frameTypes, preface, settingsFrame } from "../transport/http2/wire/frames.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 
 const runs = process.env["COX_TEST_LONG"] === undefined ? 100 : 5000;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { continuationFrame, headersFrame, literalBlock, requestFields } from "../http2/testing/raw-frames.ts";
-import { flags } from "../http2/wire/frames.ts";
 import { longestTurnOf } from "../testing/cpu-time.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
+import { continuationFrame, headersFrame, literalBlock, requestFields } from "../transport/http2/testing/raw-frames.ts";
+import { flags } from "../transport/http2/wire/frames.ts";
 
 /** Literals with incremental indexing (RFC 7541, 6.2.1) and empty values. */
 const inserted = (name: (at: number) => string, count: number): Buffer =>

@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { floods, onStreams, unfinished } from "../http2/testing/floods.ts";
-import type { RawClient } from "../http2/testing/raw-client.ts";
+import { heldBytes } from "../testing/held-bytes.ts";
+import { type Http2Bench, holdTime, startHttp2Bench } from "../testing/http2-bench.ts";
+import { settle, waitFor } from "../testing/wait-for.ts";
+import { floods, onStreams, unfinished } from "../transport/http2/testing/floods.ts";
+import type { RawClient } from "../transport/http2/testing/raw-client.ts";
 import {
   continuationFrame,
   dataFrame,
@@ -17,11 +20,8 @@ import {
   requestFields,
   resetFrame,
   windowFrame,
-} from "../http2/testing/raw-frames.ts";
-import { flags, preface, settings, settingsFrame } from "../http2/wire/frames.ts";
-import { heldBytes } from "../testing/held-bytes.ts";
-import { type Http2Bench, holdTime, startHttp2Bench } from "../testing/http2-bench.ts";
-import { settle, waitFor } from "../testing/wait-for.ts";
+} from "../transport/http2/testing/raw-frames.ts";
+import { flags, preface, settings, settingsFrame } from "../transport/http2/wire/frames.ts";
 import type { ExchangeHandler, ResponseStream } from "./exchange.ts";
 
 const MB = 2 ** 20;

@@ -1,12 +1,12 @@
 /** Malformed requests: they reach no handler, or their body fails. Source: RFC 9113, section 8.1.1 */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dataFrame, type Field, getFrame, headersFrame, postFrame } from "../http2/testing/raw-frames.ts";
-import { flags } from "../http2/wire/frames.ts";
-import { newLogger } from "../logging/logger.ts";
-import { newMetricsRegistry } from "../metrics/registry.ts";
+import { newLogger } from "../process/logging/logger.ts";
+import { newMetricsRegistry } from "../process/metrics/registry.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
+import { dataFrame, type Field, getFrame, headersFrame, postFrame } from "../transport/http2/testing/raw-frames.ts";
+import { flags } from "../transport/http2/wire/frames.ts";
 
 const method: Field = [":method", "GET"];
 const scheme: Field = [":scheme", "https"];

@@ -1,7 +1,8 @@
 /** Requests as handlers see them, and their responses. Source: RFC 9113, section 8 */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StatusError } from "../errors/status-error.ts";
+import type { StatusError } from "../objects/errors/status-error.ts";
+import { startHttp2Bench } from "../testing/http2-bench.ts";
 import {
   continuationFrame,
   dataFrame,
@@ -12,9 +13,8 @@ import {
   literalBlock,
   postFrame,
   requestFields,
-} from "../http2/testing/raw-frames.ts";
-import { flags } from "../http2/wire/frames.ts";
-import { startHttp2Bench } from "../testing/http2-bench.ts";
+} from "../transport/http2/testing/raw-frames.ts";
+import { flags } from "../transport/http2/wire/frames.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 
 interface Seen {

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
+import { startHttp2Bench } from "../testing/http2-bench.ts";
+import { waitFor } from "../testing/wait-for.ts";
 import {
   continuationFrame,
   dataFrame,
@@ -17,10 +19,8 @@ import {
   requestFields,
   resetFrame,
   windowFrame,
-} from "../http2/testing/raw-frames.ts";
-import { flags, frame, frameTypes, settings, settingsFrame } from "../http2/wire/frames.ts";
-import { startHttp2Bench } from "../testing/http2-bench.ts";
-import { waitFor } from "../testing/wait-for.ts";
+} from "../transport/http2/testing/raw-frames.ts";
+import { flags, frame, frameTypes, settings, settingsFrame } from "../transport/http2/wire/frames.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 
 /** `/hold` is never answered, other paths report the length of the body. */

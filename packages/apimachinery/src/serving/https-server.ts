@@ -3,11 +3,11 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
-import { Turns } from "../event-loop/turns.ts";
-import { ClientBudgets } from "../http2/server/client-budgets.ts";
-import { FieldWork } from "../http2/server/input.ts";
-import type { Logger } from "../logging/logger.ts";
-import type { Counter, MetricsRegistry } from "../metrics/registry.ts";
+import { Turns } from "../process/event-loop/turns.ts";
+import type { Logger } from "../process/logging/logger.ts";
+import type { Counter, MetricsRegistry } from "../process/metrics/registry.ts";
+import { ClientBudgets } from "../transport/http2/server/client-budgets.ts";
+import { FieldWork } from "../transport/http2/server/input.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs } from "./connections.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 import { plainAddress } from "./exchange-parts.ts";

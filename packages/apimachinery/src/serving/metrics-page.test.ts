@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
-import { getFrame, windowFrame } from "../http2/testing/raw-frames.ts";
-import { newMetricsRegistry } from "../metrics/registry.ts";
+import { newMetricsRegistry } from "../process/metrics/registry.ts";
 import { longestTurnOf } from "../testing/cpu-time.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
+import { getFrame, windowFrame } from "../transport/http2/testing/raw-frames.ts";
 import { answerMetrics } from "./metrics-page.ts";
 
 /** About as many series as an API server with 150 custom resources watched by each controller: 15 MB of text. */

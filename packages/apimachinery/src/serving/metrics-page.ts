@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createGzip, type Gzip } from "node:zlib";
-import type { MetricsRegistry } from "../metrics/registry.ts";
+import type { MetricsRegistry } from "../process/metrics/registry.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";
 
 /** The fastest level suffices: names and labels repeat in every line. */

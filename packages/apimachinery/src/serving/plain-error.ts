@@ -1,4 +1,4 @@
-import { goQuote } from "../meta/go-quote.ts";
+import { goQuote } from "../objects/meta/go-quote.ts";
 import type { Exchange } from "./exchange.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { HeapProfiler, Profiler } from "node:inspector";
 import { Session } from "node:inspector/promises";
-import { type Clock, realClock } from "../clock/clock.ts";
-import type { RootLogger } from "../logging/logger.ts";
+import { type Clock, realClock } from "../process/clock/clock.ts";
+import type { RootLogger } from "../process/logging/logger.ts";
 import type { Exchange } from "./exchange.ts";
 import { cpuProfile, heapProfile } from "./pprof-profile.ts";
 

@@ -1,6 +1,6 @@
 import { accessSync, constants, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolderSync } from "../files/make-folder.ts";
+import { makeFolderSync } from "../process/files/make-folder.ts";
 
 export interface SelfSignedOptions {
   /** `--cert-dir`; `""`: the pair is kept in memory only. */

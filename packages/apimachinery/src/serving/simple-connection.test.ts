@@ -8,7 +8,7 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { before, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import fc from "fast-check";
-import { discardLogger } from "../logging/logger.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate } from "./certificates.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";

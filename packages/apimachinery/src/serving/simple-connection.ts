@@ -1,6 +1,6 @@
 import type { TLSSocket } from "node:tls";
-import { GatheredBytes } from "../http2/wire/buffers.ts";
-import type { Logger } from "../logging/logger.ts";
+import type { Logger } from "../process/logging/logger.ts";
+import { GatheredBytes } from "../transport/http2/wire/buffers.ts";
 import { SimpleExchange } from "./simple-exchange.ts";
 import { SimpleHeadReader } from "./simple-head.ts";
 import { SimpleOutput } from "./simple-output.ts";

@@ -1,8 +1,8 @@
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, STATUS_CODES, validateHeaderValue } from "node:http";
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
-import { connectionFields } from "../http2/server/input.ts";
-import type { Logger } from "../logging/logger.ts";
+import type { Logger } from "../process/logging/logger.ts";
+import { connectionFields } from "../transport/http2/server/input.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
 import {

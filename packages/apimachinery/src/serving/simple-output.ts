@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { giveSlabBack, largestSlabBytes, takePieces, takeSlab } from "../http2/wire/buffers.ts";
+import { giveSlabBack, largestSlabBytes, takePieces, takeSlab } from "../transport/http2/wire/buffers.ts";
 
 /** High-water mark of queued bytes; above it writers should await `drained`. */
 const highWaterBytes = 64 * 1024;

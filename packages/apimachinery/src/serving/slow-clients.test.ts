@@ -7,7 +7,7 @@ import { Agent, request } from "node:https";
 import { connect as connectTcp, type Socket } from "node:net";
 import { before, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
-import { discardLogger } from "../logging/logger.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate } from "./certificates.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import type { Logger } from "../logging/logger.ts";
+import type { Logger } from "../process/logging/logger.ts";
 
 const run = promisify(execFile);
 

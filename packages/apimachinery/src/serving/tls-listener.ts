@@ -1,8 +1,8 @@
 /** A TLS listener that selects the certificate for each client and reloads changed files. */
 import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type SecureContextOptions, type TLSSocket, type Server as TlsServer } from "node:tls";
-import { type Clock, realClock } from "../clock/clock.ts";
-import type { Logger } from "../logging/logger.ts";
+import { type Clock, realClock } from "../process/clock/clock.ts";
+import type { Logger } from "../process/logging/logger.ts";
 import { newExpiryLog } from "./expired-certificates.ts";
 import { asksForCertificates, loadTls, type TlsOptions } from "./tls-options.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { connect } from "node:tls";
-import { discardLogger } from "../logging/logger.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import { newCa, newCertificate } from "./certificates.ts";
 import { startHttpServer } from "./https-server.ts";
 import { cipherSuites, insecureCipherSuites, opensslCiphers } from "./tls-options.ts";

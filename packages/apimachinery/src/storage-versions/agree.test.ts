@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StorageVersion } from "../schema/kinds/internal/v1alpha1.ts";
+import type { StorageVersion } from "../objects/schema/kinds/internal/v1alpha1.ts";
 import { statusWith } from "./agree.ts";
 
 const server = (id: string, encodingVersion: string) => ({

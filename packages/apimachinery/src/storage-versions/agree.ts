@@ -1,10 +1,10 @@
-import { formatTime } from "../meta/time.ts";
+import { formatTime } from "../objects/meta/time.ts";
 import type {
   ServerStorageVersion,
   StorageVersion,
   StorageVersionCondition,
   StorageVersionStatus,
-} from "../schema/kinds/internal/v1alpha1.ts";
+} from "../objects/schema/kinds/internal/v1alpha1.ts";
 
 /**
  * Computes the status of a StorageVersion from the API servers that write the resource: the common encoding version, if

@@ -1,8 +1,8 @@
 import fc from "fast-check";
-import { setOwn } from "../codec/json-parse.ts";
-import { formatGroupVersion } from "../meta/group-version.ts";
-import type { FieldType, TypeDescriptor } from "../schema/descriptor.ts";
-import { scheme } from "../schema/scheme.ts";
+import { setOwn } from "../objects/codec/json-parse.ts";
+import { formatGroupVersion } from "../objects/meta/group-version.ts";
+import type { FieldType, TypeDescriptor } from "../objects/schema/descriptor.ts";
+import { scheme } from "../objects/schema/scheme.ts";
 import { type Random, randomOf } from "./random.ts";
 
 type Fields = Record<string, unknown>;

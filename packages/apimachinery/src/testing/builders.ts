@@ -1,5 +1,5 @@
-import type { ObjectMeta, OwnerReference } from "../meta/types.ts";
-import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "../schema/kinds/apps/v1.ts";
+import type { ObjectMeta, OwnerReference } from "../objects/meta/types.ts";
+import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "../objects/schema/kinds/apps/v1.ts";
 import type {
   Endpoints,
   Namespace,
@@ -11,7 +11,7 @@ import type {
   Service,
   ServiceAccount,
   Taint,
-} from "../schema/kinds/core/v1.ts";
+} from "../objects/schema/kinds/core/v1.ts";
 
 /** Builders of minimal valid objects, as a server would return them; tests pass only the properties that matter. */
 interface MetaOptions {

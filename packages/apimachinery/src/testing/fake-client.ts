@@ -11,17 +11,17 @@ import type {
   WatchOptions,
 } from "../client/client.ts";
 import { stringifyWire } from "../client/wire-json.ts";
-import { type Clock, realClock } from "../clock/clock.ts";
-import { deepClone } from "../meta/deep-equal.ts";
-import { formatGroupVersion, type ResourceRef } from "../meta/group-version.ts";
-import type { ObjectKey } from "../meta/object-key.ts";
-import type { DeleteOptions, KubeList, KubeObject, Status, Unstructured } from "../meta/types.ts";
-import { applyJsonPatch } from "../patch/json-patch.ts";
-import { applyMergePatch } from "../patch/merge-patch.ts";
-import { applyStrategicMerge } from "../patch/strategic-merge.ts";
-import { scheme } from "../schema/scheme.ts";
-import { FieldSelector } from "../selectors/field-selector.ts";
-import { LabelSelector } from "../selectors/label-selector.ts";
+import { deepClone } from "../objects/meta/deep-equal.ts";
+import { formatGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
+import type { ObjectKey } from "../objects/meta/object-key.ts";
+import type { DeleteOptions, KubeList, KubeObject, Status, Unstructured } from "../objects/meta/types.ts";
+import { applyJsonPatch } from "../objects/patch/json-patch.ts";
+import { applyMergePatch } from "../objects/patch/merge-patch.ts";
+import { applyStrategicMerge } from "../objects/patch/strategic-merge.ts";
+import { scheme } from "../objects/schema/scheme.ts";
+import { FieldSelector } from "../objects/selectors/field-selector.ts";
+import { LabelSelector } from "../objects/selectors/label-selector.ts";
+import { type Clock, realClock } from "../process/clock/clock.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
 import { FakeStore, success } from "./fake-store.ts";
 

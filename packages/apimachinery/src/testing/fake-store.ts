@@ -1,13 +1,13 @@
 import type { WatchOptions } from "../client/client.ts";
-import type { Clock } from "../clock/clock.ts";
-import { alreadyExists, conflict, gone, notFound } from "../errors/status-error.ts";
-import { deepClone, deepEqual } from "../meta/deep-equal.ts";
-import { formatGroupVersion, type ResourceRef } from "../meta/group-version.ts";
-import { generateName } from "../meta/names.ts";
-import { keyOf, type ObjectKey, toKey } from "../meta/object-key.ts";
-import { formatTime } from "../meta/time.ts";
-import type { DeleteOptions, KubeObject, ObjectMeta, Status, Unstructured } from "../meta/types.ts";
-import { builtInResources } from "../schema/kinds/resources.ts";
+import { alreadyExists, conflict, gone, notFound } from "../objects/errors/status-error.ts";
+import { deepClone, deepEqual } from "../objects/meta/deep-equal.ts";
+import { formatGroupVersion, type ResourceRef } from "../objects/meta/group-version.ts";
+import { generateName } from "../objects/meta/names.ts";
+import { keyOf, type ObjectKey, toKey } from "../objects/meta/object-key.ts";
+import { formatTime } from "../objects/meta/time.ts";
+import type { DeleteOptions, KubeObject, ObjectMeta, Status, Unstructured } from "../objects/meta/types.ts";
+import { builtInResources } from "../objects/schema/kinds/resources.ts";
+import type { Clock } from "../process/clock/clock.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
 
 /** A stored version of an object, for watches from any version. */

@@ -1,8 +1,8 @@
 import type { TestContext } from "node:test";
-import { connectRaw, type RawClient, type RawClientOptions } from "../http2/testing/raw-client.ts";
-import { discardLogger } from "../logging/logger.ts";
+import { discardLogger } from "../process/logging/logger.ts";
 import type { ExchangeHandler } from "../serving/exchange.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "../serving/https-server.ts";
+import { connectRaw, type RawClient, type RawClientOptions } from "../transport/http2/testing/raw-client.ts";
 import { type TestPair, testPair } from "./tls.ts";
 import { waitFor } from "./wait-for.ts";
 

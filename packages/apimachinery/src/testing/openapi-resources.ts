@@ -1,5 +1,5 @@
-import { builtInResources, type ResourceRow } from "../schema/kinds/resources.ts";
-import type { OpenApiResource, OpenApiSubresource } from "../schema/openapi/document.ts";
+import { builtInResources, type ResourceRow } from "../objects/schema/kinds/resources.ts";
+import type { OpenApiResource, OpenApiSubresource } from "../objects/schema/openapi/document.ts";
 
 const connects = new Set(["attach", "exec", "log", "portforward", "proxy"]);
 

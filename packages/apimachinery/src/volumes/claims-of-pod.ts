@@ -1,5 +1,5 @@
-import { isControlledBy } from "../meta/owner-references.ts";
-import type { PersistentVolumeClaim, Pod, Volume } from "../schema/kinds/core/v1.ts";
+import { isControlledBy } from "../objects/meta/owner-references.ts";
+import type { PersistentVolumeClaim, Pod, Volume } from "../objects/schema/kinds/core/v1.ts";
 
 /**
  * Name of the claim behind a Pod's volume: the referenced one, or the one created for an ephemeral volume.

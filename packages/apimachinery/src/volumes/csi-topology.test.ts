@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PersistentVolume } from "../schema/kinds/core/v1.ts";
+import type { PersistentVolume } from "../objects/schema/kinds/core/v1.ts";
 import { csiNodeAffinity } from "./csi-topology.ts";
 
 const zone = "topology.kubernetes.io/zone";

@@ -1,4 +1,9 @@
-import type { NodeSelectorRequirement, NodeSelectorTerm, PersistentVolume, VolumeNodeAffinity } from "../schema/kinds/core/v1.ts";
+import type {
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  PersistentVolume,
+  VolumeNodeAffinity,
+} from "../objects/schema/kinds/core/v1.ts";
 
 /** In-tree plugin → zone label of the CSI driver that replaces it. */
 const zoneKeys: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PersistentVolume, PersistentVolumeSpec, Volume } from "../schema/kinds/core/v1.ts";
+import type { PersistentVolume, PersistentVolumeSpec, Volume } from "../objects/schema/kinds/core/v1.ts";
 import { translated, translatedInline } from "./csi-translation.ts";
 import { driverOf, migratedPluginOf } from "./migration.ts";
 

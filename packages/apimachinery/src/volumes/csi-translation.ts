@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { PersistentVolume, PersistentVolumeSpec, SecretReference, Volume } from "../schema/kinds/core/v1.ts";
+import type { PersistentVolume, PersistentVolumeSpec, SecretReference, Volume } from "../objects/schema/kinds/core/v1.ts";
 import { type MigratedPlugin, migratedPlugins } from "./migration.ts";
 
 /** Translated parts of a CSI volume source. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec } from "../schema/kinds/core/v1.ts";
+import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec } from "../objects/schema/kinds/core/v1.ts";
 import { betaStorageClass, boundByController } from "./annotations.ts";
 import { boundTo, findBestVolume, findMatchingVolume, mismatchOf, waitsForConsumer } from "./matching.ts";
 

@@ -1,7 +1,7 @@
-import { Quantity } from "../meta/quantity.ts";
-import type { PersistentVolume, PersistentVolumeClaim } from "../schema/kinds/core/v1.ts";
-import type { StorageClass } from "../schema/kinds/storage/v1.ts";
-import { LabelSelector } from "../selectors/label-selector.ts";
+import { Quantity } from "../objects/meta/quantity.ts";
+import type { PersistentVolume, PersistentVolumeClaim } from "../objects/schema/kinds/core/v1.ts";
+import type { StorageClass } from "../objects/schema/kinds/storage/v1.ts";
+import { LabelSelector } from "../objects/selectors/label-selector.ts";
 import { betaStorageClass, boundByController, selectedNode } from "./annotations.ts";
 import { fitsNode } from "./node-affinity.ts";
 

@@ -1,5 +1,5 @@
-import type { PersistentVolumeSource } from "../schema/kinds/core/v1.ts";
-import type { CSINode } from "../schema/kinds/storage/v1.ts";
+import type { PersistentVolumeSource } from "../objects/schema/kinds/core/v1.ts";
+import type { CSINode } from "../objects/schema/kinds/storage/v1.ts";
 
 /** An in-tree plugin whose volumes a CSI driver handles when the feature gate is on. */
 export interface MigratedPlugin {

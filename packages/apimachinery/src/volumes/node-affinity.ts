@@ -1,5 +1,5 @@
+import type { PersistentVolume } from "../objects/schema/kinds/core/v1.ts";
 import { matchesTerm } from "../scheduling/node-selector.ts";
-import type { PersistentVolume } from "../schema/kinds/core/v1.ts";
 
 /** True when a volume's node affinity matches the node labels. Source: pkg/volume/util CheckNodeAffinity */
 export function fitsNode(volume: PersistentVolume, labels: Readonly<Record<string, string>>): boolean {

@@ -1,4 +1,4 @@
-import type { Histogram, MetricsRegistry } from "../metrics/registry.ts";
+import type { Histogram, MetricsRegistry } from "../process/metrics/registry.ts";
 
 /** Starts measuring a volume operation; the returned function ends it, with the error if it failed. */
 export type BeginOperation = (plugin: string, operation: string) => (failure?: unknown) => void;

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "../clock/clock.ts";
+import type { Clock, Timer } from "../process/clock/clock.ts";
 import { newWorkQueue, type QueueObserver, type WorkQueue } from "./queue.ts";
 
 /**

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
-import { newMetricsRegistry } from "../metrics/registry.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
+import { newMetricsRegistry } from "../process/metrics/registry.ts";
 import { queueMetrics } from "./metrics.ts";
 import { newRateLimitingQueue } from "./rate-limiting-queue.ts";
 

@@ -1,5 +1,5 @@
-import type { Clock } from "../clock/clock.ts";
-import { exponentialBuckets, type MetricsRegistry } from "../metrics/registry.ts";
+import type { Clock } from "../process/clock/clock.ts";
+import { exponentialBuckets, type MetricsRegistry } from "../process/metrics/registry.ts";
 import type { QueueObserver } from "./queue.ts";
 
 /** Registers upstream's workqueue metrics. @returns a function that creates the observer of a queue by its name */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "../clock/fake-clock.ts";
+import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { newDelayingQueue } from "./delaying-queue.ts";
 import { newWorkQueue } from "./queue.ts";
 import { exponentialBackoff, longestOf, overallBucket } from "./rate-limiters.ts";

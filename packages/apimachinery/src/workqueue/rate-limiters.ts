@@ -1,5 +1,5 @@
 import { newTokenBucket } from "../client/rate-limit.ts";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock } from "../process/clock/clock.ts";
 
 /**
  * Computes the delay before a failed key is retried.

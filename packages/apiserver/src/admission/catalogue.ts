@@ -5,7 +5,7 @@ import type { PluginContext } from "./plugin-context.ts";
  */
 
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { AdmissionPlugin } from "./plugin.ts";
 import { alwaysAdmit } from "./plugins/always-admit.ts";
 import { alwaysDeny } from "./plugins/always-deny.ts";

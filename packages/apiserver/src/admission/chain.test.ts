@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newAdmissionChain } from "./chain.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "./plugin.ts";
 

@@ -4,7 +4,7 @@
  * those before it have not seen the changes of its webhooks.
  * Source: k8s.io/apiserver pkg/admission/{chain.go,reinvocation.go,metrics/metrics.go}
  */
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { AdmissionDecisions } from "./decisions.ts";
 import type { AdmissionAttributes, AdmissionChain, AdmissionPlugin } from "./plugin.ts";
 

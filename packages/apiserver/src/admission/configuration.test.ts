@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { startTestServer } from "../testing/start-test-server.ts";
 import { makePlugins } from "./catalogue.ts";
 import { readPluginConfigurations } from "./configuration.ts";

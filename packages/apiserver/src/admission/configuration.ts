@@ -6,7 +6,7 @@
  */
 import { readFileSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 
 /** @returns the configuration of the plugin with that name; undefined when there is none. */
 export type PluginConfigurations = (plugin: string) => unknown;

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newAdmissionChain } from "./chain.ts";
 import { AdmissionDecisions } from "./decisions.ts";
 import type { AdmissionAttributes } from "./plugin.ts";

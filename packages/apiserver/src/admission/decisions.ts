@@ -1,8 +1,8 @@
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { outcomeOfError } from "@coxswain/apimachinery/decisions/outcome-of-error";
-import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
+import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
 import type { AdmissionAttributes } from "./plugin.ts";
 import type { ObjectVersions } from "./plugin-context.ts";
 

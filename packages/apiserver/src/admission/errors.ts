@@ -1,4 +1,4 @@
-import { forbidden, type StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { forbidden, type StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { AdmissionAttributes } from "./plugin.ts";
 
 /** A 403 for the object's name, or its generateName while the name is empty. Source: k8s.io/apiserver pkg/admission/errors.go */

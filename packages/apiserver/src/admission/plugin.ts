@@ -1,5 +1,5 @@
-import type { GroupVersionKind, GroupVersionResource } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { GroupVersionKind, GroupVersionResource } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { UserInfo } from "../request/context.ts";
 import type { WebhookReinvocation } from "./webhooks/reinvocation.ts";
 

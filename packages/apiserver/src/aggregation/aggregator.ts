@@ -3,21 +3,22 @@
  * to a server; those with a service are proxied, and all of them appear in discovery.
  * Source: kube-aggregator pkg/apiserver/apiserver.go, cmd/kube-apiserver/app/aggregator.go
  */
-import type { Connect } from "@coxswain/apimachinery/client/connect";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+
 import type { QueueMetrics } from "@coxswain/apimachinery/controller/controller";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { GroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   apiServices as apiServicesRef,
   endpoints as endpointsRef,
   services as servicesRef,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
 import type { RequestContext } from "../request/context.ts";
 import {
   type AnnouncedGroup,

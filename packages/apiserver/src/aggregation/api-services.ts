@@ -2,13 +2,13 @@
  * Reads APIServices: the service of a group version, its availability, and the order of groups and versions in discovery.
  * Source: kube-aggregator pkg/apis/apiregistration/v1/helper/helpers.go, pkg/apiserver/handler_apis.go
  */
-import { compareKubeVersions, type GroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { compareKubeVersions, type GroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   APIServiceCondition,
   APIService as ApiServiceFields,
   ServiceReference,
-} from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
 
 export type ApiService = ApiServiceFields & KubeObject;
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { apiServices as apiServicesRef } from "@coxswain/apimachinery/schema/kinds/resources";
+import { apiServices as apiServicesRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 import { type ApiService, groupVersionOf } from "./api-services.ts";

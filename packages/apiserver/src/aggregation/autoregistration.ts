@@ -5,16 +5,16 @@
  * Source: kube-aggregator pkg/controllers/autoregister/autoregister_controller.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { done, newController, type QueueMetrics, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
-import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { apiServices as apiServicesRef } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { GroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { apiServices as apiServicesRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type ApiService, isAvailable, nameOf } from "./api-services.ts";
 import { customResourcePriorities, type Priorities, prioritiesOf } from "./priorities.ts";
 

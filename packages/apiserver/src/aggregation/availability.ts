@@ -4,7 +4,6 @@
  * Source: kube-aggregator pkg/controllers/status/available_controller.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import {
   type Controller,
   done,
@@ -13,16 +12,17 @@ import {
   type Result,
 } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { APIServiceCondition } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
-import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { apiServices as apiServicesRef } from "@coxswain/apimachinery/schema/kinds/resources";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { APIServiceCondition } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
+import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { apiServices as apiServicesRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { exponentialBackoff } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import { type ApiService, availableCondition, isAvailable, nameOf, serviceOf } from "./api-services.ts";
 import type { Probe } from "./discovery-probe.ts";

@@ -5,9 +5,9 @@
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { type Agent, request as httpsRequest } from "node:https";
 import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
-import type { Connect } from "@coxswain/apimachinery/client/connect";
-import type { ServiceReference } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
+import type { ServiceReference } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
 import { tunnelledAgent } from "../egress/agents.ts";
 import { type ApiService, nameOf, serviceOf } from "./api-services.ts";
 import type { KeyPair, ProxyCertificate } from "./proxy-certificate.ts";

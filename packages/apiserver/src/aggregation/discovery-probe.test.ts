@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { ApiService } from "./api-services.ts";

@@ -3,9 +3,10 @@
  * may have several endpoints; one success suffices.
  * Source: kube-aggregator pkg/controllers/status/available_controller.go sync
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import { groupVersionPath } from "@coxswain/apimachinery/meta/group-version";
+
+import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
+import { groupVersionPath } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { type ApiService, groupVersionOf, serviceOf } from "./api-services.ts";
 import { type Backend, send } from "./backends.ts";
 import { identityHeaders } from "./identity-headers.ts";

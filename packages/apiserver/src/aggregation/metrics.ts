@@ -1,5 +1,5 @@
 /** Source: kube-aggregator pkg/controllers/status/metrics.go, pkg/controllers/openapi/aggregator/metrics.go */
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
 export type AggregatorMetrics = ReturnType<typeof newAggregatorMetrics>;
 

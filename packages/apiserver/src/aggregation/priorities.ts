@@ -2,7 +2,7 @@
  * Discovery priorities of the built-in groups and versions; higher values come first.
  * Source: cmd/kube-apiserver/app/aggregator.go apiVersionPriorities
  */
-import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { GroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 
 export interface Priorities {
   readonly groupPriorityMinimum: number;

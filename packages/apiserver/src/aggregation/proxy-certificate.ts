@@ -5,8 +5,8 @@
  */
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { watchFiles } from "@coxswain/apimachinery/serving/file-watch";
 
 /** Certificate chain and private key, PEM. */

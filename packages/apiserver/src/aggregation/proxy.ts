@@ -3,10 +3,11 @@
  * streamed, so that watches and uploads work.
  * Source: kube-aggregator pkg/apiserver/handler_proxy.go, k8s.io/apimachinery pkg/util/proxy/upgradeaware.go, transport.go
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+
+import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { forwardedBody } from "../node-proxy/body.ts";
 import { forwardedHeaders, relay, returnedHeaders } from "../node-proxy/pipe.ts";

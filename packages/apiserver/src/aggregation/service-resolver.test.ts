@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { formatLocation, newServiceResolver } from "./service-resolver.ts";
 
 const self = () => ({ host: "127.0.0.1", port: 6443 });

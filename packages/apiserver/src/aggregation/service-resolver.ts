@@ -4,11 +4,11 @@
  * Source: k8s.io/apiserver pkg/util/proxy/proxy.go, kube-aggregator pkg/apiserver/resolvers.go
  */
 import { isIPv6 } from "node:net";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Endpoints, Service, ServicePort } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Endpoints, Service, ServicePort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** An IP address, or the DNS name of an ExternalName service. */
 export interface Location {

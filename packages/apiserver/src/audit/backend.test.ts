@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { type AuditBackend, buffered, type PluginError, truncating } from "./backend.ts";
 import { AuditEvent, type AuditRecord, eventJson } from "./event.ts";

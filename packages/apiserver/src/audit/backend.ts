@@ -5,9 +5,9 @@
  */
 import type { TokenBucket } from "@coxswain/apimachinery/client/rate-limit";
 import { newTokenBucket, unlimited } from "@coxswain/apimachinery/client/rate-limit";
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Counter, CounterChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { Counter, CounterChild, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type AuditRecord, type AuditVersion, eventJson } from "./event.ts";
 import { levels } from "./policy.ts";
 

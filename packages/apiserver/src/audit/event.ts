@@ -3,8 +3,8 @@
  * request's objects.
  * Source: k8s.io/apiserver pkg/audit/request.go, format.go
  */
-import { formatMicroTime, formatTime } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { formatMicroTime, formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { AuditTrail } from "../request/audit-trail.ts";
 import type { UserInfo } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";

@@ -5,8 +5,8 @@
 
 import { closeSync, openSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import type { AuditBackend, PluginError } from "./backend.ts";
 import { type AuditVersion, eventJson } from "./event.ts";
 import { newRotatingFile, type RotatingFile, type RotatingFileOptions } from "./rotating-file.ts";

@@ -4,16 +4,16 @@
  * Source: k8s.io/apiserver pkg/audit/policy, pkg/apis/audit/validation
  */
 import { readFileSync } from "node:fs";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import {
   type FieldError,
   formatFieldError,
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { dns1123SubdomainProblems } from "@coxswain/apimachinery/validation/dns";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import { dns1123SubdomainProblems } from "@coxswain/apimachinery/objects/validation/dns";
 import type { UserInfo } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
 

@@ -5,10 +5,10 @@
  */
 import { extname } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { encodeJson, encodeUntyped, parseJson } from "@coxswain/apimachinery/codec/json";
-import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { newWorkerQueue } from "@coxswain/apimachinery/event-loop/worker-queue";
+import { encodeJson, encodeUntyped, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { decodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { newWorkerQueue } from "@coxswain/apimachinery/process/event-loop/worker-queue";
 
 /** An object as sent on the wire. */
 export interface SentObject {

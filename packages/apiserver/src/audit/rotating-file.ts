@@ -10,8 +10,8 @@ import { type FileHandle, open, readdir, rename, stat, unlink } from "node:fs/pr
 import { basename, dirname, extname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 
 export interface RotatingFileOptions {
   readonly path: string;

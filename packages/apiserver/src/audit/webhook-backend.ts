@@ -4,10 +4,10 @@
  * Source: k8s.io/apiserver plugin/pkg/audit/webhook, pkg/util/webhook/webhook.go
  */
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
-import type { Connect } from "@coxswain/apimachinery/client/connect";
 import { newCredentials } from "@coxswain/apimachinery/client/credentials";
 import { newTransport, readBody } from "@coxswain/apimachinery/client/transport";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
 import type { AuditBackend, PluginError } from "./backend.ts";
 import type { AuditRecord, AuditVersion } from "./event.ts";
 

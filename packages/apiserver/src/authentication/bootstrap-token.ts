@@ -4,8 +4,8 @@
  * Source: plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go
  */
 import { timingSafeEqual } from "node:crypto";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { ServiceAccountGetter } from "./service-account.ts";
 

@@ -4,11 +4,10 @@
  * Source: pkg/kubeapiserver/authenticator/config.go New
  */
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
-import type { Connect } from "@coxswain/apimachinery/client/connect";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { anonymous } from "@coxswain/apimachinery/serving/authentication/anonymous";
 import type { Authenticator, TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { bearerToken, webSocketToken } from "@coxswain/apimachinery/serving/authentication/bearer-token";
@@ -22,6 +21,7 @@ import {
   withFallback,
 } from "@coxswain/apimachinery/serving/authentication/union";
 import { type CertificatePool, x509 } from "@coxswain/apimachinery/serving/authentication/x509";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
 import { bootstrapToken } from "./bootstrap-token.ts";
 import { newCertificateLifetimes } from "./certificate-lifetimes.ts";
 import { type OidcOptions, oidcToken } from "./oidc.ts";

@@ -1,4 +1,4 @@
-import type { HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
 const hour = 3600;
 const day = 24 * hour;

@@ -3,7 +3,7 @@
  * The endpoint returns a JWT, which is verified like an ID token.
  * Source: k8s.io/apiserver plugin/pkg/authenticator/token/oidc/oidc.go claimResolver; OpenID Connect Core 1.0 section 5.6.2
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { LRUCache } from "lru-cache";
 import type { HttpsGet } from "./oidc-https.ts";
 import { type Claims, type TokenVerifier, untrustedIssuer } from "./oidc-verifier.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { CompactSign } from "jose";
 import { newClaimVerifiers } from "./oidc-distributed-claims.ts";
 import type { HttpsAnswer } from "./oidc-https.ts";

@@ -4,8 +4,8 @@
  * Source: github.com/coreos/go-oidc v2 oidc.go, verify.go, jwks.go; OpenID Connect Core 1.0, Discovery 1.0
  */
 import { createPublicKey, type KeyObject } from "node:crypto";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { compactVerify, decodeProtectedHeader } from "jose";
 import type { HttpsGet } from "./oidc-https.ts";
 

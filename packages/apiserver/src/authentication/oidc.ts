@@ -3,9 +3,10 @@
  * on this cluster and be unavailable at startup; until it succeeds, the provider's tokens are rejected.
  * Source: k8s.io/apiserver plugin/pkg/authenticator/token/oidc/oidc.go
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { jsonWord } from "@coxswain/apimachinery/meta/json-value";
+
+import { jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { expandDistributedClaim, newClaimVerifiers } from "./oidc-distributed-claims.ts";
 import { newHttpsGet } from "./oidc-https.ts";

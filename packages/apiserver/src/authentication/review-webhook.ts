@@ -8,14 +8,14 @@ import { dirname } from "node:path";
 import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
-import type { Connect } from "@coxswain/apimachinery/client/connect";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { withReviewRetries } from "@coxswain/apimachinery/client/retry";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { parseJson } from "@coxswain/apimachinery/codec/json";
-import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { Status } from "@coxswain/apimachinery/meta/types";
+import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { genericServerResponse, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { Status } from "@coxswain/apimachinery/objects/meta/types";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
 
 export interface ReviewWebhookOptions {
   readonly config: ClientConfig;

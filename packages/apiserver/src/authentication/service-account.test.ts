@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { createPrivateKey } from "node:crypto";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { CompactSign } from "jose";
 import {

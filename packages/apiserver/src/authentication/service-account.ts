@@ -4,10 +4,10 @@
  * Source: pkg/serviceaccount/{jwt,legacy,claims}.go
  */
 import { timingSafeEqual } from "node:crypto";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { AuthenticationResult, TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { compactVerify, decodeJwt, decodeProtectedHeader } from "jose";
 import { serviceAccountGroups, serviceAccountUsername, splitServiceAccountUsername } from "../request/user-names.ts";

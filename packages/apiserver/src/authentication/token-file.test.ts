@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { parseTokenFile } from "./token-file.ts";
 
 const digest = (token: string): string => createHash("sha256").update(token).digest("latin1");

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { UserInfo } from "../request/context.ts";
 import { parseCsv } from "./csv.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { cachedTokens, newTokenCacheMetrics } from "@coxswain/apimachinery/serving/authentication/token-cache";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type PeerAnswer, startTlsPeer } from "../testing/tls-peer.ts";

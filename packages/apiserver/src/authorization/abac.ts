@@ -4,8 +4,8 @@
  * Source: pkg/auth/authorizer/abac/abac.go, pkg/apis/abac
  */
 import { readFileSync } from "node:fs";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { isJsonObject, jsonWord } from "@coxswain/apimachinery/meta/json-value";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { isJsonObject, jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
 import { allAuthenticated } from "../request/user-names.ts";
 import type { Attributes, Authorizer, RuleResolver } from "./authorizer.ts";
 

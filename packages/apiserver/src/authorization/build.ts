@@ -1,9 +1,9 @@
 /** Builds the authorizers of --authorization-mode, in that order. Source: pkg/kubeapiserver/authorizer/config.go New */
 import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
-import type { Connect } from "@coxswain/apimachinery/client/connect";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
 import { newReviewWebhook } from "../authentication/review-webhook.ts";
 import { nodeNameOf } from "../request/user-names.ts";
 import { type AbacPolicy, abac, abacRules } from "./abac.ts";

@@ -1,11 +1,11 @@
 /** Read access of kubelets according to the pods on their node, on a real server with client certificates. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, persistentVolumes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, persistentVolumes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newHttp, startTestServer } from "../testing/start-test-server.ts";

@@ -5,9 +5,9 @@
  * Source: plugin/pkg/auth/authorizer/node/node_authorizer.go, graph.go
  */
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { Node, PersistentVolume, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, persistentVolumes, pods, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { Node, PersistentVolume, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, persistentVolumes, pods, volumeAttachments } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { nodeNameOf } from "../request/user-names.ts";
 import type { Attributes, Authorizer, Decision, PolicyRule } from "./authorizer.ts";
 import { podReferences, type ReferenceKind, referenceKey, volumeSecretReferences } from "./pod-references.ts";

@@ -2,8 +2,8 @@
  * Objects referenced by a pod's spec, which its kubelet needs access to.
  * Source: pkg/api/v1/pod/util.go, plugin/pkg/auth/authorizer/node/graph.go
  */
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Container, EphemeralContainer, Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Container, EphemeralContainer, Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 export type ReferenceKind = "secrets" | "configmaps" | "persistentvolumeclaims" | "serviceaccounts";
 

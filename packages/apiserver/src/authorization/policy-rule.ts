@@ -2,7 +2,7 @@
  * Matches a policy rule against a request.
  * Source: pkg/apis/rbac/v1/evaluation_helpers.go, plugin/pkg/auth/authorizer/rbac/rbac.go
  */
-import { withoutStars } from "@coxswain/apimachinery/meta/without-stars";
+import { withoutStars } from "@coxswain/apimachinery/objects/meta/without-stars";
 import type { Attributes, PolicyRule } from "./authorizer.ts";
 
 export function ruleAllows(rule: PolicyRule, attributes: Attributes): boolean {

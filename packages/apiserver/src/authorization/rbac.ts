@@ -4,7 +4,7 @@
  * Source: plugin/pkg/auth/authorizer/rbac/rbac.go
  */
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "@coxswain/apimachinery/schema/kinds/resources";
+import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Authorizer } from "./authorizer.ts";
 import { ruleAllows } from "./policy-rule.ts";
 import type { RbacBinding, RbacPolicy, RbacRole, RbacRuleResolver } from "./rule-resolver.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import type { ReviewWebhook } from "../authentication/review-webhook.ts";
 import type { Attributes } from "./authorizer.ts";
 import { webhookAuthorizer } from "./webhook.ts";

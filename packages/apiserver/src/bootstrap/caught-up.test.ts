@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { clusterRoles } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { clusterRoles } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { untilCaughtUp } from "./caught-up.ts";
 

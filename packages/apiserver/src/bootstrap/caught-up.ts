@@ -1,10 +1,10 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import { parseResourceVersion } from "@coxswain/apimachinery/objects/meta/resource-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 const pollMs = 20;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { startTestServer } from "../testing/start-test-server.ts";
 import { autoUpdate, ensureFlowConfiguration, revise } from "./flow-configuration.ts";
 

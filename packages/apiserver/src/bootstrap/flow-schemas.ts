@@ -2,14 +2,14 @@
  * The flow schemas and priority levels of a new cluster.
  * Source: k8s.io/apiserver pkg/apis/flowcontrol/bootstrap/default.go
  */
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   FlowSchema,
   PriorityLevelConfiguration,
   PriorityLevelConfigurationSpec,
   ResourcePolicyRule,
   Subject,
-} from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+} from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 
 /** Objects that always exist with exactly this spec. */
 const mandatory = ["exempt", "catch-all"];

@@ -1,6 +1,6 @@
 /** Creates the system namespaces. Source: pkg/controlplane/controller.go */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { ensure } from "./ensure.ts";
 
 const systemNamespaces = ["kube-system", "kube-public", "kube-node-lease", "default"];

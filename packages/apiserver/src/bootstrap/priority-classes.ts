@@ -3,7 +3,7 @@
  * Source: pkg/apis/scheduling/helpers.go, pkg/registry/scheduling/rest/storage_scheduling.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { priorityClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import { priorityClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { ensure } from "./ensure.ts";
 
 const systemClasses = [

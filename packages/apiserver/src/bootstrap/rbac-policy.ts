@@ -4,14 +4,14 @@
  * Source: pkg/registry/rbac/rest/storage_rbac.go, k8s.io/component-helpers auth/rbac/reconciliation
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import {
   clusterRoleBindings as clusterRoleBindingsRef,
   clusterRoles as clusterRolesRef,
   roleBindings as roleBindingsRef,
   roles as rolesRef,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { attempts, ensure, forEachLimited } from "./ensure.ts";
 import {
   type ClusterRoleRow,

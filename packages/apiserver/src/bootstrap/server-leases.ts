@@ -3,7 +3,7 @@
  * upstream's, so that both kinds of server can run side by side.
  * Source: pkg/controlplane/reconcilers/lease.go
  */
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Storage } from "../storage/storage.ts";
 import type { LiveServers, Members } from "./kubernetes-service.ts";
 

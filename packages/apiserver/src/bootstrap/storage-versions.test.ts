@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { conflict } from "@coxswain/apimachinery/errors/status-error";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { StorageVersion } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
-import { leases, storageVersions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { StorageVersion } from "@coxswain/apimachinery/objects/schema/kinds/internal/v1alpha1";
+import { leases, storageVersions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";

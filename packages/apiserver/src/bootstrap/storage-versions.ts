@@ -5,12 +5,12 @@
  * Source: k8s.io/apiserver pkg/storageversion/{manager,updater}.go, kube-aggregator pkg/apiserver/apiserver.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { formatGroupResource, formatGroupVersion, type GroupResource } from "@coxswain/apimachinery/meta/group-version";
-import type { ServerStorageVersion, StorageVersion } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
-import { leases, storageVersions as storageVersionRef } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { formatGroupResource, formatGroupVersion, type GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { ServerStorageVersion, StorageVersion } from "@coxswain/apimachinery/objects/schema/kinds/internal/v1alpha1";
+import { leases, storageVersions as storageVersionRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { statusWith } from "@coxswain/apimachinery/storage-versions/agree";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 

@@ -2,7 +2,7 @@
  * Type conversion functions: `int(x)`, `string(x)` and so on.
  * Source: cel-go v0.9 common/types, ConvertToType of each type
  */
-import { goFloat } from "@coxswain/apimachinery/metrics/go-float";
+import { goFloat } from "@coxswain/apimachinery/process/metrics/go-float";
 import type { Budget } from "./budget.ts";
 import { formatSeconds, formatTimestamp, intOverflow, parseDuration, parseTimestamp, timestampOf } from "./times.ts";
 import { Duration, Failure, mostInt, mostUint, type Timestamp, type TypeName, typeOf, Uint, type Value } from "./values.ts";

@@ -2,7 +2,7 @@
  * Regular expressions with RE2 semantics, matched in time linear in the length of the text.
  * Source: Go's regexp package, which cel-go uses
  */
-import { instructionsOf, Pattern, PatternError } from "@coxswain/apimachinery/validation/pattern";
+import { instructionsOf, Pattern, PatternError } from "@coxswain/apimachinery/objects/validation/pattern";
 import type { Budget } from "./budget.ts";
 import { Failure } from "./values.ts";
 

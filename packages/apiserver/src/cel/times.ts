@@ -2,7 +2,7 @@
  * Durations and timestamps: parsing, formatting, arithmetic and accessors.
  * Source: cel-go v0.9 common/types/{duration,timestamp,overflow}.go; Go's time package
  */
-import { parseZonedTime } from "@coxswain/apimachinery/meta/time";
+import { parseZonedTime } from "@coxswain/apimachinery/objects/meta/time";
 import { Duration, Failure, mostInt, Timestamp } from "./values.ts";
 
 const nanosPerSecond = 1_000_000_000n;

@@ -4,10 +4,10 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { FieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
 import { applySchema } from "../structural-schema/apply.ts";

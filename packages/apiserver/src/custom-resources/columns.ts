@@ -2,10 +2,10 @@
  * Table columns of a custom resource, from its `additionalPrinterColumns`.
  * Source: apiextensions-apiserver pkg/registry/customresource/tableconvertor/tableconvertor.go
  */
-import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { CustomResourceColumnDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { CustomResourceColumnDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import { nameAndCreated } from "../registry/definition.ts";
 import type { Ages, TableColumn, TableColumns } from "../registry/generic/strategy.ts";
 import { type JsonPath, PathBudget, parseJsonPath } from "./json-path.ts";

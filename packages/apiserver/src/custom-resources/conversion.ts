@@ -2,11 +2,12 @@
  * Conversion between versions of a custom resource, by changing the apiVersion or by a webhook.
  * Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go
  */
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { deepCloneInSteps, deepEqualInSteps } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+
+import { deepCloneInSteps, deepEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { applySchemaToStoredInSteps, type SchemaApplication } from "../structural-schema/apply.ts";
 import { fillDefaults } from "../structural-schema/defaults.ts";
 import { andThen, type Translation } from "./version-storage.ts";

@@ -3,12 +3,12 @@
  * Source: apiextensions-apiserver pkg/apiserver/apiserver.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { customResourceDefinitions } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { GroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { customResourceDefinitions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type CustomResourceDefinition, nameOf } from "./definitions.ts";
 import { newFinalizer } from "./finalizer.ts";
 import { newServing, type ServingOptions, servedGroupVersions } from "./serving.ts";

@@ -2,11 +2,11 @@
  * Accessors for CustomResourceDefinitions and their conditions.
  * Source: apiextensions-apiserver pkg/apihelpers/helpers.go
  */
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   CustomResourceDefinitionCondition,
   CustomResourceDefinition as DefinitionFields,
-} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import type { ConditionState } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 
 export type CustomResourceDefinition = DefinitionFields & KubeObject;

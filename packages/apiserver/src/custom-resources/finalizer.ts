@@ -3,14 +3,14 @@
  * Source: apiextensions-apiserver pkg/controller/finalizer/crd_finalizer.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type Controller, done, newController, type QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { customResourceDefinitions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { customResourceDefinitions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type ConditionState, withCondition } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 import { customResourceCleanupFinalizer } from "../registry/apiextensions/customresourcedefinitions/strategy.ts";
 import type { RegistryStore } from "../registry/generic/resource.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { agesAt } from "../registry/generic/ages.ts";
 import { columnsOf } from "./columns.ts";

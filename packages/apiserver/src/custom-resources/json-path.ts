@@ -3,8 +3,8 @@
  * A path is compiled to steps; each maps a list of values to the next list. Missing fields yield nothing.
  * Source: k8s.io/client-go util/jsonpath
  */
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 
 /** @returns the values at the path, in order @throws JsonPathError for an index out of bounds, and beyond the budget */
 export type JsonPath = (root: unknown, budget?: PathBudget) => readonly unknown[];

@@ -2,8 +2,8 @@
  * Accepted names of a definition: the requested ones that no other definition of its group has.
  * Source: apiextensions-apiserver pkg/controller/status/naming_controller.go
  */
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { CustomResourceDefinitionNames } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { CustomResourceDefinitionNames } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import type { ConditionState } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 import { type CustomResourceDefinition, conditionOf, statusOf } from "./definitions.ts";
 

@@ -1,5 +1,5 @@
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { compileAhead } from "../structural-schema/rules/rules.ts";
 
 interface Write {

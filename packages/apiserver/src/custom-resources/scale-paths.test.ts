@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
 import { numberAt, scalePathsOf, textAt } from "./scale-paths.ts";
 import { customResourceStrategy } from "./strategy.ts";

@@ -2,9 +2,9 @@
  * Scale of a custom resource, at paths of plain fields: `.spec.replicas`.
  * Source: apiextensions-apiserver pkg/registry/customresource/etcd.go scaleFromCustomResource
  */
-import { internalError } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import type { ScalePaths } from "../registry/generic/resource.ts";
 
 /** Result of a lookup by path. */

@@ -2,15 +2,15 @@
  * Resource definitions and stores of a CustomResourceDefinition: one per version, all over the same stored objects.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go getOrCreateServingInfoFor
  */
-import { methodNotSupported } from "@coxswain/apimachinery/errors/status-error";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { compareKubeVersions } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { type ApplySchema, applyTypeOfSchema } from "@coxswain/apimachinery/patch/apply/schema-type";
+import { methodNotSupported } from "@coxswain/apimachinery/objects/errors/status-error";
+import { compareKubeVersions } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { type ApplySchema, applyTypeOfSchema } from "@coxswain/apimachinery/objects/patch/apply/schema-type";
 import type {
   CustomResourceDefinitionNames,
   CustomResourceDefinitionVersion,
-} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 import { newRegistryStore, type RegistryStoreOptions } from "../registry/generic/store.ts";
 import type { EntryMemory } from "../storage/entry.ts";

@@ -3,11 +3,12 @@
  * definition is served anew, which ends existing watches.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go
  */
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
+
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { GroupResource, GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { GroupResource, GroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 import type { RegistryStoreOptions } from "../registry/generic/store.ts";
 import type { EntryMemory } from "../storage/entry.ts";

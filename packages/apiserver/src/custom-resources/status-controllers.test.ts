@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { CustomResourceDefinition } from "./definitions.ts";
 import { newStatusControllers } from "./status-controllers.ts";

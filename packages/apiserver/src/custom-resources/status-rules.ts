@@ -2,7 +2,7 @@
  * Informational conditions of a definition: non-structural schema, and missing approval of a protected API group.
  * Source: apiextensions-apiserver pkg/controller/nonstructuralschema, pkg/controller/apiapproval
  */
-import { addErrors, child, formatFieldErrors, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, child, formatFieldErrors, index, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { ConditionState } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 import {
   approvalKey,

@@ -3,11 +3,11 @@
  * Source: apiextensions-apiserver pkg/registry/customresource/{strategy,status_strategy,validator}.go
  */
 
-import { addErrors, type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { addErrors, type FieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Strategy } from "../registry/generic/strategy.ts";
 import { repeatedItems } from "../structural-schema/list-items.ts";
 import { embeddedResourceFaults } from "../structural-schema/metadata.ts";

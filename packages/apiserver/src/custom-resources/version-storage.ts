@@ -3,10 +3,11 @@
  * object in the version it was written in. Reads convert, default and prune; writes convert to the storage version.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go crdConversionRESTOptionsGetter
  */
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { deepEqualInSteps } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+
+import { deepEqualInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import type {
   DeleteRequest,

@@ -4,17 +4,17 @@
  * Source: apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go
  */
 import { randomUUID } from "node:crypto";
-import { parseLargeJson } from "@coxswain/apimachinery/codec/json";
-import { encodeJsonTextInSteps } from "@coxswain/apimachinery/codec/json-encode-steps";
-import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
-import { plainError } from "@coxswain/apimachinery/errors/status-error";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { CustomResourceConversion, WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { validateAnnotations, validateLabels } from "@coxswain/apimachinery/validation/object-meta";
+import { parseLargeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
+import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
+import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { CustomResourceConversion, WebhookClientConfig } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import { validateAnnotations, validateLabels } from "@coxswain/apimachinery/objects/validation/object-meta";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type Convert, renameOnly } from "./conversion.ts";
 
 /** Posts a review to a webhook and resolves with the response body. */

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
+import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { readEgressConfiguration } from "./configuration.ts";
 import type { EgressSelection } from "./selections.ts";

@@ -5,10 +5,10 @@
  * Source: k8s.io/apiserver pkg/server/egressselector/config.go, pkg/server/options/egress_selector.go
  */
 import { existsSync, readFileSync } from "node:fs";
-import { DecodeFailure } from "@coxswain/apimachinery/codec/json-decode";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
-import { isJsonObject, jsonWord } from "@coxswain/apimachinery/meta/json-value";
+import { DecodeFailure } from "@coxswain/apimachinery/objects/codec/json-decode";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
+import { isJsonObject, jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
 import { type ProxyServer, proxyServerOf } from "./proxy-server.ts";
 import type { EgressSelection, SelectionName } from "./selections.ts";
 import { egressErrors } from "./validation.ts";

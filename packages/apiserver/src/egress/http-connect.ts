@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
-import type { Connection } from "@coxswain/apimachinery/client/connect";
 import { requestTunnel } from "@coxswain/apimachinery/client/http-connect";
+import type { Connection } from "@coxswain/apimachinery/transport/connect";
 
 /**
  * Requests a connection through an HTTP CONNECT proxy.

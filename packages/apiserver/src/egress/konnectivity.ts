@@ -6,8 +6,8 @@
 import { randomInt } from "node:crypto";
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
-import type { Connection } from "@coxswain/apimachinery/client/connect";
-import type { MessageStream } from "@coxswain/apimachinery/grpc/call";
+import type { Connection } from "@coxswain/apimachinery/transport/connect";
+import type { MessageStream } from "@coxswain/apimachinery/transport/grpc/call";
 import { decodePacket, encodeCloseRequest, encodeData, encodeDialRequest, type Packet } from "./konnectivity-packets.ts";
 import { openMessageStream } from "./message-stream.ts";
 

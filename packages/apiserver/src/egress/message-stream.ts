@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
-import { MessageStream, RequestBlocks } from "@coxswain/apimachinery/grpc/call";
-import type { GrpcError } from "@coxswain/apimachinery/grpc/grpc-error";
-import { ClientConnection } from "@coxswain/apimachinery/http2/client/connection";
+import { MessageStream, RequestBlocks } from "@coxswain/apimachinery/transport/grpc/call";
+import type { GrpcError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
+import { ClientConnection } from "@coxswain/apimachinery/transport/http2/client/connection";
 
 export interface MessageStreamEvents {
   message(message: Buffer): void;

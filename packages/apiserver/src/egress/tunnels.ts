@@ -3,10 +3,10 @@
  * Source: k8s.io/apiserver pkg/server/egressselector/egress_selector.go, metrics/metrics.go
  */
 import { isIPv6, type Socket } from "node:net";
-import type { Connect, Connection } from "@coxswain/apimachinery/client/connect";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import type { Connect, Connection } from "@coxswain/apimachinery/transport/connect";
 import type { ProxyServers } from "./configuration.ts";
 import { askHttpConnect } from "./http-connect.ts";
 import { askKonnectivity } from "./konnectivity.ts";

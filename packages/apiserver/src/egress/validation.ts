@@ -1,7 +1,13 @@
 /** Validation of egress selections. Source: k8s.io/apiserver pkg/server/egressselector/config.go */
 import { existsSync } from "node:fs";
-import { duplicate, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import {
+  duplicate,
+  type FieldError,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
 import {
   type Connection,
   type EgressSelection,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { nameOf } from "./explanation.ts";
 import { earlier, explained, stored } from "./testing.ts";
 import { explanationText } from "./text.ts";

@@ -4,8 +4,8 @@
  */
 
 import type { Decision, DecisionAnswers, DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Explanation, Finding } from "./explanation.ts";
 import { type AnyFacts, anyDeletionRules, anyRules, decisionRule, gatherAny } from "./kinds/any-object.ts";
 import { rulesByKind } from "./kinds/table.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { keptAway } from "./not-there.ts";
 import { stored } from "./testing.ts";
 

@@ -1,11 +1,11 @@
 /** Why a pod is not on a given node: the first thing that keeps it away, and the others. */
 
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
 import { quantityIn, type ResourceList } from "@coxswain/apimachinery/quota/resource-list";
 import { matchesNode, matchesTerm } from "@coxswain/apimachinery/scheduling/node-selector";
 import { untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
-import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { conditionOf, isSeen, labelsText, oneLine, type Problem, type Reader } from "./rule.ts";
 
 export interface NodeFacts {

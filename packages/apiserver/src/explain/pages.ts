@@ -2,12 +2,13 @@
  * GET /debug/explain/namespaces/<namespace>/<resource>/<name> and /debug/explain/<resource>/<name>: why an object is not well.
  * `?about=node/<name>`: why a pod is not on that node. `?watch=1`: an explanation for each change, until the object is well.
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+
 import type { DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import { badRequest, methodNotSupported, notFound, tooManyRequests } from "@coxswain/apimachinery/errors/status-error";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { badRequest, methodNotSupported, notFound, tooManyRequests } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Authorizer } from "../authorization/authorizer.ts";
 import { forbiddenError } from "../filters/authorization.ts";
 import type { ServedResource, ServedResources } from "../handlers/served-resources.ts";

@@ -1,12 +1,12 @@
 /** Reads objects for one question, with the rights of the asker and within bounds. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Authorizer } from "../authorization/authorizer.ts";
 import type { ServedResource, ServedResources } from "../handlers/served-resources.ts";
 import type { RegistryStore } from "../registry/generic/resource.ts";

@@ -1,10 +1,10 @@
 /** What a rule is given and what it returns. Rules are pure; `gather` of their kind reads what they need. */
 
 import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { Finding } from "./explanation.ts";
 
 /** An object; "missing": there is none; "hidden": the asker may not read it, or the question has used up its reads. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nameOf } from "./explanation.ts";
 import { earlier, eventAbout, explained, stored } from "./testing.ts";
 import { explanationText } from "./text.ts";

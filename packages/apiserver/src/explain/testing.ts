@@ -2,11 +2,11 @@
 
 import type { Decision, DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import { noDecisions } from "@coxswain/apimachinery/decisions/decision";
-import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import * as refs from "@coxswain/apimachinery/schema/kinds/resources";
+import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import * as refs from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type EventReader, Explainer } from "./explainer.ts";
 import type { Explanation } from "./explanation.ts";
 

@@ -1,5 +1,5 @@
 /** An explanation for people: one cause first, then the chain with times, then what to do. */
-import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
+import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import { type Explanation, type Finding, nameOf } from "./explanation.ts";
 
 /** The first line begins with `Cause: ` or, when nothing is wrong, with `Well: `. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newAuditMetrics } from "../audit/backend.ts";
 import { newPolicyEvaluator, type PolicyRule } from "../audit/policy.ts";
 import { newObjectRecorder } from "../audit/recorded-object.ts";

@@ -4,9 +4,9 @@
  * Source: k8s.io/apiserver pkg/endpoints/filters/audit.go, authn_audit.go
  */
 import { isIP } from "node:net";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { headerValues } from "@coxswain/apimachinery/serving/authentication/header-values";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { AuditBackend, AuditMetrics } from "../audit/backend.ts";

@@ -1,7 +1,7 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { StatusError, unauthorized } from "@coxswain/apimachinery/errors/status-error";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { StatusError, unauthorized } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { headerValues, unescapeExtraKey } from "@coxswain/apimachinery/serving/authentication/header-values";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";

@@ -2,8 +2,8 @@
  * Authorizes requests. Error messages match upstream's text, which clients and users read.
  * Source: k8s.io/apiserver pkg/endpoints/filters/authorization.go, handlers/responsewriters/errors.go
  */
-import { forbidden, type StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { goQuote, goQuoteName } from "@coxswain/apimachinery/meta/go-quote";
+import { forbidden, type StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote, goQuoteName } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { answerInternalError, escapeHtml } from "@coxswain/apimachinery/serving/plain-error";
 import type { Attributes, Authorizer, Decision } from "../authorization/authorizer.ts";
 import type { AuditTrail } from "../request/audit-trail.ts";

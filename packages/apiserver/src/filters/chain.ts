@@ -16,11 +16,12 @@
  * The request log and the metrics are written on the way out of 1, where the final status is known.
  * Source: k8s.io/apiserver pkg/server/config.go DefaultBuildHandlerChain
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { badRequest, StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { redactedUrl } from "@coxswain/apimachinery/logging/redacted-url";
+
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { badRequest, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { redactedUrl } from "@coxswain/apimachinery/process/logging/redacted-url";
 import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { answerInternalError } from "@coxswain/apimachinery/serving/plain-error";

@@ -2,7 +2,7 @@
  * CORS headers for the allowed origins; not part of the chain without --cors-allowed-origins.
  * Source: k8s.io/apiserver pkg/server/filters/cors.go
  */
-import { Pattern } from "@coxswain/apimachinery/validation/pattern";
+import { Pattern } from "@coxswain/apimachinery/objects/validation/pattern";
 import type { Filter } from "./filter.ts";
 
 const headers = {

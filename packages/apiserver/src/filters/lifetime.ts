@@ -1,6 +1,7 @@
 /** How long a request may run: until its deadline, or until the server shuts down. */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { StatusError, timeout as timeoutError } from "@coxswain/apimachinery/errors/status-error";
+
+import { StatusError, timeout as timeoutError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { requestTimeoutMs } from "../request/deadline.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import { apiserverUser } from "../request/user-names.ts";

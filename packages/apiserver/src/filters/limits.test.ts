@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newReadWriteLoad } from "../flow-control/read-write-load.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";

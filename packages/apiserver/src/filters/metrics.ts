@@ -2,7 +2,7 @@
  * The API server's request metrics under upstream's names.
  * Source: k8s.io/apiserver pkg/endpoints/metrics/metrics.go, pkg/endpoints/filters/metrics.go
  */
-import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { RequestContext } from "../request/context.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import type { Filter } from "./filter.ts";

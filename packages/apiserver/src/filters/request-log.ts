@@ -2,9 +2,9 @@
  * Logs each request at -v=3, in upstream's format.
  * Source: k8s.io/apiserver pkg/server/httplog/httplog.go
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { redactedUrl } from "@coxswain/apimachinery/logging/redacted-url";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { redactedUrl } from "@coxswain/apimachinery/process/logging/redacted-url";
 import type { ServerRequest } from "../request/server-request.ts";
 
 export function logRequest(log: Logger, clock: Clock, request: ServerRequest): void {

@@ -3,8 +3,8 @@
  * and the leases of other servers. The server's own writes wait; upstream rejects those too, and retries.
  * Source: k8s.io/apiserver pkg/endpoints/filters/storageversion.go
  */
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import { formatGroupResource, type GroupResource } from "@coxswain/apimachinery/meta/group-version";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { formatGroupResource, type GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { RequestContext } from "../request/context.ts";
 import { apiserverUser, privilegedGroup } from "../request/user-names.ts";
 

@@ -4,13 +4,13 @@
  * Source: k8s.io/apiserver pkg/util/flowcontrol/apf_controller.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { FlowSchemaCondition } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
-import { flowSchemas, priorityLevelConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { FlowSchemaCondition } from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
+import { flowSchemas, priorityLevelConfigurations } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { FlowSchema, PriorityLevel } from "./plan.ts";
 import type { FlowControl } from "./priority-and-fairness.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { defaultLevels, defaultSchemas, isMandatory } from "../bootstrap/flow-schemas.ts";
 import { newRequestMetrics } from "../filters/metrics.ts";

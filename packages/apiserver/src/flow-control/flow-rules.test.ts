@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PolicyRulesWithSubjects, Subject } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+import type { PolicyRulesWithSubjects, Subject } from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { matchesRules } from "./flow-rules.ts";
 

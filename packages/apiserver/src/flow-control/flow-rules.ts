@@ -7,7 +7,7 @@ import type {
   PolicyRulesWithSubjects,
   ResourcePolicyRule,
   Subject,
-} from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+} from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 import type { UserInfo } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
 import { serviceAccountUsername, splitServiceAccountUsername } from "../request/user-names.ts";

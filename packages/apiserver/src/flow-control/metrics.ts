@@ -1,6 +1,12 @@
 /** Metrics of flow control, under upstream's names. Source: k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { CounterChild, Gauge, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type {
+  CounterChild,
+  Gauge,
+  GaugeChild,
+  HistogramChild,
+  MetricsRegistry,
+} from "@coxswain/apimachinery/process/metrics/registry";
 import { newSampledShares, type SampledShare } from "./sampled-share.ts";
 
 /** Of one flow schema at one priority level. */

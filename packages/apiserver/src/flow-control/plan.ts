@@ -2,11 +2,11 @@
  * Computes the limits to enforce from the configuration objects, without side effects.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/apf_controller.go, cfgMeal
  */
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   FlowSchema as ApiFlowSchema,
   PriorityLevelConfiguration as ApiPriorityLevel,
-} from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+} from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 import type { QueueSetConfig } from "./queue-set.ts";
 
 export type FlowSchema = ApiFlowSchema & KubeObject;

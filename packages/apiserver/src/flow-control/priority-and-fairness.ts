@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { GaugeChild } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { GaugeChild } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Filter, Handler } from "../filters/filter.ts";
 import type { RequestMetrics } from "../filters/metrics.ts";
 import { tooManyRequests } from "../filters/too-many-requests.ts";

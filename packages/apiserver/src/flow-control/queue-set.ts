@@ -5,7 +5,7 @@
  * requests used. `start` does not block: the ticket is executing or waiting, and a waiting ticket's `decided` is called later.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/fairqueuing/queueset
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { LevelMetrics } from "./metrics.ts";
 import { Queue } from "./queue.ts";
 import { dealHand, hashFlow } from "./shuffle-sharding.ts";

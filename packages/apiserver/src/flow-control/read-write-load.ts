@@ -2,8 +2,8 @@
  * Sampled numbers of executing and waiting reads and writes; as a share of the limit when a limit is set.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go, pkg/server/filters/maxinflight.go
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newSampledShares, type SampledShare } from "./sampled-share.ts";
 
 export type RequestKind = "readOnly" | "mutating";

@@ -3,8 +3,8 @@
  * maximum between samples. No timer runs: a change, or a scrape of the metrics, accounts for the milliseconds that have passed.
  * Source: k8s.io/apiserver pkg/util/flowcontrol/metrics/sample_and_watermark.go
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
 const buckets = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 

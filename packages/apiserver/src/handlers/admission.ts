@@ -1,5 +1,5 @@
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { AdmissionAttributes } from "../admission/plugin.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
 import type { Call } from "./env.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import type { RequestContext } from "../request/context.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import type { AggregatedApis } from "./env.ts";

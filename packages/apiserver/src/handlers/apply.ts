@@ -4,16 +4,16 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go (applyPatcher)
  */
 
-import { coerce } from "@coxswain/apimachinery/codec/json";
-import { parseYamlAside } from "@coxswain/apimachinery/codec/yaml-aside";
-import { badRequest, conflict, plainError, StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import { describeObject, type FieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { coerce } from "@coxswain/apimachinery/objects/codec/json";
+import { parseYamlAside } from "@coxswain/apimachinery/objects/codec/yaml-aside";
+import { badRequest, conflict, plainError, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { describeObject, type FieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { RegistryStore } from "../registry/generic/resource.ts";
 import { strategyContext } from "./admission.ts";
 import { checkName, readBody } from "./body.ts";

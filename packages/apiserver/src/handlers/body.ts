@@ -3,16 +3,16 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go, update.go, rest.go
  */
 
-import { decodeBodyObject } from "@coxswain/apimachinery/codec/codec";
-import { encodeJson, type Strictness } from "@coxswain/apimachinery/codec/json";
-import { maxBodyValues, refuseManyValues } from "@coxswain/apimachinery/codec/json-parse";
+import { decodeBodyObject } from "@coxswain/apimachinery/objects/codec/codec";
+import { encodeJson, type Strictness } from "@coxswain/apimachinery/objects/codec/json";
+import { maxBodyValues, refuseManyValues } from "@coxswain/apimachinery/objects/codec/json-parse";
 
-import { negotiateInput } from "@coxswain/apimachinery/codec/negotiate";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import { negotiateInput } from "@coxswain/apimachinery/objects/codec/negotiate";
+import { invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { badRequest, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
 import { type Call, defaultMaxBodyBytes } from "./env.ts";
 import type { FieldValidation } from "./options.ts";
 

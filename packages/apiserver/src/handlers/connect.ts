@@ -1,7 +1,7 @@
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
-import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import type { SubresourceHandler } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { admissionAttributes } from "./admission.ts";

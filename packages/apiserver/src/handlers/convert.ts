@@ -2,15 +2,15 @@
  * Conversions between the request's version and the hub version, in which stores and entries hold objects. Results are
  * memoized with the entry, so that readers of the same version share one conversion and one buffer.
  */
-import { encodeJson } from "@coxswain/apimachinery/codec/json";
-import { ownMemory } from "@coxswain/apimachinery/codec/json-encode";
-import { encodeProtobuf, encodeProtobufInSteps } from "@coxswain/apimachinery/codec/protobuf";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { ownMemory } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { encodeProtobuf, encodeProtobufInSteps } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Entry } from "../storage/storage.ts";
 import type { ServedResource } from "./served-resources.ts";
 

@@ -1,10 +1,10 @@
-import { decodeObject } from "@coxswain/apimachinery/codec/codec";
-import { encodeUntyped } from "@coxswain/apimachinery/codec/json";
-import { plainError, StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { decodeObject } from "@coxswain/apimachinery/objects/codec/codec";
+import { encodeUntyped } from "@coxswain/apimachinery/objects/codec/json";
+import { plainError, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { DeleteOptions } from "@coxswain/apimachinery/objects/meta/types";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { inputMediaType, readBody } from "./body.ts";
 import type { Call } from "./env.ts";
 import { deleteOptions } from "./options.ts";

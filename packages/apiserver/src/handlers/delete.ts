@@ -1,4 +1,4 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { admissionAttributes, strategyContext } from "./admission.ts";
 import { readDeleteOptions } from "./delete-body.ts";
 import type { Call } from "./env.ts";

@@ -3,8 +3,8 @@
  * Source: k8s.io/apiserver pkg/endpoints/discovery, pkg/endpoints/installer.go
  */
 import { createHash } from "node:crypto";
-import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { RequestContext } from "../request/context.ts";
 import type { AggregatedApis } from "./env.ts";
 import { checkAccept, jsonType, methodNotAllowed, negotiate, send, writeObject } from "./response.ts";

@@ -1,9 +1,9 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/document";
+import type { OpenApiDocument } from "@coxswain/apimachinery/objects/schema/openapi/document";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { AdmissionChain } from "../admission/plugin.ts";
 import type { NodeProxy } from "../node-proxy/upstream.ts";
 import type { RegistryServices } from "../registry/generic/resource.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { encodeJson } from "@coxswain/apimachinery/codec/json";
-import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { decodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { Entry, ListResult } from "../storage/storage.ts";
 import type { Call } from "./env.ts";

@@ -3,15 +3,15 @@
  * on chunks are cached, bounded for the whole process, and encoded again after eviction. Lists are the same when they are the
  * same array of entries, which the watch cache returns until the next change.
  */
-import { encodeMessage } from "@coxswain/apimachinery/codec/protobuf";
-import { messageBytesInSteps } from "@coxswain/apimachinery/codec/protobuf-encode-steps";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { sliceMs } from "@coxswain/apimachinery/event-loop/turns";
-import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/memory/byte-share";
-import { hasManyValues } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { encodeMessage } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { messageBytesInSteps } from "@coxswain/apimachinery/objects/codec/protobuf-encode-steps";
+import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { sliceMs } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/process/memory/byte-share";
 import type { Entry } from "../storage/storage.ts";
 import { fromHub, itemPrefix, jsonOf, slotOf } from "./convert.ts";
 import type { ServedResource } from "./served-resources.ts";

@@ -5,17 +5,17 @@
  * handlers/fieldmanager/fieldmanager.go (UpdateNoErrors), admission.go, versionconverter.go
  */
 
-import { coerce } from "@coxswain/apimachinery/codec/json";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/meta/types";
-import { type ApplyType, applyTypeOf, deducedType } from "@coxswain/apimachinery/patch/apply/apply-type";
-import { type FieldManager, newFieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
-import { decodeManaged } from "@coxswain/apimachinery/patch/apply/managed-fields";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { coerce } from "@coxswain/apimachinery/objects/codec/json";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
+import { type ApplyType, applyTypeOf, deducedType } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
+import { type FieldManager, newFieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
+import { decodeManaged } from "@coxswain/apimachinery/objects/patch/apply/managed-fields";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import { fromHub, toHubAsIs } from "./convert.ts";
 import type { Call, HandlerEnv } from "./env.ts";

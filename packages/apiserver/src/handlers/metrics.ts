@@ -2,7 +2,7 @@
  * Metrics recorded by handlers, under upstream's names: watches by kind, and deprecated APIs.
  * Source: k8s.io/apiserver pkg/endpoints/metrics/metrics.go
  */
-import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ServedResource } from "./served-resources.ts";
 
 export interface WatchMetrics {

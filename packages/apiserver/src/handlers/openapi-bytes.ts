@@ -5,9 +5,9 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/memory/byte-share";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/process/memory/byte-share";
 import type { RequestContext } from "../request/context.ts";
 import { acceptsGzip } from "./response.ts";
 

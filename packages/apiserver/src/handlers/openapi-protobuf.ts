@@ -3,8 +3,15 @@
  * `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`, with field numbers written by hand.
  * Source: github.com/google/gnostic openapiv2/OpenAPIv2.proto
  */
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { OpenApiDocument, Operation, Parameter, PathItem, Schema } from "@coxswain/apimachinery/schema/openapi/document";
+
+import type {
+  OpenApiDocument,
+  Operation,
+  Parameter,
+  PathItem,
+  Schema,
+} from "@coxswain/apimachinery/objects/schema/openapi/document";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import protobuf from "protobufjs/minimal.js";
 import { any, flag, message, messageOf, named, text, texts, type Writer, writeExtensions } from "./openapi-writer.ts";
 

@@ -3,9 +3,16 @@
  * numbers written by hand.
  * Source: github.com/google/gnostic openapiv3/OpenAPIv3.proto
  */
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Schema } from "@coxswain/apimachinery/schema/openapi/document";
-import type { Content, OpenApiV3Document, OperationV3, ParameterV3, PathItemV3 } from "@coxswain/apimachinery/schema/openapi/v3";
+
+import type { Schema } from "@coxswain/apimachinery/objects/schema/openapi/document";
+import type {
+  Content,
+  OpenApiV3Document,
+  OperationV3,
+  ParameterV3,
+  PathItemV3,
+} from "@coxswain/apimachinery/objects/schema/openapi/v3";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import protobuf from "protobufjs/minimal.js";
 import { any, flag, message, messageOf, named, text, texts, type Writer, writeExtensions } from "./openapi-writer.ts";
 

@@ -1,7 +1,7 @@
 /** Common parts of the protobuf messages of OpenAPI v2 and v3. Source: github.com/google/gnostic */
-import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
-import { toYaml } from "@coxswain/apimachinery/codec/yaml";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+import { rawJson } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import protobuf from "protobufjs/minimal.js";
 
 export type Writer = protobuf.Writer;

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
-import { methods, type OpenApiDocument, type Schema } from "@coxswain/apimachinery/schema/openapi/document";
-import { openApiV2, openApiV2Steps } from "@coxswain/apimachinery/schema/openapi/v2";
-import { type OpenApiV3Document, openApiV3 } from "@coxswain/apimachinery/schema/openapi/v3";
+import { methods, type OpenApiDocument, type Schema } from "@coxswain/apimachinery/objects/schema/openapi/document";
+import { openApiV2, openApiV2Steps } from "@coxswain/apimachinery/objects/schema/openapi/v2";
+import { type OpenApiV3Document, openApiV3 } from "@coxswain/apimachinery/objects/schema/openapi/v3";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { everyResource } from "@coxswain/apimachinery/testing/openapi-resources";
 import protobuf from "protobufjs";

@@ -3,10 +3,10 @@
  * request, and rebuilt after the served resources changed. Encoded documents are cached, also in gzip.
  * Source: k8s.io/kube-openapi pkg/handler, pkg/handler3; k8s.io/apiserver pkg/server/routes/openapi.go
  */
-import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { groupVersionPath } from "@coxswain/apimachinery/meta/group-version";
-import type { OpenApiDocument, OpenApiResource } from "@coxswain/apimachinery/schema/openapi/document";
+import { rawJson } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { groupVersionPath } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { OpenApiDocument, OpenApiResource } from "@coxswain/apimachinery/objects/schema/openapi/document";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { RequestContext } from "../request/context.ts";
 import type { HandlerEnv } from "./env.ts";
 import { beforeEnd, type DocumentForm, OpenApiBytes } from "./openapi-bytes.ts";
@@ -112,8 +112,8 @@ async function newDocuments(
   earlier: Documents | undefined,
 ): Promise<Documents> {
   const [{ openApiV2Steps }, { openApiV3 }, { encodeOpenApi }, { encodeOpenApiV3 }] = await Promise.all([
-    import("@coxswain/apimachinery/schema/openapi/v2"),
-    import("@coxswain/apimachinery/schema/openapi/v3"),
+    import("@coxswain/apimachinery/objects/schema/openapi/v2"),
+    import("@coxswain/apimachinery/objects/schema/openapi/v3"),
     import("./openapi-protobuf.ts"),
     import("./openapi-v3-protobuf.ts"),
   ]);

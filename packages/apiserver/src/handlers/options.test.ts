@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { boolParam, deleteOptions, intParam, listOptions, listRequest, writeOptions } from "./options.ts";
 
 const never = new AbortController().signal;

@@ -4,14 +4,14 @@
  * Source: k8s.io/apimachinery pkg/apis/meta/v1/validation, pkg/apis/meta/internalversion/validation, pkg/conversion/queryparams
  */
 
-import { type FieldError, forbiddenField, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, invalid, plainError } from "@coxswain/apimachinery/errors/status-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
-import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
-import { validateFieldManager } from "@coxswain/apimachinery/validation/object-meta";
+import { type FieldError, forbiddenField, notSupported, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { badRequest, invalid, plainError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { parseResourceVersion } from "@coxswain/apimachinery/objects/meta/resource-version";
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import { validateFieldManager } from "@coxswain/apimachinery/objects/validation/object-meta";
 import { validateDeleteOptions, validateDryRun } from "../registry/generic/delete-options.ts";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import type { ListRequest } from "../storage/storage.ts";

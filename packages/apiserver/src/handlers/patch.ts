@@ -4,10 +4,17 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go
  */
 
-import { claimedKind, coerce, coerceFields, largeJsonBytes, parseJson, parseLargeJson } from "@coxswain/apimachinery/codec/json";
-import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
-import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import {
+  claimedKind,
+  coerce,
+  coerceFields,
+  largeJsonBytes,
+  parseJson,
+  parseLargeJson,
+} from "@coxswain/apimachinery/objects/codec/json";
+import { strictComplaints } from "@coxswain/apimachinery/objects/codec/json-decode";
+import type { ParseOptions } from "@coxswain/apimachinery/objects/codec/json-parse";
+import { invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
 import {
   badRequest,
   invalid,
@@ -15,19 +22,19 @@ import {
   plainError,
   StatusError,
   unsupportedMediaType,
-} from "@coxswain/apimachinery/errors/status-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import { goText } from "@coxswain/apimachinery/patch/go-text";
-import { jsonPatchSteps } from "@coxswain/apimachinery/patch/json-patch";
-import { mergePatchInto } from "@coxswain/apimachinery/patch/merge-patch";
-import { structOf } from "@coxswain/apimachinery/patch/patch-schema";
-import { checkRestorable } from "@coxswain/apimachinery/patch/restore";
-import { mergeInto } from "@coxswain/apimachinery/patch/strategic-merge";
-import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+} from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { goText } from "@coxswain/apimachinery/objects/patch/go-text";
+import { jsonPatchSteps } from "@coxswain/apimachinery/objects/patch/json-patch";
+import { mergePatchInto } from "@coxswain/apimachinery/objects/patch/merge-patch";
+import { structOf } from "@coxswain/apimachinery/objects/patch/patch-schema";
+import { checkRestorable } from "@coxswain/apimachinery/objects/patch/restore";
+import { mergeInto } from "@coxswain/apimachinery/objects/patch/strategic-merge";
+import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { RegistryStore } from "../registry/generic/resource.ts";
 import { strategyContext } from "./admission.ts";
 import { apply } from "./apply.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { decodeProtobuf, encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
-import { WatchEventDecoder } from "@coxswain/apimachinery/codec/stream";
-import type { KubeList, KubeObject } from "@coxswain/apimachinery/meta/types";
+import { decodeProtobuf, encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { WatchEventDecoder } from "@coxswain/apimachinery/objects/codec/stream";
+import type { KubeList, KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { aConfigMap, startShared, type TestServer } from "./testing.ts";
 
 const maps = "/api/v1/namespaces/protobuf/configmaps";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { gunzipSync } from "node:zlib";
-import { encodeJson } from "@coxswain/apimachinery/codec/json";
-import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { decodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { aConfigMap, startShared, type TestServer } from "./testing.ts";
 
 const namespace = "read";

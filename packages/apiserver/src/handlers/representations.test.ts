@@ -1,7 +1,7 @@
 /** All representations of every resource, and all input encodings, over HTTP. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { type Answer, aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 
 let server: TestServer;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { WatchEventDecoder } from "@coxswain/apimachinery/codec/stream";
+import { WatchEventDecoder } from "@coxswain/apimachinery/objects/codec/stream";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type Answer, aConfigMap, startShared, type TestServer } from "./testing.ts";
 

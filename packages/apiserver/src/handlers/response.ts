@@ -4,14 +4,14 @@
  */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { encodeObject } from "@coxswain/apimachinery/codec/codec";
-import { encodeJson, indentJson, parseJson } from "@coxswain/apimachinery/codec/json";
-import { type NegotiatedOutput, negotiateOutput, type OutputOptions } from "@coxswain/apimachinery/codec/negotiate";
-import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
-import { toYaml, yamlOfJsonInSteps } from "@coxswain/apimachinery/codec/yaml";
-import { genericServerResponse, StatusError, statusOf } from "@coxswain/apimachinery/errors/status-error";
-import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, ListMeta, Status, StatusDetails } from "@coxswain/apimachinery/meta/types";
+import { encodeObject } from "@coxswain/apimachinery/objects/codec/codec";
+import { encodeJson, indentJson, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { type NegotiatedOutput, negotiateOutput, type OutputOptions } from "@coxswain/apimachinery/objects/codec/negotiate";
+import { encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { toYaml, yamlOfJsonInSteps } from "@coxswain/apimachinery/objects/codec/yaml";
+import { genericServerResponse, StatusError, statusOf } from "@coxswain/apimachinery/objects/errors/status-error";
+import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject, ListMeta, Status, StatusDetails } from "@coxswain/apimachinery/objects/meta/types";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
 import { queryOf } from "../request/request-info.ts";

@@ -9,9 +9,9 @@ import {
   notFound,
   StatusError,
   serviceUnavailable,
-} from "@coxswain/apimachinery/errors/status-error";
-import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+} from "@coxswain/apimachinery/objects/errors/status-error";
+import type { GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
 import type { SubresourceDefinition } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";

@@ -1,5 +1,5 @@
-import { compareKubeVersions, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import type { FieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
+import { compareKubeVersions, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { FieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 
 /** One resource in one served version, as verb handlers use it. */

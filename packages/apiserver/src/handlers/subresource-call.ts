@@ -1,5 +1,5 @@
-import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import type { SubresourceCall } from "../registry/generic/resource.ts";
 import { admissionAttributes } from "./admission.ts";
 import type { Call } from "./env.ts";

@@ -1,17 +1,21 @@
-import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
-import { encodeJsonTextInSteps } from "@coxswain/apimachinery/codec/json-encode-steps";
-import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import { toKey } from "@coxswain/apimachinery/meta/object-key";
-import type { KubeObject, ManagedFieldsEntry, Unstructured } from "@coxswain/apimachinery/meta/types";
-import { applyTypeOf } from "@coxswain/apimachinery/patch/apply/apply-type";
-import { type FieldManager, type FieldManagerOptions, newFieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
-import { decodeManaged } from "@coxswain/apimachinery/patch/apply/managed-fields";
-import { newScaleEntries } from "@coxswain/apimachinery/patch/apply/scale-entries";
-import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
+import { methodNotSupported, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import { toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { KubeObject, ManagedFieldsEntry, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { applyTypeOf } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
+import {
+  type FieldManager,
+  type FieldManagerOptions,
+  newFieldManager,
+} from "@coxswain/apimachinery/objects/patch/apply/field-manager";
+import { decodeManaged } from "@coxswain/apimachinery/objects/patch/apply/managed-fields";
+import { newScaleEntries } from "@coxswain/apimachinery/objects/patch/apply/scale-entries";
+import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { RegistryStore, ResourceDefinition, ScalePaths, SubresourceDefinition } from "../registry/generic/resource.ts";
 import { applyScale, scaleOf } from "../registry/generic/scale.ts";
 import type { Strategy } from "../registry/generic/strategy.ts";

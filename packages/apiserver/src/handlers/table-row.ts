@@ -1,6 +1,6 @@
-import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
-import { humanDuration } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import { encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
+import { humanDuration } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { timelessCells } from "../registry/generic/ages.ts";
 import type { TableColumns } from "../registry/generic/strategy.ts";
 import type { Entry } from "../storage/storage.ts";

@@ -1,6 +1,6 @@
 /** Shared by the tests of this module: one server per file, requests that keep the raw response, small objects. */
 import { type ClientHttp2Session, connect } from "node:http2";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { startTestServer } from "../testing/start-test-server.ts";
 
 export interface TestServer {

@@ -2,9 +2,9 @@
  * Lists in text forms: compact JSON, indented JSON, or YAML. Items are encoded one by one, so that a long list is never
  * completely in memory and does not block the event loop.
  */
-import { indentJson } from "@coxswain/apimachinery/codec/json";
-import { yamlOfJson, yamlOfJsonInSteps } from "@coxswain/apimachinery/codec/yaml";
-import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
+import { indentJson } from "@coxswain/apimachinery/objects/codec/json";
+import { yamlOfJson, yamlOfJsonInSteps } from "@coxswain/apimachinery/objects/codec/yaml";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Entry } from "../storage/storage.ts";
 import type { ItemBytes } from "./list-body.ts";
 

@@ -4,10 +4,10 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/response.go
  */
 
-import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
-import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
-import { badRequest, notAcceptable } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject, ListMeta, Unstructured } from "@coxswain/apimachinery/meta/types";
+import { encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
+import { rawJson } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { badRequest, notAcceptable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject, ListMeta, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { agesAt } from "../registry/generic/ages.ts";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import type { TableColumns } from "../registry/generic/strategy.ts";

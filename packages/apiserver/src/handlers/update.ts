@@ -1,5 +1,5 @@
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { RegistryStore } from "../registry/generic/resource.ts";
 import { admissionAttributes, authorizeCreate, strategyContext } from "./admission.ts";
 import { checkName, decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";

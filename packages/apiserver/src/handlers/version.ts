@@ -1,5 +1,5 @@
-import { indentJson } from "@coxswain/apimachinery/codec/json";
-import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
+import { indentJson } from "@coxswain/apimachinery/objects/codec/json";
+import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import type { RequestContext } from "../request/context.ts";
 
 /** The server version that `kubectl version` prints. */

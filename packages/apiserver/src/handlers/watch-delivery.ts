@@ -2,8 +2,8 @@
  * Delivers watch events to a client with callbacks; a promise per event for each of thousands of watchers
  * would be too much garbage.
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { WatchEvent, WatchStream } from "../storage/storage.ts";
 import type { Batch, Framer } from "./watch-frames.ts";
 

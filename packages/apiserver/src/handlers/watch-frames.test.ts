@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
 import { watchMetricsOf } from "./metrics.ts";

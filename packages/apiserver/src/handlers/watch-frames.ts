@@ -1,12 +1,12 @@
 /** Encodes watch events in each form that clients may request. */
 
-import { atEndOfTurn } from "@coxswain/apimachinery/clock/end-of-turn";
-import { encodeJson } from "@coxswain/apimachinery/codec/json";
-import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
-import { frameWatchEvent } from "@coxswain/apimachinery/codec/stream";
-import { statusOf } from "@coxswain/apimachinery/errors/status-error";
-import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { frameWatchEvent } from "@coxswain/apimachinery/objects/codec/stream";
+import { statusOf } from "@coxswain/apimachinery/objects/errors/status-error";
+import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { atEndOfTurn } from "@coxswain/apimachinery/process/clock/end-of-turn";
 import type { TableColumns } from "../registry/generic/strategy.ts";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import { jsonOf, protobufOf } from "./convert.ts";

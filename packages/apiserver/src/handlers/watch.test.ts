@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { after, before, describe, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Entry } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import type { Call } from "./env.ts";

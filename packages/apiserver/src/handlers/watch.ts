@@ -4,8 +4,8 @@
  * (watch-delivery.ts). Over a WebSocket each event is a message: text for JSON, binary (without the length prefix) for protobuf.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/watch.go
  */
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { longTimers } from "@coxswain/apimachinery/clock/long-timers";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { longTimers } from "@coxswain/apimachinery/process/clock/long-timers";
 import type { RequestContext } from "../request/context.ts";
 import { acceptWebSocket, isWebSocketRequest } from "../request/web-socket.ts";
 import type { Call } from "./env.ts";

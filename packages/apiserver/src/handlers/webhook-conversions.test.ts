@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { withConversions } from "./webhook-conversions.ts";
 
 const named = (name: string): KubeObject => ({ apiVersion: "v1", kind: "A", metadata: { name } });

@@ -3,9 +3,9 @@
  * requested from the webhook, and the computation is repeated until nothing is missing.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/versionconverter.go, which blocks in between
  */
-import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
 type Ask = (object: KubeObject, apiVersion: string) => Promise<KubeObject>;
 /** Returns the object in another version; the caller owns the result. */

@@ -1,10 +1,10 @@
 /** Responds with lists in all forms, with backpressure and yielding to the event loop, from the bytes cached with the entries. */
 import { createGzip } from "node:zlib";
-import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, ListMeta } from "@coxswain/apimachinery/meta/types";
+import { encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject, ListMeta } from "@coxswain/apimachinery/objects/meta/types";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import type { Entry, ListResult } from "../storage/storage.ts";
 import { itemPrefix, jsonOf, slotOf } from "./convert.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { RegistryStore } from "../registry/generic/resource.ts";
 import { newLoopbackClient } from "./client.ts";
 

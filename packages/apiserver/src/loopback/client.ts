@@ -18,13 +18,13 @@ import {
   type WatchOptions,
 } from "@coxswain/apimachinery/client/client";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
-import type { KubeList, KubeObject } from "@coxswain/apimachinery/meta/types";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeList, KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ObjectEvent } from "@coxswain/apimachinery/watch-stream/event";
 import type { RegistryStore } from "../registry/generic/resource.ts";

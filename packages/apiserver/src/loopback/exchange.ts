@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { PassThrough, Readable } from "node:stream";
 import type { TransportRequest, TransportResponse } from "@coxswain/apimachinery/client/transport-messages";
-import { requestEntityTooLarge } from "@coxswain/apimachinery/errors/status-error";
+import { requestEntityTooLarge } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 
 /** A request from the server to itself: no socket, no TLS; the response has the form that the client's transport expects. */

@@ -4,8 +4,8 @@
  * StreamObject
  */
 import type { IncomingMessage } from "node:http";
-import { badRequest, genericServerResponse, internalError } from "@coxswain/apimachinery/errors/status-error";
-import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
+import { badRequest, genericServerResponse, internalError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { acceptWebSocket, isWebSocketRequest } from "../request/web-socket.ts";

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type Requ
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import type { RequestContext } from "../request/context.ts";

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from "node:http";
 import { posix } from "node:path";
 import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from "node:zlib";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
 
 /**
  * Checks a proxy target chosen by a user: this machine's loopback and the link-local network (cloud metadata services) must not

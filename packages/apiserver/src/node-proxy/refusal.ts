@@ -5,7 +5,7 @@
  */
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream/promises";
-import type { Connection } from "@coxswain/apimachinery/client/connect";
+import type { Connection } from "@coxswain/apimachinery/transport/connect";
 
 /** Maximum length of a response head. */
 export const longestHeadBytes = 16_384;

@@ -7,10 +7,10 @@
 import { validateHeaderValue } from "node:http";
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
-import type { Connection } from "@coxswain/apimachinery/client/connect";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { plainError } from "@coxswain/apimachinery/errors/status-error";
+import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { Connection } from "@coxswain/apimachinery/transport/connect";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { type Dial, forwardedFor, hostOf, isCredential, type NodeProxyConfig, openSocket } from "./dial.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newThrottle } from "./throttle.ts";
 
 test("--max-connection-bytes-per-sec: bytes come at the limit, all of them and in order", async () => {

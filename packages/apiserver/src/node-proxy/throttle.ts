@@ -1,5 +1,5 @@
 import { Transform } from "node:stream";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 /** Interval in ms covered by one portion, to smooth low rates. */
 const portionMs = 100;

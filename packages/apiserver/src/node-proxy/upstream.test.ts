@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { type TestContext, test } from "node:test";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import WebSocket from "ws";
 import type { ConnectTarget } from "../registry/generic/resource.ts";

@@ -5,8 +5,8 @@
  * credentials are never forwarded.
  * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go, k8s.io/apiserver pkg/registry/generic/rest/streamer.go
  */
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
-import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { type Dial, type NodeProxyConfig, resolveTarget } from "./dial.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { builtInResources as knownRows } from "@coxswain/apimachinery/schema/kinds/resources";
+import { builtInResources as knownRows } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { builtInResources } from "./catalogue.ts";
 import { agesAt } from "./generic/ages.ts";
 

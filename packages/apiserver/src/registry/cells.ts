@@ -1,5 +1,5 @@
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/meta/types";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
 import type { Ages, TableColumn, TableColumns } from "./generic/strategy.ts";
 
 /**

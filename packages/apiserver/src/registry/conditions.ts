@@ -1,5 +1,5 @@
-import { child, duplicate, type FieldError, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
-import type { Condition } from "@coxswain/apimachinery/meta/types";
+import { child, duplicate, type FieldError, required, tooLong } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { Condition } from "@coxswain/apimachinery/objects/meta/types";
 import { nonNegative, qualifiedName } from "./field-checks.ts";
 import { each, optionalOneOf, saying } from "./rules.ts";
 

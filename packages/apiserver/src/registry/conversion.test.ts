@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeJson, encodeJsonText } from "@coxswain/apimachinery/codec/json";
-import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
-import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { decodeJson, encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { arbitraryObject } from "@coxswain/apimachinery/testing/arbitrary-object";
 import fc from "fast-check";
 import { builtInResources } from "./catalogue.ts";

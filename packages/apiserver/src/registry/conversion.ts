@@ -1,7 +1,7 @@
-import { coerce } from "@coxswain/apimachinery/codec/json";
-import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { coerce } from "@coxswain/apimachinery/objects/codec/json";
+import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { ResourceDefinition, ResourceVersionDefinition } from "./generic/resource.ts";
 
 /** Conversion between the versions of built-in resources. */

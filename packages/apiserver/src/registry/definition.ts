@@ -1,7 +1,7 @@
-import { coerce } from "@coxswain/apimachinery/codec/json";
-import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { coerce } from "@coxswain/apimachinery/objects/codec/json";
+import type { GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type {
   FormerVersionDefinition,
   ResourceDefinition,

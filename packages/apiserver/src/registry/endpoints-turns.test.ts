@@ -1,8 +1,8 @@
 /** Lists of addresses of the maximum size are validated in slices. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { endpointsStrategy } from "./core/endpoints/strategy.ts";
 import { endpointSliceStrategy } from "./discovery/endpointslices/strategy.ts";

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { refusalSites } from "../testing/refusal-sites.ts";
 
 const packages = join(import.meta.dirname, "../../..");
-const folders = ["apiserver/src/registry", "apimachinery/src/validation"];
+const folders = ["apiserver/src/registry", "apimachinery/src/objects/validation"];
 const recorder = join(packages, "apiserver/src/testing/record-refusals.ts");
 /** Excluded: their rules depend on stored objects, so their tests need a server. */
 const needServers = ["core/services/cluster-ip.ts", "core/services/node-port.ts", "generic/store.ts"];

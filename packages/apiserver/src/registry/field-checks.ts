@@ -7,19 +7,19 @@ import {
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { canonicalIp, parseIp } from "@coxswain/apimachinery/meta/ip";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { canonicalIp, parseIp } from "@coxswain/apimachinery/objects/meta/ip";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
 import {
   dns1035LabelProblems,
   dns1123LabelProblems,
   dns1123SubdomainProblems,
   wildcardDns1123SubdomainProblems,
-} from "@coxswain/apimachinery/validation/dns";
-import { fieldImmutableText, isNegativeText } from "@coxswain/apimachinery/validation/object-meta";
-import { labelValueProblems, qualifiedNameProblems } from "@coxswain/apimachinery/validation/qualified-name";
+} from "@coxswain/apimachinery/objects/validation/dns";
+import { fieldImmutableText, isNegativeText } from "@coxswain/apimachinery/objects/validation/object-meta";
+import { labelValueProblems, qualifiedNameProblems } from "@coxswain/apimachinery/objects/validation/qualified-name";
 
 export {
   dns1035LabelProblems,

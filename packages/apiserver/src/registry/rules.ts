@@ -7,8 +7,8 @@ import {
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { dns1123SubdomainProblems } from "@coxswain/apimachinery/validation/dns";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { dns1123SubdomainProblems } from "@coxswain/apimachinery/objects/validation/dns";
 
 /**
  * Validation helpers shared by many kinds. Each takes a value and its path and returns the field errors, an empty list when the

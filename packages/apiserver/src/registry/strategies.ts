@@ -1,7 +1,7 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { FieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { dropDisabledFields } from "./core/pods/disabled-fields.ts";
 import { templateWarnings } from "./core/pods/warnings.ts";
 import type { Strategy, StrategyContext } from "./generic/strategy.ts";

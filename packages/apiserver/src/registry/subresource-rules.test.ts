@@ -1,4 +1,4 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import type { FieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 import { defaultsOf } from "../testing/kind-rules.ts";
 import { testRefusals } from "../testing/refusals.ts";
 import { validateJob } from "./batch/jobs/validation.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { deploymentTable } from "./apps/deployments/table.ts";
 import { jobTable } from "./batch/jobs/table.ts";
 import { selectorText } from "./cells.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { contextOf, resourcesForTests } from "../testing/kind-rules.ts";
 
 const gates = {

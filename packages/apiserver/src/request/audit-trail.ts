@@ -1,4 +1,4 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { UserInfo } from "@coxswain/apimachinery/serving/authentication/user";
 
 /**

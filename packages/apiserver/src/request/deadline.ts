@@ -2,8 +2,8 @@
  * The timeout of a request: the lesser of ?timeout and --request-timeout; long-running requests have none.
  * Source: k8s.io/apiserver pkg/endpoints/filters/request_deadline.go
  */
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
-import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 
 /**
  * @param timeout the query parameter, a Go duration: `34s`; values that are not positive are ignored

@@ -1,4 +1,4 @@
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
 import { verbOfMethod } from "@coxswain/apimachinery/serving/verb-of-method";
 
 /**

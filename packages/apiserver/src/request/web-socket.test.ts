@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import WebSocket from "ws";

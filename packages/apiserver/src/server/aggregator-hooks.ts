@@ -1,4 +1,4 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Aggregator } from "../aggregation/aggregator.ts";
 import { goesOn, type PostStartHook } from "./post-start-hooks.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { kubeApiserver } from "../flags.ts";
 import { newAuditor } from "./audit.ts";
 

@@ -4,12 +4,12 @@
  */
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Connect } from "@coxswain/apimachinery/client/connect";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
 import {
   type AuditBackend,
   buffered,

@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type WatchedCertificatePool, watchedCertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
 import { type ProxyCertificate, watchedKeyPair, watchedProxyCertificate } from "../aggregation/proxy-certificate.ts";
 import type { AuthenticationInfo } from "../bootstrap/authentication-info.ts";

@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { DecisionReader } from "@coxswain/apimachinery/decisions/decision";
 import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { serverLeasesResource } from "../bootstrap/server-leases.ts";
 import { Questions } from "../registry/diagnostics/questions.ts";
 import { ClusterDecisions } from "../registry/diagnostics/reader.ts";

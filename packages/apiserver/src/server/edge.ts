@@ -3,9 +3,9 @@
  * frequently and served directly; the others use Express, which is imported on first use.
  */
 
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger, RootLogger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { answerHealth, type HealthCheck, healthPage } from "@coxswain/apimachinery/serving/health";
 import { answerMetrics } from "@coxswain/apimachinery/serving/metrics-page";

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
+import { configMaps } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startConnectProxy, startKonnectivityServer } from "../testing/egress-proxies.ts";
 import { startTestServer } from "../testing/start-test-server.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { WatchEventDecoder } from "@coxswain/apimachinery/codec/stream";
+import { WatchEventDecoder } from "@coxswain/apimachinery/objects/codec/stream";
 import { newEtcdClient } from "../storage/etcd/client.ts";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 

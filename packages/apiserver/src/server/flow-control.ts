@@ -1,11 +1,11 @@
 /** Sets up the load limit of the server: priority and fairness, or the two max-in-flight limits. */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { flowSchemas } from "@coxswain/apimachinery/schema/kinds/resources";
+import { flowSchemas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { defaultLevels, defaultSchemas, isMandatory } from "../bootstrap/flow-schemas.ts";
 import type { ApiserverConfig } from "../config.ts";
 import type { Filter } from "../filters/filter.ts";

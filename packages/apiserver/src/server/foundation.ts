@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
-import type { Connect } from "@coxswain/apimachinery/client/connect";
-import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { type Clock, realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
 import type { VerificationKey } from "../authentication/service-account-keys.ts";
 import type { ApiserverConfig } from "../config.ts";
 import { newTunnels, type Tunnels } from "../egress/tunnels.ts";

@@ -1,8 +1,8 @@
 /** The effects of the API server's own feature gates. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { collectIdentityLeases } from "../bootstrap/identity-lease.ts";
 import { startTestServer } from "../testing/start-test-server.ts";

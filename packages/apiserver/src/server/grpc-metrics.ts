@@ -1,7 +1,7 @@
 /** Metrics of gRPC calls to etcd, under the names of upstream's library. Source: go-grpc-prometheus client_metrics.go */
-import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
-import type { GrpcCalls, GrpcMethod } from "@coxswain/apimachinery/grpc/calls";
-import type { CounterChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { grpcCodeNames } from "@coxswain/apimachinery/objects/errors/grpc-codes";
+import type { CounterChild, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import type { GrpcCalls, GrpcMethod } from "@coxswain/apimachinery/transport/grpc/calls";
 
 const method = ["grpc_type", "grpc_service", "grpc_method"];
 

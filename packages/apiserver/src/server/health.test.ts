@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";

@@ -1,9 +1,9 @@
 /** Health checks during startup and shutdown. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { newHttp, startTestServer } from "../testing/start-test-server.ts";
 import { newEdge } from "./edge.ts";

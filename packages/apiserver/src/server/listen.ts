@@ -1,8 +1,8 @@
 /** The HTTPS listener, configured from the flags. Without a certificate a self-signed pair is created in --cert-dir. */
 import { hostname } from "node:os";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { type HttpServer, startHttpServer, type TlsOptions } from "@coxswain/apimachinery/serving/https-server";
 import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newMemoryBudget } from "./memory-budget.ts";
 
 test("the metrics show what each use keeps and may keep", async () => {

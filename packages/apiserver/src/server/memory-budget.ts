@@ -1,7 +1,7 @@
-import { fieldsMemory } from "@coxswain/apimachinery/codec/fields-v1";
-import { slabMemory } from "@coxswain/apimachinery/http2/wire/buffers";
-import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { fieldsMemory } from "@coxswain/apimachinery/objects/codec/fields-v1";
+import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { slabMemory } from "@coxswain/apimachinery/transport/http2/wire/buffers";
 import { EntryMemory } from "../storage/entry.ts";
 import { HistoryMemory } from "../watch/history.ts";
 

@@ -3,8 +3,8 @@
  * retried, since the store may be unavailable for a while.
  * Source: k8s.io/apiserver pkg/server/hooks.go
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 export interface PostStartHook {
   /** Shown as `poststarthook/<name>`. */

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
-import { canonical } from "@coxswain/apimachinery/codec/json";
-import { protobufMediaType } from "@coxswain/apimachinery/codec/negotiate";
-import { isBadRequest, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { TokenRequest } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { canonical } from "@coxswain/apimachinery/objects/codec/json";
+import { protobufMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
+import { isBadRequest, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { TokenRequest } from "@coxswain/apimachinery/objects/schema/kinds/authentication/v1";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   configMaps,
   deployments,
@@ -18,7 +18,7 @@ import {
   nodes,
   pods,
   serviceAccounts,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 

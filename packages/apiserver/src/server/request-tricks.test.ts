@@ -6,11 +6,11 @@ import assert from "node:assert/strict";
 import { connect as connectHttp2 } from "node:http2";
 import { after, before, test } from "node:test";
 import { connect as connectTls } from "node:tls";
-import { connectRaw } from "@coxswain/apimachinery/http2/testing/raw-client";
-import { dataFrame, headersFrame, requestFields, resetFrame } from "@coxswain/apimachinery/http2/testing/raw-frames";
-import { flags } from "@coxswain/apimachinery/http2/wire/frames";
-import { newLogger } from "@coxswain/apimachinery/logging/logger";
+import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { connectRaw } from "@coxswain/apimachinery/transport/http2/testing/raw-client";
+import { dataFrame, headersFrame, requestFields, resetFrame } from "@coxswain/apimachinery/transport/http2/testing/raw-frames";
+import { flags } from "@coxswain/apimachinery/transport/http2/wire/frames";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
 let server: TestServer;

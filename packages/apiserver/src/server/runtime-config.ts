@@ -4,8 +4,8 @@
  * Source: k8s.io/apiserver pkg/server/resourceconfig/helpers.go, pkg/server/options/api_enablement.go
  */
 import { parseBool } from "@coxswain/apimachinery/flags/types";
-import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 
 export type IsServed = (group: string, version: string, resource: string, byDefault: boolean) => boolean;
 

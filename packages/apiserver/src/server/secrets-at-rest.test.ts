@@ -5,8 +5,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { newLogger } from "@coxswain/apimachinery/logging/logger";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { newLogBackend } from "../audit/log-backend.ts";

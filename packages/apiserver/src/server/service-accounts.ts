@@ -1,6 +1,6 @@
 /** Keys, issuer and object lookup of service-account tokens, from the configuration and the stores. */
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ServiceAccountGetter } from "../authentication/service-account.ts";
 import { readSigningKey, readVerificationKeys, type VerificationKey } from "../authentication/service-account-keys.ts";
 import { type IssuerDocuments, issuerDocuments, newTokenIssuer } from "../authentication/token-issuer.ts";

@@ -1,11 +1,11 @@
 /** Clients that request more than they read do not block others of their priority level. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { connectRaw, type RawClient } from "@coxswain/apimachinery/http2/testing/raw-client";
-import { getFrame, resetFrame, windowFrame } from "@coxswain/apimachinery/http2/testing/raw-frames";
-import { settings } from "@coxswain/apimachinery/http2/wire/frames";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { heldBytes } from "@coxswain/apimachinery/testing/held-bytes";
+import { connectRaw, type RawClient } from "@coxswain/apimachinery/transport/http2/testing/raw-client";
+import { getFrame, resetFrame, windowFrame } from "@coxswain/apimachinery/transport/http2/testing/raw-frames";
+import { settings } from "@coxswain/apimachinery/transport/http2/wire/frames";
 import { startTestServer } from "../testing/start-test-server.ts";
 
 const server = await startTestServer({ after }, ["--max-requests-inflight=20", "--max-mutating-requests-inflight=10"]);

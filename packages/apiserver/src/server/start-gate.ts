@@ -4,10 +4,10 @@
  * Otherwise clients would get 403 from a server that has not loaded the default roles yet.
  */
 
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { indentJson } from "@coxswain/apimachinery/codec/json";
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { indentJson } from "@coxswain/apimachinery/objects/codec/json";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { writeError } from "../handlers/response.ts";
 import { serverVersion } from "../handlers/version.ts";

@@ -1,4 +1,4 @@
-import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "@coxswain/apimachinery/schema/kinds/resources";
+import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { ensureAuthenticationInfo } from "../bootstrap/authentication-info.ts";
 import { untilCaughtUp } from "../bootstrap/caught-up.ts";
 import { ensureFlowConfiguration, keepFlowConfiguration } from "../bootstrap/flow-configuration.ts";

@@ -1,5 +1,5 @@
 /** Storage metrics under upstream's names. Source: k8s.io/apiserver pkg/storage/etcd3/metrics, pkg/storage/cacher/metrics.go */
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { StorageMetrics } from "../storage/metrics.ts";
 
 const seconds = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60];

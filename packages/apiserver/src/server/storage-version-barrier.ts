@@ -1,5 +1,5 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { IdentityLeaseOptions } from "../bootstrap/identity-lease.ts";
 import { keepStorageVersions, newStorageVersions, type StorageVersions } from "../bootstrap/storage-versions.ts";
 import { storageVersionPrecondition } from "../filters/storage-version-precondition.ts";

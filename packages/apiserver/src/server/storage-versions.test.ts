@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import type { StorageVersion } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
+import type { StorageVersion } from "@coxswain/apimachinery/objects/schema/kinds/internal/v1alpha1";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
 const flags = [

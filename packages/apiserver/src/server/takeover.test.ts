@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { encodeUntyped } from "@coxswain/apimachinery/codec/json";
-import { decodeUnknown, encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { encodeUntyped } from "@coxswain/apimachinery/objects/codec/json";
+import { decodeUnknown, encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { newEtcdClient } from "../storage/etcd/client.ts";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 

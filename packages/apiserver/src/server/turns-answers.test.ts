@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { after, before, test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";

@@ -1,5 +1,5 @@
 /** Source: k8s.io/apiserver pkg/admission/metrics/metrics.go */
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { WebhookMetrics } from "../admission/plugin-context.ts";
 
 /** Bounds the number of series, since webhooks choose the codes. */

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import type { Connect } from "@coxswain/apimachinery/client/connect";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { GrpcCalls } from "@coxswain/apimachinery/grpc/calls";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
+import type { GrpcCalls } from "@coxswain/apimachinery/transport/grpc/calls";
 import type { PastChange } from "../watch/change-source.ts";
 import { WatchMultiplexer } from "../watch/multiplexer.ts";
 import type { EtcdIdentity } from "./etcd/channel.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { reasonOf } from "@coxswain/apimachinery/errors/predicates";
-import type { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { reasonOf } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { decodeContinueToken, encodeContinueToken } from "./continue-token.ts";
 
 test("a token is upstream's JSON in base64url without padding", () => {

@@ -1,6 +1,6 @@
-import { parseJson } from "@coxswain/apimachinery/codec/json";
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 
 /**
  * The opaque `metadata.continue`: the key and the revision at which the next page begins. Base64url without padding of

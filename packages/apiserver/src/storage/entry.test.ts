@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ByteShare, idleMs } from "@coxswain/apimachinery/memory/byte-share";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { ByteShare, idleMs } from "@coxswain/apimachinery/process/memory/byte-share";
 import { type EntryCodec, EntryMemory, newEntry } from "./entry.ts";
 
 const limit = 128 * 1024 * 1024;

@@ -1,8 +1,8 @@
-import { ownMemory } from "@coxswain/apimachinery/codec/json-encode";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/memory/byte-share";
-import { hasManyValues } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { ownMemory } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { hasManyValues } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { ByteShare, CachedBytes } from "@coxswain/apimachinery/process/memory/byte-share";
 
 /** Conversions between the forms that an entry has in memory, and the fields that selectors match. */
 export interface EntryCodec {

@@ -1,4 +1,4 @@
-import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
+import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
 
 /**
  * The folder of a resource below the etcd prefix; keys are `<prefix>/<folder>/<namespace>/<name>`, as upstream lays them out.

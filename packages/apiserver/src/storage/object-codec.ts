@@ -1,21 +1,21 @@
-import { encodeJson, encodeJsonText, parseJson, parseLargeJson } from "@coxswain/apimachinery/codec/json";
-import { encodeJsonTextInSteps } from "@coxswain/apimachinery/codec/json-encode-steps";
+import { encodeJson, encodeJsonText, parseJson, parseLargeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
 import {
   decodeProtobuf,
   decodeProtobufInSteps,
   encodeProtobuf,
   encodeProtobufInSteps,
   hasProtobufForm,
-} from "@coxswain/apimachinery/codec/protobuf";
+} from "@coxswain/apimachinery/objects/codec/protobuf";
 import {
   decodeProtobufReusing,
   decodeProtobufReusingInSteps,
   type EncodedObject,
-} from "@coxswain/apimachinery/codec/protobuf-reuse";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+} from "@coxswain/apimachinery/objects/codec/protobuf-reuse";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { EntryCodec, EntryMemory } from "./entry.ts";
 
 interface StoredVersion {

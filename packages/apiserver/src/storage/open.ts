@@ -1,8 +1,8 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
-import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
+import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import { type BookmarkClock, newBookmarkClock } from "../watch/bookmarks.ts";
 import { HistoryMemory } from "../watch/history.ts";
 import { newWatchCache, type WatchCache } from "../watch/watch-cache.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type Entry, newEntry } from "./entry.ts";
 import { newObjectCodec } from "./object-codec.ts";
 import { OwnWrite, OwnWrites } from "./own-writes.ts";

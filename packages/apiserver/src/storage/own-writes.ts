@@ -1,8 +1,8 @@
-import { ownMemory } from "@coxswain/apimachinery/codec/json-encode";
-import type { EncodedObject } from "@coxswain/apimachinery/codec/protobuf-reuse";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { ownMemory } from "@coxswain/apimachinery/objects/codec/json-encode";
+import type { EncodedObject } from "@coxswain/apimachinery/objects/codec/protobuf-reuse";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { TransientMap } from "@coxswain/apimachinery/process/memory/transient-map";
 import { type Entry, newEntry } from "./entry.ts";
 import type { ObjectCodec } from "./object-codec.ts";
 

@@ -1,6 +1,6 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { Entry } from "./entry.ts";
 import type { OwnWrites } from "./own-writes.ts";
 

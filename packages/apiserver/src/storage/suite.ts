@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isAlreadyExists, isConflict, isNotFound, isResourceExpired, reasonOf } from "@coxswain/apimachinery/errors/predicates";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import {
+  isAlreadyExists,
+  isConflict,
+  isNotFound,
+  isResourceExpired,
+  reasonOf,
+} from "@coxswain/apimachinery/objects/errors/predicates";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { StoredResource } from "./object-codec.ts";
 import type { Entry, Storage, WatchEvent, WatchStream } from "./storage.ts";
 

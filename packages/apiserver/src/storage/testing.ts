@@ -1,4 +1,4 @@
-import { ByteShare } from "@coxswain/apimachinery/memory/byte-share";
+import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import { EntryMemory } from "./entry.ts";
 
 /** Memory of a test's own entries. */

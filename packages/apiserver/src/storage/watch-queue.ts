@@ -1,4 +1,4 @@
-import { atEndOfTurn } from "@coxswain/apimachinery/clock/end-of-turn";
+import { atEndOfTurn } from "@coxswain/apimachinery/process/clock/end-of-turn";
 import type { Entry, WatchEvent, WatchStream } from "./storage.ts";
 
 /**

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { applySchema, unknownFields } from "./apply.ts";
 import { dropNulls, fillDefaults } from "./defaults.ts";
 import { repeatedItems } from "./list-items.ts";

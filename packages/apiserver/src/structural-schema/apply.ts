@@ -4,9 +4,10 @@
  * Source: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting,objectmeta},
  * pkg/apiserver/customresource_handler.go unstructuredSchemaCoercer
  */
-import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { dropNulls, fillDefaults, put } from "./defaults.ts";
 import { coerceMetadata } from "./metadata.ts";
 import { prune } from "./prune.ts";

@@ -5,8 +5,8 @@ import {
   formatFieldErrors,
   invalidValue,
   mapKey,
-} from "@coxswain/apimachinery/errors/field-error";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { CheckBudget } from "./check-budget.ts";
 import { embeddedResourceFaults } from "./metadata.ts";
 import { prune } from "./prune.ts";

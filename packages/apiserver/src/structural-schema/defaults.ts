@@ -1,7 +1,7 @@
-import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
-import { requestEntityTooLarge } from "@coxswain/apimachinery/errors/status-error";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import { rawJson } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { requestEntityTooLarge } from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { anySchema, hasDefault, hasInside, itemsOf, knownFields, perSchema, type Schema } from "./schema.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { isIP, isIPv4 } from "node:net";
-import { parseCidr } from "@coxswain/apimachinery/meta/ip";
-import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
+import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 
 /**
  * Validates a string by a `format`; unknown formats accept everything. Dashes in format names are ignored. All patterns here

@@ -7,8 +7,8 @@ import {
   invalidValue,
   mapKey,
   notSupported,
-} from "@coxswain/apimachinery/errors/field-error";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { listMapKeyRules, listRules, typeMustBe } from "./list-types.ts";
 import { rulesOf, validateRules } from "./rules/rules.ts";
 import { additionalOf, hasDefault, isEmbedded, metaFields, mostLevels, type Schema } from "./schema.ts";

@@ -2,7 +2,7 @@
  * Uniqueness of items in lists of `x-kubernetes-list-type` set and map.
  * Source: apiextensions-apiserver pkg/apiserver/schema/listtype/validation.go
  */
-import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
+import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
 import {
   addErrors,
   child,
@@ -11,9 +11,9 @@ import {
   index,
   invalidValue,
   mapKey,
-} from "@coxswain/apimachinery/errors/field-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { anySchema, hasInside, itemsOf, knownFields, perSchema, type Schema } from "./schema.ts";
 
 /** Items that are compared in one step. */

@@ -6,7 +6,7 @@ import {
   mapKey,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
+} from "@coxswain/apimachinery/objects/errors/field-error";
 import { hasDefault, itemsOf, propertyOf, type Schema } from "./schema.ts";
 import { goSchemas } from "./schema-text.ts";
 

@@ -1,13 +1,13 @@
-import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
-import { child, type FieldError, index, invalidValue, mapKey, required } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
-import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { ObjectMeta, Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
-import { dns1035LabelProblems, pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
-import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
+import { decodeValue } from "@coxswain/apimachinery/objects/codec/json-decode";
+import { child, type FieldError, index, invalidValue, mapKey, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { ObjectMeta, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import { dns1035LabelProblems, pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
+import { validateObjectMeta } from "@coxswain/apimachinery/objects/validation/object-meta";
 import { anySchema, hasInside, isEmbedded, itemsOf, knownFields, perSchema, type Schema } from "./schema.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 /** Patterns and values come from different users: no combination of them blocks the event loop. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 import { cpuMsOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { CheckBudget } from "./check-budget.ts";
 import type { Schema } from "./schema.ts";

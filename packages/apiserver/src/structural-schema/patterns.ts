@@ -1,5 +1,5 @@
 /** Compiled patterns of schemas, cached: several checks of a definition and each validated value use them. */
-import { Pattern, PatternError } from "@coxswain/apimachinery/validation/pattern";
+import { Pattern, PatternError } from "@coxswain/apimachinery/objects/validation/pattern";
 import { perSchema, type Schema } from "./schema.ts";
 
 /** @returns undefined for a schema without a pattern; a PatternError when it does not compile */

@@ -1,4 +1,4 @@
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { additionalOf, isEmbedded, isPreserving, itemsOf, metaFields, propertyOf, type Schema } from "./schema.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import { type Schema, sizeOf } from "./schema.ts";
 
 /** Limit of schemas printed in an error text; each takes about 1 KB in Go syntax. */

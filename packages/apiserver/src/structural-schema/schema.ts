@@ -1,5 +1,5 @@
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { JSONSchemaProps } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { JSONSchemaProps } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 
 /** A JSONSchemaProps with its keywords accessible by JSON name. */
 export type Schema = Omit<JSONSchemaProps, "items" | "additionalProperties" | "properties" | "not"> & {

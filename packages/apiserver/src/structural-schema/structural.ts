@@ -8,10 +8,10 @@ import {
   invalidValue,
   mapKey,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { PatternError } from "@coxswain/apimachinery/validation/pattern";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import { PatternError } from "@coxswain/apimachinery/objects/validation/pattern";
 import { patternOf } from "./patterns.ts";
 import { additionalOf, anySchema, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { gates } from "@coxswain/apimachinery/flags/gates";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
 import { beforeCreate } from "../registry/generic/before-create.ts";
 import { beforeUpdate } from "../registry/generic/before-update.ts";

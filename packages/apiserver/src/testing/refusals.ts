@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type FieldError, formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 
 /** An invalid input and all expected errors in order. */
 export interface Refusal<Input> {

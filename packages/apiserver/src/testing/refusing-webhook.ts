@@ -1,4 +1,4 @@
-import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+import type { WebhookClientConfig } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { TestServer } from "./start-test-server.ts";
 

@@ -12,7 +12,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { discardLogger, type Logger, newLogger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger, type Logger, newLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { configFromFlags } from "../config.ts";

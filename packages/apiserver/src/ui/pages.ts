@@ -6,8 +6,8 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { gzipSync } from "node:zlib";
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { methodNotAllowed, writeError } from "../handlers/response.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newBookmarkClock } from "./bookmarks.ts";
 
 test("readers are woken each minute, two seconds before their end, and not after they left", async () => {

@@ -1,4 +1,4 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 /**
  * Triggers bookmarks for watchers that requested them: once a minute, and shortly before their request ends, so that they

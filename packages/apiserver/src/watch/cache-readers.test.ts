@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
-import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { isResourceExpired } from "@coxswain/apimachinery/objects/errors/predicates";
+import { tooLargeResourceVersion } from "@coxswain/apimachinery/objects/errors/status-error";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { StorageMetrics } from "../storage/metrics.ts";

@@ -1,8 +1,8 @@
-import { resourceExpired } from "@coxswain/apimachinery/errors/status-error";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { splitKey } from "@coxswain/apimachinery/meta/object-key";
-import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { resourceExpired } from "@coxswain/apimachinery/objects/errors/status-error";
+import { splitKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { StorageMetrics } from "../storage/metrics.ts";
 import { isSelective, matches } from "../storage/selection.ts";
 import type { Entry, Selection, Storage, WatchEvent, WatchRequest, WatchStream } from "../storage/storage.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import type { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { encodeContinueToken } from "../storage/continue-token.ts";
 import { isSelective, matches } from "../storage/selection.ts";
 import type { Entry, ListRequest, ListResult, Selection } from "../storage/storage.ts";

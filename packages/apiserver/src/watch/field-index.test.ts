@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
 import fc from "fast-check";
 import type { Entry } from "../storage/storage.ts";
 import { newFieldIndex } from "./cache-state.ts";

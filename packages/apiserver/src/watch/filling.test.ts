@@ -1,10 +1,10 @@
 /** How a cache is filled, and filled again: what comes meanwhile, what fails midway, and what of the state before is left. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { resourceExpired } from "@coxswain/apimachinery/errors/status-error";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { resourceExpired } from "@coxswain/apimachinery/objects/errors/status-error";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import type { OwnWrite } from "../storage/own-writes.ts";

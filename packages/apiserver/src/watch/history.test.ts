@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
 import type { Entry } from "../storage/storage.ts";
 import { Change, History, HistoryMemory } from "./history.ts";

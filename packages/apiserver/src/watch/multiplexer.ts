@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { CacheConsumer, ChangeSource, ChangeWatch, PastChange, RawChange } from "./change-source.ts";
 import { AppliedRevision, CatchUp, SharedRead } from "./freshness.ts";
 

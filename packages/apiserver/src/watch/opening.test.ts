@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import { isResourceExpired } from "@coxswain/apimachinery/objects/errors/predicates";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";

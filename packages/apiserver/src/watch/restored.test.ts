@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { isResourceExpired } from "@coxswain/apimachinery/objects/errors/predicates";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { startRestorableEtcd } from "@coxswain/apimachinery/testing/restorable-etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { openStorage } from "../storage/open.ts";

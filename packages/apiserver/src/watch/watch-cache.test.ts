@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { resourceExpired } from "@coxswain/apimachinery/errors/status-error";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
+import { resourceExpired } from "@coxswain/apimachinery/objects/errors/status-error";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";

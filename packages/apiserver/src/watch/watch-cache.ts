@@ -1,8 +1,8 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { isResourceExpired } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { decodeContinueToken } from "../storage/continue-token.ts";
 import type { StorageMetrics } from "../storage/metrics.ts";
 import { OwnWrites } from "../storage/own-writes.ts";

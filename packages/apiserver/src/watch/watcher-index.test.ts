@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import fc from "fast-check";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import { transition } from "../storage/selection.ts";

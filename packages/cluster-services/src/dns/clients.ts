@@ -1,8 +1,8 @@
 /** Who may ask, and how often. */
 import { BlockList, isIPv6 } from "node:net";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { parseCidr } from "@coxswain/apimachinery/meta/ip";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { LRUCache } from "lru-cache";
 
 export interface Clients {

@@ -1,10 +1,10 @@
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import { endpointSlices, namespaces, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { endpointSlices, namespaces, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { addressKey, addressKeysOf, clusterIpsOf } from "./service-records.ts";
 import type { ClusterView } from "./zone.ts";
 

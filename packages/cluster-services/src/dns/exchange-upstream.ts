@@ -1,7 +1,7 @@
 /** One question to one other DNS server. */
 import { createSocket } from "node:dgram";
 import { connect, isIPv6 } from "node:net";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { flags } from "./protocol.ts";
 import type { Upstream } from "./resolv-conf.ts";
 import { newFrameReader, withLength } from "./stream-frames.ts";

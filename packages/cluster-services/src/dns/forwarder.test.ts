@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type DecodedPacket, decode, encode } from "dns-packet";
 import { ForwardError, type ForwarderOptions, newForwarder, type Relayed } from "./forwarder.ts";

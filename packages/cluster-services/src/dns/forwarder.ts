@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { askUpstream } from "./exchange-upstream.ts";
 import { type WalkedMessage, walkResponse } from "./message-walk.ts";
 import type { DnsMetrics } from "./metrics.ts";

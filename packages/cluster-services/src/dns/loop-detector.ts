@@ -3,8 +3,8 @@
  * DNS. The way of CoreDNS' plugin loop: a question with a random name that nobody else asks.
  */
 import { randomBytes } from "node:crypto";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { encodeName } from "./encode-record.ts";
 import type { Forwarder } from "./forwarder.ts";
 import type { DnsMetrics } from "./metrics.ts";

@@ -1,8 +1,8 @@
 import { isIPv4 } from "node:net";
-import { bigIntToIp, ipToBigInt } from "@coxswain/apimachinery/meta/ip";
-import type { Node, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import { endpointSlices, nodes, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { bigIntToIp, ipToBigInt } from "@coxswain/apimachinery/objects/meta/ip";
+import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Part, PartContext } from "../part.ts";
 import { clusterNetworks } from "./clients.ts";
 import { newClusterView } from "./cluster-view.ts";

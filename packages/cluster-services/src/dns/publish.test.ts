@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import { endpointSlices, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { endpointSlices, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { dnsService, dnsSlice, newPublisher, planService } from "./publish.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { LRUCache } from "lru-cache";
 import { lifetimeOf, type RecordPlace } from "./message-walk.ts";
 import { flags, headerBytes, rcodes, types } from "./protocol.ts";

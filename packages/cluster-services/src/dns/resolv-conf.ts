@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { isIP } from "node:net";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 export interface Upstream {
   readonly address: string;

@@ -1,4 +1,4 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { recordsIn, resolveAliases } from "./alias.ts";
 import { encodeName, hinfoRecord } from "./encode-record.ts";
 import { ForwardError, type Forwarder } from "./forwarder.ts";

@@ -1,7 +1,7 @@
 /** The records of one Service, and of one EndpointSlice. Objects of an informer never change, so both are computed once for each. */
 import { isIPv4, isIPv6 } from "node:net";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { addressRecord } from "./encode-record.ts";
 import type { ResourceRecord } from "./reply.ts";
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { DnsMetrics } from "./metrics.ts";
 import type { RequestHandler } from "./request-handler.ts";
 import { newFrameReader, withLength } from "./stream-frames.ts";

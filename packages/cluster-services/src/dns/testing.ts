@@ -2,11 +2,11 @@
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Service, ServiceSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { Service, ServiceSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type Answer, type DecodedPacket, decode, encode, type RecordType } from "dns-packet";
 import { newDnsMetrics } from "./metrics.ts";
 import { startDnsServer } from "./server.ts";

@@ -3,8 +3,8 @@
  * Source: Kubernetes DNS-Based Service Discovery 1.1.0; where it leaves a choice, as CoreDNS' kubernetes plugin
  */
 import { isIPv4, isIPv6 } from "node:net";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { addressRecord, encodeName, isEncodable, nameRecord, soaRecord, srvRecord, txtRecord } from "./encode-record.ts";
 import { types } from "./protocol.ts";
 import type { ResourceRecord } from "./reply.ts";

@@ -1,7 +1,7 @@
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import type { Backend } from "./routes.ts";
 
 /** Endpoints of a port of a Service, as `http://10.244.0.7:8080`; or why there are none. */

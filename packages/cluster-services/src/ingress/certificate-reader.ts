@@ -1,6 +1,6 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Certificates } from "./certificates.ts";
 
 /** How often Secrets are read again: a renewed certificate is used after at most this time. */

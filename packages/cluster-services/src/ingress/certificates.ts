@@ -1,13 +1,13 @@
 import { X509Certificate } from "node:crypto";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Ingress } from "@coxswain/apimachinery/schema/kinds/networking/v1";
-import { secrets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Ingress } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
+import { secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 interface Loaded {
   readonly resourceVersion: string;

@@ -1,4 +1,4 @@
-import type { Ingress, IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { Ingress, IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { className, controllerName } from "./names.ts";
 
 /** The field's predecessor; it names a class, which need not exist. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import { isRefused } from "./addresses.ts";
 import { Backends } from "./backends.ts";

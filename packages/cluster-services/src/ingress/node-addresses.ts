@@ -1,5 +1,5 @@
 import { networkInterfaces } from "node:os";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Interfaces come with containers and networks; nothing reports them. */
 const interfacesMs = 10_000;

@@ -1,15 +1,21 @@
 import { type Controller, done, newController } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
-import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Node, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import type { Ingress, IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
-import { endpointSlices, ingressClasses, ingresses, nodes, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import type { Ingress, IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
+import {
+  endpointSlices,
+  ingressClasses,
+  ingresses,
+  nodes,
+  services,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import type { Part, PartContext } from "../part.ts";
 import { isRefused } from "./addresses.ts";

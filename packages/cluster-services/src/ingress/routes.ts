@@ -1,6 +1,6 @@
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Ingress, IngressBackend } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Ingress, IngressBackend } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 
 /** Where a request goes. */
 export interface Route {

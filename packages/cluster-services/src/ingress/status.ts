@@ -1,15 +1,15 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import type { Source } from "@coxswain/apimachinery/controller/sources";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { LoadBalancerIngress, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Ingress } from "@coxswain/apimachinery/schema/kinds/networking/v1";
-import { ingresses } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { LoadBalancerIngress, Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Ingress } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
+import { ingresses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 export interface StatusOptions {
   readonly ingresses: Lister<Ingress>;

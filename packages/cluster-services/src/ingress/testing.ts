@@ -1,4 +1,4 @@
-import type { Ingress, IngressBackend } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { Ingress, IngressBackend } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 
 /** Type, path and name of a Service with port 80. */
 export type Path = readonly [type: "Exact" | "Prefix" | "ImplementationSpecific", path: string, service: string];

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import { endpointSlices, nodes, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Node, Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { endpointSlices, nodes, pods, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Part, PartContext } from "../part.ts";
 import { candidatesFor, hostPortConflicts } from "./announcements.ts";
 import { Announcer } from "./announcer.ts";

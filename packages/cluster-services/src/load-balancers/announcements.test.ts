@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node, Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aService } from "../testing/objects.ts";
 import { candidatesFor, hostPortConflicts } from "./announcements.ts";
 import { excludedLabel } from "./names.ts";

@@ -1,5 +1,5 @@
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Node, Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isServed, statusAddresses } from "./assign.ts";
 import { excludedLabel } from "./names.ts";
 import type { Pool } from "./pool.ts";

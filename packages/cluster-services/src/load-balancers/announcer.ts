@@ -1,10 +1,10 @@
 import { isIPv4 } from "node:net";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { readLinks } from "../pod-network/kernel-state.ts";
 import type { Link } from "../pod-network/plan.ts";
 import { addingJumps, newIptables } from "../services/iptables.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Node, Service, ServiceSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node, Service, ServiceSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aService } from "../testing/objects.ts";
 import { type Assignment, assignAddresses, type Cluster } from "./assign.ts";
 import { loadBalancerClass, sharedAddressAnnotation } from "./names.ts";

@@ -1,5 +1,5 @@
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Node, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { excludedLabel, loadBalancerClass, sharedAddressAnnotation } from "./names.ts";
 import { canonical, familyOf, type IpFamily, type Pool } from "./pool.ts";
 

@@ -1,7 +1,7 @@
 import { createSocket } from "node:dgram";
 import { writeFileSync } from "node:fs";
 import { isIPv4 } from "node:net";
-import { bigIntToIp, ipToBigInt } from "@coxswain/apimachinery/meta/ip";
+import { bigIntToIp, ipToBigInt } from "@coxswain/apimachinery/objects/meta/ip";
 import { type RunProgram, runProgram } from "../host/run-program.ts";
 import { readLinks } from "../pod-network/kernel-state.ts";
 import { parseNetwork } from "../pod-network/networks.ts";

@@ -1,4 +1,4 @@
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
 export function newLoadBalancerMetrics(metrics: MetricsRegistry) {
   return {

@@ -1,7 +1,7 @@
-import { type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Node, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import { endpointSlices, nodes, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Part, PartContext } from "../part.ts";
 import { isServed } from "./assign.ts";
 import { newLoadBalancerMetrics } from "./metrics.ts";

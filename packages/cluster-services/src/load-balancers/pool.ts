@@ -1,6 +1,6 @@
 import { isIPv4 } from "node:net";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import { bigIntToIp, ipToBigInt, parseCidr, parseIp } from "@coxswain/apimachinery/meta/ip";
+import { bigIntToIp, ipToBigInt, parseCidr, parseIp } from "@coxswain/apimachinery/objects/meta/ip";
 import { leaseOf } from "./names.ts";
 
 export type IpFamily = "IPv4" | "IPv6";

@@ -1,14 +1,14 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type Assignment, assignAddresses, type Cluster, statusAddresses } from "./assign.ts";
 import type { LoadBalancerMetrics } from "./metrics.ts";
 

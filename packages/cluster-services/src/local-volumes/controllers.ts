@@ -1,16 +1,21 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
-import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { Node, PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, persistentVolumeClaims, persistentVolumes, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { Node, PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import {
+  nodes,
+  persistentVolumeClaims,
+  persistentVolumes,
+  storageClasses,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import { hostnameOf, newStorageClass, newVolume, planClaim, planVolume } from "./decisions.ts";
 import type { Folders } from "./folders.ts";

@@ -5,8 +5,8 @@ import type {
   PersistentVolume,
   PersistentVolumeClaim,
   PersistentVolumeClaimSpec,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { newStorageClass, newVolume, planClaim, planVolume } from "./decisions.ts";
 
 const uid = "0f8fad5b-d9cb-469f-a165-70867728950e";

@@ -1,8 +1,8 @@
 /** What to do about a claim and a volume: pure, from the objects. */
 
 import { join } from "node:path";
-import type { Node, PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { Node, PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import {
   betaStorageProvisioner,
   provisionedBy,

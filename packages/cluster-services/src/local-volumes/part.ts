@@ -1,5 +1,5 @@
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Part, PartContext } from "../part.ts";
 import { newClassKeeper, newDeleter, newProvisioner } from "./controllers.ts";
 import { newDiskWatch } from "./disk-watch.ts";

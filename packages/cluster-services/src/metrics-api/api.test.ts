@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { answerResource, type Inventory, targetOf } from "./api.ts";
 import { newUsageStore } from "./usage-store.ts";
 

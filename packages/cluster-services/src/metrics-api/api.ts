@@ -1,8 +1,8 @@
 /** The answers of metrics.k8s.io: pure, from a path and what is known to a status and a body. */
-import { methodNotSupported, notAcceptable, notFound } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject, ObjectMeta } from "@coxswain/apimachinery/meta/types";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { methodNotSupported, notAcceptable, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject, ObjectMeta } from "@coxswain/apimachinery/objects/meta/types";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { group, groupVersion, listOf, type NodeMetrics, nodeMetrics, type PodMetrics, podMetrics, tableOf } from "./objects.ts";
 import { openApiDocument } from "./openapi.ts";
 import type { UsageStore } from "./usage-store.ts";

@@ -1,9 +1,9 @@
 import { isIPv6 } from "node:net";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type NodeSamples, parseSamples } from "./samples.ts";
 import type { UsageStore } from "./usage-store.ts";
 

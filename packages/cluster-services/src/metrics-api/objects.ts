@@ -1,7 +1,7 @@
 /** NodeMetrics and PodMetrics of metrics.k8s.io/v1beta1, and their tables. */
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { formatDuration, formatTime } from "@coxswain/apimachinery/meta/time";
-import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { formatDuration, formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { ObjectMeta } from "@coxswain/apimachinery/objects/meta/types";
 import type { PodUsage, Usage } from "./usage-store.ts";
 
 export const group = "metrics.k8s.io";

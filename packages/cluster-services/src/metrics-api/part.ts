@@ -1,10 +1,10 @@
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
 import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { privilegedGroup } from "@coxswain/apimachinery/serving/authentication/user";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { delegatedAuthentication } from "@coxswain/apimachinery/serving/delegated/authentication";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
-import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
-import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { apiServices, endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { APIService } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
+import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { apiServices, endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { apiServiceName, serviceName, serviceNamespace } from "./names.ts";
 import { register } from "./register.ts";

@@ -1,12 +1,12 @@
 /** The objects by which the API server finds this one: a Service with Endpoints, and an APIService. */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
-import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { apiServices, endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { APIService } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
+import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { apiServices, endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { apiServiceName, serviceName, serviceNamespace } from "./names.ts";
 import { group } from "./objects.ts";
 

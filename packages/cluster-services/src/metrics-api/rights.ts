@@ -1,4 +1,4 @@
-import type { ClusterRole } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import type { ClusterRole } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
 import type { PartRights } from "../part.ts";
 import { apiServiceName, serviceName } from "./names.ts";
 

@@ -1,7 +1,13 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { forbidden, methodNotSupported, notFound, StatusError, unauthorized } from "@coxswain/apimachinery/errors/status-error";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import {
+  forbidden,
+  methodNotSupported,
+  notFound,
+  StatusError,
+  unauthorized,
+} from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { UserInfo } from "@coxswain/apimachinery/serving/authentication/user";
 import type { DelegatedAuthorizer } from "@coxswain/apimachinery/serving/delegated/authorization";

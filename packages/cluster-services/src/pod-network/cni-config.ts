@@ -1,7 +1,7 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { open, readdir, rename, rm, unlink } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Network } from "./networks.ts";
 import type { Problem } from "./plan.ts";
 import type { PodNetworkSettings } from "./settings.ts";

@@ -1,5 +1,5 @@
 import { isIPv4 } from "node:net";
-import { bigIntToIp, ipToBigInt, parseCidr, parseIp } from "@coxswain/apimachinery/meta/ip";
+import { bigIntToIp, ipToBigInt, parseCidr, parseIp } from "@coxswain/apimachinery/objects/meta/ip";
 
 export type IpFamily = 4 | 6;
 

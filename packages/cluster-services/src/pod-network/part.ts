@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from "node:fs";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Part, PartContext } from "../part.ts";
 import { thisHost } from "./host.ts";
 import { newPodNetworkMetrics } from "./metrics.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aNode, settingsIn } from "../testing/machines.ts";
 import type { IpFamily } from "./networks.ts";
 import { isProblem, type Link, macOf, type Plan, planNetwork } from "./plan.ts";

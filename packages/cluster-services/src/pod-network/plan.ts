@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { vxlanLink } from "./names.ts";
 import {
   contains,

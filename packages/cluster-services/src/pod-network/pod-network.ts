@@ -1,8 +1,8 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
 import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { addingJumps, newIptables } from "../services/iptables.ts";
 import { cniConfig, missingPlugins, otherNetwork, rangesIn, writeConfig } from "./cni-config.ts";
 import type { PodNetworkHost } from "./host.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import { parseCidr } from "@coxswain/apimachinery/meta/ip";
+import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
 import type { ServicesFlags } from "../flags.ts";
 import { configFile, longestBridge } from "./names.ts";
 

@@ -1,8 +1,8 @@
 import { createServer, type Server } from "node:http";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 /**
  * Answers load balancers that ask at `healthCheckNodePort` of a Service whether this node has endpoints of it: 200, or 503 when there

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { RunProgram } from "../host/run-program.ts";
 
 const routeLoopback = "/proc/sys/net/ipv4/conf/all/route_localnet";

@@ -1,4 +1,4 @@
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
 /** kube-proxy's metrics of its iptables mode. Source: pkg/proxy/metrics/metrics.go */
 export function newProxyMetrics(metrics: MetricsRegistry) {

@@ -1,11 +1,11 @@
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
-import { parseCidr } from "@coxswain/apimachinery/meta/ip";
-import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Node, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import { endpointSlices, nodes, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ServicesFlags } from "../flags.ts";
 import { runProgram } from "../host/run-program.ts";
 import type { Part, PartContext } from "../part.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ServiceSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Endpoint } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { ServiceSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Endpoint } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import { servicePorts } from "./service-port.ts";
 

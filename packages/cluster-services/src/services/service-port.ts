@@ -1,7 +1,7 @@
 import { isIPv4 } from "node:net";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 
 export type Family = "IPv4" | "IPv6";
 

@@ -1,10 +1,10 @@
 /** What is written when, what of a failed write is left, and what the kernel lost: with a machine that only records. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { ProgramError } from "../host/run-program.ts";
 import { testSettings } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";

@@ -1,9 +1,9 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { RunProgram } from "../host/run-program.ts";
 import { deleteEntries, staleEntries } from "./conntrack.ts";
 import { addingJumps, newIptables } from "./iptables.ts";

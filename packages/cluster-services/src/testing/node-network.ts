@@ -1,11 +1,11 @@
 import type { TestContext } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newProxyMetrics } from "../services/metrics.ts";
 import type { RuleSettings } from "../services/port-rules.ts";

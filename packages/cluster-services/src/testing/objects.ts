@@ -1,5 +1,5 @@
-import type { Service, ServiceSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { Service, ServiceSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 
 /** A Service `default/<name>` with TCP port 80. */
 export const aService = (name: string, spec: Partial<ServiceSpec> = {}, lbAddresses: readonly string[] = []): Service => ({

@@ -1,5 +1,5 @@
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /**
  * Whether the Secret is a bootstrap token for joining nodes: `bootstrap-token-<id>` in kube-system.

@@ -3,8 +3,8 @@ import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import type {
   CertificateSigningRequest,
   CertificateSigningRequestCondition,
-} from "@coxswain/apimachinery/schema/kinds/certificates/v1";
-import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { exponentialBackoff, longestOf, overallBucket, type RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import type { ControllerContext } from "../controller-context.ts";

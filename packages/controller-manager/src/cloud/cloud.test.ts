@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { newLogger } from "@coxswain/apimachinery/logging/logger";
+import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { catalogue } from "../catalogue.ts";
 import { completeConfig } from "../config.ts";
 import { kubeControllerManager } from "../flags.ts";

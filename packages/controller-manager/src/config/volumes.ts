@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { decodeParsed } from "@coxswain/apimachinery/codec/json";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { parseCidr } from "@coxswain/apimachinery/meta/ip";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { decodeParsed } from "@coxswain/apimachinery/objects/codec/json";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { ControllerManagerFlags } from "../flags.ts";
 
 /** Configuration of the volume controllers. */

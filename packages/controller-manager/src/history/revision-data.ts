@@ -1,10 +1,10 @@
-import { coerce, encodeJsonText } from "@coxswain/apimachinery/codec/json";
-import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { podTemplates } from "@coxswain/apimachinery/schema/kinds/resources";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { coerce, encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { podTemplates } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 
 /** A strategic merge patch, which kubectl sends unchanged to roll back. */
 export interface RevisionData {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { revisionData, sameData, templateOf } from "./revision-data.ts";
 import { byRevision, newRevision, nextRevision, oldestIdle } from "./revisions.ts";

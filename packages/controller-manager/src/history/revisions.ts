@@ -1,11 +1,11 @@
-import { byCreation } from "@coxswain/apimachinery/meta/creation";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { controllerRevisions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { byCreation } from "@coxswain/apimachinery/objects/meta/creation";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import { newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { controllerRevisions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { revisionData } from "./revision-data.ts";
 
 /** Oldest first: by revision, then age, then name. Source: pkg/controller/history SortControllerRevisions */

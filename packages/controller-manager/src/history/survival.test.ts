@@ -4,9 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ControllerRevision, DaemonSet, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { ControllerRevision, DaemonSet, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   controllerRevisions,
   daemonSets,
@@ -14,7 +14,7 @@ import {
   persistentVolumeClaims,
   pods,
   statefulSets,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDaemonSet, aNode, aStatefulSet } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { ControllerContext, Runnable } from "../controller-context.ts";

@@ -1,7 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import { controllerRevisions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { controllerRevisions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { sameData } from "./revision-data.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Job, JobCondition } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { Job, JobCondition } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 
 /** The Complete or Failed condition of a finished Job; undefined while it is not finished. Source: pkg/controller/job/utils.go */
 export function finishedConditionOf({ status }: Job): JobCondition | undefined {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { silentRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { newExpectations } from "@coxswain/apimachinery/controller/expectations";
-import { forbidden, notFound, StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { forbidden, notFound, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { applyPodChanges } from "./apply-pod-changes.ts";

@@ -1,11 +1,11 @@
 import type { Expectations } from "@coxswain/apimachinery/controller/expectations";
 import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
-import { hasCause } from "@coxswain/apimachinery/errors/predicates";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { hasCause } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import { newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { createPod, deletePod, type PodWriter, slowStartBatch } from "./pod-control.ts";
 
 /** Pods to create and delete for one owner. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newTestContext } from "../testing/test-context.ts";
 import { enqueueWhenAvailable, ownerEventHandlers } from "./owner-event-handlers.ts";

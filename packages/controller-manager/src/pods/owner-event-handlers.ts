@@ -1,11 +1,11 @@
 import type { SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import type { InformerHandler, SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { isReady } from "./pod-state.ts";
 
 /** Owners of one kind, with callbacks for events of the objects they control. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { claimObjects, decideClaim } from "./ownership.ts";

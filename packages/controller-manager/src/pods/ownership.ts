@@ -1,10 +1,10 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isInvalid, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import { adoptPatch, controllerOf, newControllerRef, releasePatch } from "@coxswain/apimachinery/meta/owner-references";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { isInvalid, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import { adoptPatch, controllerOf, newControllerRef, releasePatch } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 
 /** Input of `claimObjects`. */
 export interface Claim<T extends KubeObject> {

@@ -1,11 +1,11 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
-import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { hasCause, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
+import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 
 export interface PodWriter {
   readonly client: Client;

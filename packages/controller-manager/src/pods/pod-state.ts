@@ -1,5 +1,5 @@
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Pod, PodCondition } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Pod, PodCondition } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Whether the Pod is neither finished nor terminating. Source: controller.IsPodActive */
 export function isActive({ metadata, status }: Pod): boolean {

@@ -1,5 +1,5 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 const index = "spec.nodeName";
 

@@ -1,5 +1,5 @@
-import { createdAt } from "@coxswain/apimachinery/meta/creation";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { createdAt } from "@coxswain/apimachinery/objects/meta/creation";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isReady, readySince } from "./pod-state.ts";
 
 /** A Pod with its sort keys, extracted once because up to 100,000 Pods may be compared. */

@@ -1,6 +1,6 @@
-import { fnv32a } from "@coxswain/apimachinery/meta/fnv";
-import { safeEncode } from "@coxswain/apimachinery/meta/names";
-import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { fnv32a } from "@coxswain/apimachinery/objects/meta/fnv";
+import { safeEncode } from "@coxswain/apimachinery/objects/meta/names";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /**
  * Value of `pod-template-hash` and suffix of ReplicaSet names: FNV-1a of the template and the collision count, safe-encoded.

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import { replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { writeStatus } from "./write-status.ts";

@@ -1,7 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
 /**
  * Writes an owner's status; after a conflict retries once on the stored object. A deleted or recreated owner is ignored.

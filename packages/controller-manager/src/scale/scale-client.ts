@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { groupVersionPath, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { Scale } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
+import { groupVersionPath, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Scale } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 /** Access to the `scale` subresource of any resource, including custom resources, by kind. */
 export interface ScaleClient {

@@ -1,9 +1,9 @@
 import { enqueueBy, enqueueSelf, type Source } from "@coxswain/apimachinery/controller/sources";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { Pod, Service, ServicePort } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Pod, Service, ServicePort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isFinished, isReady } from "../pods/pod-state.ts";
 
 /** Shared by the controllers that map Services to Pods. Source: k8s.io/kubernetes pkg/controller/util/endpoint */

@@ -1,5 +1,5 @@
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { exponentialBuckets, type HistogramChild, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { exponentialBuckets, type HistogramChild, type MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
 /** Size of a group of endpoints with the same ports and address family, and the number of its slices. */
 export interface GroupSize {

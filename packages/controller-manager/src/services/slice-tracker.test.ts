@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newSliceTracker } from "./slice-tracker.ts";
 
 const slice = (uid: string, generation: number): EndpointSlice =>

@@ -1,6 +1,6 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 /**
  * Tracks written slices so that a stale cache is detected; acting on it would create slices with generated names twice.

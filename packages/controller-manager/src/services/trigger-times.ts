@@ -1,5 +1,5 @@
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { readyCondition } from "../pods/pod-state.ts";
 
 /** Annotation of Endpoints and EndpointSlices with the time of the change that triggered the last write. */

@@ -1,10 +1,10 @@
-import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type {
   HorizontalPodAutoscaler,
   HorizontalPodAutoscalerSpec,
   MetricSpec,
-} from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
-import { deployments, horizontalPodAutoscalers, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
+import { deployments, horizontalPodAutoscalers, pods, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDeployment, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newHorizontalPodAutoscalerController } from "../controllers/horizontalpodautoscaling/controller.ts";

@@ -1,4 +1,4 @@
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** A signing token without expiration; `data` overrides and adds keys. */
 export function aBootstrapToken(id: string, data: Record<string, string> = {}): Secret {

@@ -1,4 +1,4 @@
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { newCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 
 export interface AskedFor {

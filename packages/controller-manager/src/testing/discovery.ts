@@ -1,4 +1,4 @@
-import { formatGroupVersion, type ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import { formatGroupVersion, type ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { FakeClient } from "@coxswain/apimachinery/testing/fake-client";
 
 /** Sets the discovery responses of a fake client: these resources, some with a scale subresource. */

@@ -1,5 +1,5 @@
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import * as resources from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import * as resources from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDeployment, aPod, aReplicaSet, aService } from "@coxswain/apimachinery/testing/builders";
 import { aCronJob, aJob } from "./jobs.ts";
 import { aClaim, aVolume } from "./volumes.ts";

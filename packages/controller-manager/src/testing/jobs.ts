@@ -1,6 +1,13 @@
-import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
-import type { CronJob, CronJobSpec, Job, JobCondition, JobSpec, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
+import type {
+  CronJob,
+  CronJobSpec,
+  Job,
+  JobCondition,
+  JobSpec,
+  JobStatus,
+} from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 interface JobOptions {
   readonly name?: string;

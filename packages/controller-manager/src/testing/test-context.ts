@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { ControllerManagerConfig } from "../config/controller-manager-config.ts";

@@ -1,4 +1,4 @@
-import type { Counter, Histogram, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Counter, Histogram, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { operationBuckets, storageOperations } from "@coxswain/apimachinery/volumes/storage-operations";
 
 /** Metrics shared by the volume controllers. */

@@ -1,6 +1,6 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { claimNamesOf } from "@coxswain/apimachinery/volumes/claims-of-pod";
 
 const index = "pod-pvc-index";

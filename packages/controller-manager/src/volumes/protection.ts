@@ -1,10 +1,10 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf, type Source } from "@coxswain/apimachinery/controller/sources";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { ControllerContext } from "../controller-context.ts";
 import { defineController } from "../define-controller.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type FakeSystemd, startFakeSystemd } from "../testing/fake-systemd.ts";
 import { connectToPeer } from "./connection.ts";

@@ -3,8 +3,8 @@ import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node:fs/pro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
 import type { ConfigSource } from "./config-source.ts";
 

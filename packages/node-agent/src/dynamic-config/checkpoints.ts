@@ -12,9 +12,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
-import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { type ConfigSource, decodeSource, encodeSource, showSource } from "./config-source.ts";
 
 /** `assigned` is the configuration the cluster wants; `last-known-good` the fallback, which was in use for the trial period. */

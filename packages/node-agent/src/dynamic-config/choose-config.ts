@@ -1,6 +1,6 @@
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { NodeConfigStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AgentConfig } from "../agent-config.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { type ConfigSource, showSource } from "./config-source.ts";

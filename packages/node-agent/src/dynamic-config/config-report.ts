@@ -1,7 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Node, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Node, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type ConfigSource, pathOfSource } from "./config-source.ts";
 
 /** Reports the configuration in use in the node's status and in metrics. */

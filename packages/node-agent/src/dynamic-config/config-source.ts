@@ -1,7 +1,7 @@
-import { parseYaml, toYaml } from "@coxswain/apimachinery/codec/yaml";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { ConfigMapNodeConfigSource, NodeConfigSource } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseYaml, toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { ConfigMapNodeConfigSource, NodeConfigSource } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { problems } from "./problems.ts";
 
 /** A specific version of a config map, with `uid` and `resourceVersion` set as in the node's status. */

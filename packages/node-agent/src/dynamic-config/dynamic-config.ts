@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AgentConfig } from "../agent-config.ts";
 import { newAgentConfig, readConfiguration } from "../config.ts";
 import { asConfigError } from "../config-error.ts";

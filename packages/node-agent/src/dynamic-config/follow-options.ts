@@ -1,4 +1,4 @@
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Background } from "../background.ts";
 import type { AgentEvents } from "../events.ts";
 import type { ApiConnection } from "../node/api-connection.ts";

@@ -1,9 +1,9 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ConfigMap, ConfigMapNodeConfigSource, NodeConfigSource } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { ConfigMap, ConfigMapNodeConfigSource, NodeConfigSource } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { configMaps } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Checkpoints } from "./checkpoints.ts";
 import type { ConfigReport } from "./config-report.ts";
 import { type ConfigSource, showSource } from "./config-source.ts";

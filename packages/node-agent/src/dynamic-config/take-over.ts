@@ -1,4 +1,4 @@
-import type { ConfigMap, ConfigMapNodeConfigSource, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ConfigMap, ConfigMapNodeConfigSource, Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Checkpoints } from "./checkpoints.ts";
 import { type ConfigSource, sameSource } from "./config-source.ts";
 import { problems, SyncProblem } from "./problems.ts";

@@ -1,4 +1,4 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { NodePod } from "../pod/pod.ts";
 import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 

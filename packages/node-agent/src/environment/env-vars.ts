@@ -1,5 +1,5 @@
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
 import { type DownwardContext, fieldValue, resourceValue } from "./downward-api-env.ts";

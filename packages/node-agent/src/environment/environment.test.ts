@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PodSpec, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodSpec, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type DnsConfig, parseResolvConf, podDns } from "./dns.ts";

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type DnsConfig, parseResolvConf } from "./dns.ts";
 
 /** The node's resolver configuration (`--resolv-conf`); empty when no file is configured or it cannot be read. */

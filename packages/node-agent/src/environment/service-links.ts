@@ -1,4 +1,4 @@
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /**
  * Pure: service environment variables: for services in the Pod's namespace if enabled, and always for the service

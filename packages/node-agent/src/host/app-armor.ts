@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { appArmorContainer } from "@coxswain/apimachinery/meta/pod-security-names";
+import { appArmorContainer } from "@coxswain/apimachinery/objects/meta/pod-security-names";
 import { containersOf, type NodePod } from "../pod/pod.ts";
 
 /** Whether this machine can enforce the AppArmor profiles of Pods. */

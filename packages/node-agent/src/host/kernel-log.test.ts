@@ -4,8 +4,8 @@ import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newOomParser, type SystemOom, watchSystemOoms } from "./kernel-log.ts";
 

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { setKernelTunables } from "./kernel-tunables.ts";
 
 const wanted = {

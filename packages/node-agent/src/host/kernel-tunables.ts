@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 /** Settings that containers rely on: memory overcommit, and a reboot after a kernel panic. */
 const tunables: Readonly<Record<string, number>> = {

@@ -5,8 +5,8 @@ import { mkdtemp, readdir, readlink, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { acquireLockFile } from "./lock-file.ts";
 
@@ -48,8 +48,8 @@ test("in a PID namespace of its own it hears of one that waits outside", {
   const path = join(dir, "kubelet.lock");
   const script = `
     const { acquireLockFile } = await import(${JSON.stringify(import.meta.resolve("./lock-file.ts"))});
-    const { realClock: clock } = await import("@coxswain/apimachinery/clock/clock");
-    const { discardLogger: log } = await import("@coxswain/apimachinery/logging/logger");
+    const { realClock: clock } = await import("@coxswain/apimachinery/process/clock/clock");
+    const { discardLogger: log } = await import("@coxswain/apimachinery/process/logging/logger");
     const lock = await acquireLockFile(${JSON.stringify(path)}, { clock, log });
     console.log("acquired");
     await lock.contended(new AbortController().signal);

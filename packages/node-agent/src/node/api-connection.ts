@@ -2,16 +2,16 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type EventRecorder, newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { csiDrivers, nodes, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { Node, Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { csiDrivers, nodes, pods, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { AgentConfig } from "../agent-config.ts";
 
 /** Clients and informers for the API server. */

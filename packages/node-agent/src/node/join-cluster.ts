@@ -1,7 +1,7 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node, NodeStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { AgentConfig } from "../agent-config.ts";
 import type { Background } from "../background.ts";
 import type { AgentEvents } from "../events.ts";

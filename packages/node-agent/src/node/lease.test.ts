@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { alreadyExists, conflict, notFound } from "@coxswain/apimachinery/errors/status-error";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { leases } from "@coxswain/apimachinery/schema/kinds/resources";
+import { alreadyExists, conflict, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { runNodeLease } from "./lease.ts";

@@ -1,11 +1,11 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { formatMicroTime } from "@coxswain/apimachinery/meta/time";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { leases } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { formatMicroTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 export interface NodeLeaseOptions {
   client: Client;

@@ -1,7 +1,7 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Node, NodeAddress, NodeCondition, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Node, NodeAddress, NodeCondition, NodeStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import type { ResourceList } from "../pod/pod-resources.ts";
 import { allocatable, type EvictionThresholds, type Reserved } from "../resources/allocatable.ts";
 import type { Machine } from "../resources/machine.ts";

@@ -1,4 +1,4 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 
 /** The Pod CIDR as configured in the runtime. */

@@ -1,10 +1,10 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Node, NodeAddress, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { Node, NodeAddress, NodeStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { attachDetachAnnotation, type NodeEvent, nodeEvents, nodeStatusEvent, statusChanged } from "./node-status.ts";
 
 export interface RegistrationOptions {

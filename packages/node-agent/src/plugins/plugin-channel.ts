@@ -1,6 +1,6 @@
-import { type GrpcCodeName, grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
-import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
-import { asCallError } from "@coxswain/apimachinery/grpc/grpc-error";
+import { type GrpcCodeName, grpcCodeNames } from "@coxswain/apimachinery/objects/errors/grpc-codes";
+import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
+import { asCallError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
 import type { MessageCodec } from "../runtime/messages.ts";
 
 /** A failed call: `rpc error: code = … desc = …`. */

@@ -1,8 +1,8 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type Backoff, newBackoff } from "../pod/backoff.ts";
 import { newPluginChannel } from "./plugin-channel.ts";
 import { type PluginInfo, registrationMessages, registrationService } from "./registration-schema.ts";

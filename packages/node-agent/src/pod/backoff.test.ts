@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newCrashLoops } from "../pods/crash-loops.ts";
 import { aContainer, aContainerRecord, aNodePod, aPodRecord } from "../testing/builders.ts";
 import { newBackoff } from "./backoff.ts";

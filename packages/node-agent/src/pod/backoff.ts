@@ -1,4 +1,4 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 /**
  * Exponential back-off by key: doubles with each attempt, resets after twice the maximum without one.

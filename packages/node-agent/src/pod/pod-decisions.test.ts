@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import type { NodePod } from "./pod.ts";
 import { PodDecisions } from "./pod-decisions.ts";
 

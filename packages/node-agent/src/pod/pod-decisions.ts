@@ -1,8 +1,8 @@
 import { type ObjectRef, objectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { DecisionLog, Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { outcomeOfError } from "@coxswain/apimachinery/decisions/outcome-of-error";
-import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isStaticPod, type NodePod } from "./pod.ts";
 
 /** What the sources of decisions about Pods are called, by the reason of the event that tells the same. */

@@ -1,4 +1,9 @@
-import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type {
+  ConfigMap,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Secret,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** API objects that Pods of this node refer to. Every method throws NotFound like the API server. */
 export interface PodObjects {

@@ -1,4 +1,4 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { AnyContainer, NodePod } from "./pod.ts";
 
 export type ResourceList = Readonly<Record<string, string | undefined>>;

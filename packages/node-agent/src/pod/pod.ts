@@ -1,5 +1,5 @@
-import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
-import type { Container, EphemeralContainer, Pod, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ObjectMeta } from "@coxswain/apimachinery/objects/meta/types";
+import type { Container, EphemeralContainer, Pod, PodSpec, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** A Pod on this node; Pods from all sources have these fields set. */
 export interface NodePod extends Pod {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PodSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodSpec, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { admitPod, forbiddenSysctl, foreignSystem } from "./admit.ts";

@@ -1,9 +1,9 @@
-import { safeSysctls } from "@coxswain/apimachinery/meta/pod-security-names";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { safeSysctls } from "@coxswain/apimachinery/objects/meta/pod-security-names";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { Node, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
 import { tolerates, untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
-import type { Node, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isCriticalPod, isStaticPod, type NodePod } from "../pod/pod.ts";
 import { podResources, quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import type { Rejection } from "../pod/pod-verdict.ts";

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { VolumeMount } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { VolumeMount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { containerMounts, type MountSettings } from "./container-options.ts";
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { expand } from "../environment/expansion.ts";
 import { writeHostsFile } from "../environment/hostname.ts";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";

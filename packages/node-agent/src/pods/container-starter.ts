@@ -1,5 +1,5 @@
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import { environmentOf } from "../environment/env-vars.ts";
 import { type AnyContainer, type ContainerKind, describePod, isStaticPod, type NodePod } from "../pod/pod.ts";

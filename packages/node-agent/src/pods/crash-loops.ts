@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { formatDuration } from "@coxswain/apimachinery/meta/time";
+import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { newBackoff } from "../pod/backoff.ts";
 import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "../pod/pod.ts";
 import { ContainerError } from "../runtime/container-error.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { AgentEvents } from "../events.ts";
 import type { NodePod } from "../pod/pod.ts";
 import type { PodVerdict } from "../pod/pod-verdict.ts";

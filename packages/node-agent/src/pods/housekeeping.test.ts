@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { noCgroups } from "../testing/runner.ts";
 import { type HousekeepingOptions, keepHouse } from "./housekeeping.ts";
 

@@ -1,4 +1,4 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import type { Cgroups } from "../resources/cgroups.ts";
 import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";

@@ -1,4 +1,4 @@
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { fullName, isMirrorPod, isStaticPod, type NodePod } from "../pod/pod.ts";
 import type { Rejection } from "../pod/pod-verdict.ts";
 import { newPodSources, type PodSources, type SourceName } from "../sources/merge.ts";

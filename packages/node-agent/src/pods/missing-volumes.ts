@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { DecidedError } from "@coxswain/apimachinery/decisions/outcome-of-error";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { newBackoff } from "../pod/backoff.ts";
 import { type NodePod, usedVolumes } from "../pod/pod.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";

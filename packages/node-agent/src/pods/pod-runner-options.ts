@@ -1,6 +1,6 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { DnsSettings } from "../environment/dns.ts";
 import type { AppArmor } from "../host/app-armor.ts";
 import type { ContainerKind, NodePod } from "../pod/pod.ts";

@@ -1,5 +1,5 @@
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { podDns } from "../environment/dns.ts";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import { hostnameAndDomain, nodenameOf } from "../environment/hostname.ts";

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { describePod, fullName, isStaticPod, type NodePod } from "../pod/pod.ts";
 import type { PodVerdict } from "../pod/pod-verdict.ts";
 import type { PodRunner } from "./pod-runner.ts";

@@ -1,4 +1,4 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
 import { describePod, isCriticalPod, type NodePod } from "../pod/pod.ts";
 import { podResources } from "../pod/pod-resources.ts";

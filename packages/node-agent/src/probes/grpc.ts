@@ -1,5 +1,5 @@
-import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
-import { asGrpcError } from "@coxswain/apimachinery/grpc/grpc-error";
+import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
+import { asGrpcError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
 import protobuf from "protobufjs";
 import { type ProbeOutcome, probeUserAgent } from "./http.ts";
 

@@ -1,8 +1,8 @@
 import { type IncomingMessage, request as plain } from "node:http";
 import { request as tls } from "node:https";
 import { isIPv6 } from "node:net";
-import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import type { HTTPGetAction } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
+import type { HTTPGetAction } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { AnyContainer } from "../pod/pod.ts";
 
 /** Result of one probe; `output` is shown in events. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Container, PodStatus, Probe } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Container, PodStatus, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";

@@ -1,7 +1,7 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Container, PodStatus, Probe } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Container, PodStatus, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";

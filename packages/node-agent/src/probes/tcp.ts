@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
+import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
 import type { ProbeOutcome } from "./http.ts";
 
 /** Succeeds when the connection is established. Source: pkg/probe/tcp/tcp.go */

@@ -1,4 +1,4 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 
 /** Resource name to quantity. */
 export type Reserved = Readonly<Record<string, string>>;

@@ -1,7 +1,7 @@
 import { readdir, readFile, rmdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { cpuWeight } from "./container-resources.ts";
 
 export interface CgroupTreeOptions {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { Systemd } from "../dbus/systemd.ts";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";

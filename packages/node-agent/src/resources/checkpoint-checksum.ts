@@ -1,4 +1,4 @@
-import { fnv32a } from "@coxswain/apimachinery/meta/fnv";
+import { fnv32a } from "@coxswain/apimachinery/objects/meta/fnv";
 
 /**
  * Description of a Go type. Upstream's checksums are computed over go-spew output, which includes type names; `name` is

@@ -1,5 +1,5 @@
 /** Eviction signals and thresholds, and the node pressure that they stand for. */
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { thresholdAmount } from "./allocatable.ts";
 
 export type Signal =

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodSpec, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import { underPressure } from "../pods/admit.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";

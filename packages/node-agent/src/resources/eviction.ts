@@ -1,6 +1,6 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { isCriticalPod, type NodePod } from "../pod/pod.ts";
 import { podResources, quantityOf } from "../pod/pod-resources.ts";
 import type { PodVerdict } from "../pod/pod-verdict.ts";

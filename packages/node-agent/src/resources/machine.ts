@@ -1,7 +1,7 @@
 import { readFile, statfs } from "node:fs/promises";
 import { isIP, isIPv6 } from "node:net";
 import { cpus, hostname, networkInterfaces, release } from "node:os";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { hugePages } from "./topology/machine-topology.ts";
 
 /** Properties of the machine for the Node object. They do not change while the agent runs. */

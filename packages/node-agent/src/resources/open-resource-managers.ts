@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AgentConfig } from "../agent-config.ts";
 import type { NodePod } from "../pod/pod.ts";
 import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";

@@ -1,4 +1,4 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import type { Rejection } from "../pod/pod-verdict.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { Container } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { allocatable } from "./allocatable.ts";
 import { type CgroupOptions, type Cgroups, newCgroups, podLimits } from "./cgroups.ts";

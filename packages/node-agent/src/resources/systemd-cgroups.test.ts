@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { connectToPeer } from "../dbus/connection.ts";
 import { newSystemd } from "../dbus/systemd.ts";
 import type { NodePod } from "../pod/pod.ts";

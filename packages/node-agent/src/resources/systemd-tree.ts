@@ -1,4 +1,4 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Systemd, UnitProperty } from "../dbus/systemd.ts";
 import { unitOf } from "./cgroup-names.ts";
 import type { CgroupTree } from "./cgroup-tree.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { removeContainer } from "./containers.ts";
 import { labelNames } from "./labels.ts";
 import { type ContainerRuntime, containerState, isRuntimeNotFound, sandboxState } from "./runtime.ts";

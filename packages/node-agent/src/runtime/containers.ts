@@ -1,9 +1,9 @@
 import { readdir, symlink, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { LifecycleHandler } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { LifecycleHandler } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { expand } from "../environment/expansion.ts";
 import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "../pod/pod.ts";
 import { ContainerError } from "./container-error.ts";

@@ -6,12 +6,12 @@
 import { spawn } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { parseDuration } from "@coxswain/apimachinery/meta/time";
-import { parseImageReference } from "@coxswain/apimachinery/validation/image-reference";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
+import { parseImageReference } from "@coxswain/apimachinery/objects/validation/image-reference";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { fitsImage, type Login } from "./image-credentials.ts";
 
 /** Registry credentials from exec plugins. */

@@ -1,6 +1,6 @@
-import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
-import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
-import { asCallError } from "@coxswain/apimachinery/grpc/grpc-error";
+import { grpcCodeNames } from "@coxswain/apimachinery/objects/errors/grpc-codes";
+import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
+import { asCallError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
 import { type Cri, type CriInput, type CriMessageName, criEnums, criMessages, criServices } from "./cri-schema.ts";
 import { newMessageCodec } from "./messages.ts";
 import type { LabelFilter } from "./runtime.ts";

@@ -1,4 +1,4 @@
-import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newFakeRuntime } from "./fake-runtime.ts";
 import { runtimeSuite } from "./suite.ts";
 

@@ -1,4 +1,4 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Cri, CriInput } from "./cri-schema.ts";
 import {
   type ContainerRuntime,

@@ -1,4 +1,4 @@
-import type { LifecycleHandler } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { LifecycleHandler } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 
 /** A lifecycle hook and the container to run it for. */

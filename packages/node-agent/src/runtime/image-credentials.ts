@@ -1,5 +1,5 @@
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { parseImageReference } from "@coxswain/apimachinery/validation/image-reference";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { parseImageReference } from "@coxswain/apimachinery/objects/validation/image-reference";
 import type { CriInput } from "./cri-schema.ts";
 
 /** Credentials for the images that match a pattern. */

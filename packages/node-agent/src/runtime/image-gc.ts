@@ -1,6 +1,6 @@
 import { statfs } from "node:fs/promises";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ContainerRuntime } from "./runtime.ts";
 
 export interface ImageGcOptions {

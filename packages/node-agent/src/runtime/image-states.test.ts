@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { collectContainers } from "./container-gc.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type ContainerGcOptions, collectContainers } from "./container-gc.ts";
 import { newFakeRuntime } from "./fake-runtime.ts";

@@ -1,7 +1,7 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { formatDuration } from "@coxswain/apimachinery/meta/time";
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { withDefaultTag } from "@coxswain/apimachinery/validation/image-reference";
+import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { withDefaultTag } from "@coxswain/apimachinery/objects/validation/image-reference";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { type Backoff, newBackoff } from "../pod/backoff.ts";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 import { ContainerError } from "./container-error.ts";

@@ -1,7 +1,7 @@
-import { encodeJson } from "@coxswain/apimachinery/codec/json";
-import { fnv32a } from "@coxswain/apimachinery/meta/fnv";
-import type { Container, ContainerPort, LifecycleHandler } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { fnv32a } from "@coxswain/apimachinery/objects/meta/fnv";
+import type { Container, ContainerPort, LifecycleHandler } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { RuntimeClass } from "@coxswain/apimachinery/schema/kinds/node/v1";
-import { runtimeClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { RuntimeClass } from "@coxswain/apimachinery/objects/schema/kinds/node/v1";
+import { runtimeClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { NodePod } from "../pod/pod.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { GrpcCodeName } from "@coxswain/apimachinery/errors/grpc-codes";
+import type { GrpcCodeName } from "@coxswain/apimachinery/objects/errors/grpc-codes";
 import type { Cri, CriInput } from "./cri-schema.ts";
 
 /** Container states as numbered by the CRI. */

@@ -1,6 +1,6 @@
 import { join, resolve, sep } from "node:path";
-import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
-import type { SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/objects/meta/pod-security-names";
+import type { SecurityContext } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { type AnyContainer, describePod, type NodePod } from "../pod/pod.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
 

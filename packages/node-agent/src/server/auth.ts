@@ -1,7 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { UserInfo } from "@coxswain/apimachinery/serving/authentication/user";
 import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
 import { delegatedAuthentication } from "@coxswain/apimachinery/serving/delegated/authentication";

@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { RootLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { type HttpServer, startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";

@@ -1,5 +1,5 @@
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { ContainerStatus, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { ContainerStatus, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { NodePod } from "../pod/pod.ts";
 import { findContainer } from "../pod/pod.ts";

@@ -1,4 +1,4 @@
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ContainerKind } from "../pod/pod.ts";
 import type { ProbeManagerOptions } from "../probes/probe-manager.ts";
 import { MetricText } from "./metric-text.ts";

@@ -1,6 +1,6 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
-import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { RootLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { watchedCertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
 import type { AgentConfig } from "../agent-config.ts";
 import type { ApiConnection } from "../node/api-connection.ts";

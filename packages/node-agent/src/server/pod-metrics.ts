@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { containersOf, type NodePod } from "../pod/pod.ts";
 import type { PodWork } from "../pods/pod-workers.ts";
 import type { Cgroups } from "../resources/cgroups.ts";

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { Server, ServerCredentials, type sendUnaryData, status } from "@grpc/grpc-js";
 import type { NodePod } from "../pod/pod.ts";
 import { nodesOf } from "../resources/devices/choose-devices.ts";

@@ -1,4 +1,4 @@
-import { formatTime } from "@coxswain/apimachinery/meta/time";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Cri } from "../runtime/cri-schema.ts";
 import { type ContainerRuntime, RuntimeError, sandboxState } from "../runtime/runtime.ts";
 import type { CpuStats, MemoryStats } from "./usage-stats.ts";

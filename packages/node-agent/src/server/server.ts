@@ -1,6 +1,6 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { answerMetrics } from "@coxswain/apimachinery/serving/metrics-page";
 import type { DebugPages } from "@coxswain/apimachinery/serving/pprof";

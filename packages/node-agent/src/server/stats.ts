@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import { claimNameOf } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import type { NodePod } from "../pod/pod.ts";
 import { filesystemOf } from "../resources/machine.ts";

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { describePod, type NodePod } from "../pod/pod.ts";
 import { readPodRecord } from "../runtime/pod-record.ts";

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { rangeOf, serveSystemLogs } from "./system-logs.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { aNodePod } from "../testing/builders.ts";
 import type { VolumeUsage } from "../volumes/volume-usage.ts";
 import { newVolumeMetrics } from "./volume-metrics.ts";

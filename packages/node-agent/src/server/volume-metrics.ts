@@ -1,4 +1,4 @@
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { claimNameOf } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import type { NodePod } from "../pod/pod.ts";
 import type { VolumeUsage, VolumeUsages } from "../volumes/volume-usage.ts";

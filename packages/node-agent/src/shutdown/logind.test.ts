@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { connectToBus } from "../dbus/connection.ts";
 import { startLogind, whyNoLogind } from "../testing/logind.ts";

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { connectToBus, type DbusConnection } from "../dbus/connection.ts";
 import type { Variant } from "../dbus/message.ts";
 

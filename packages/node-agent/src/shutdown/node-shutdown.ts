@@ -1,6 +1,6 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { formatDuration } from "@coxswain/apimachinery/meta/time";
+import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { describePod, type NodePod } from "../pod/pod.ts";
 import type { PodVerdict, Rejection } from "../pod/pod-verdict.ts";
 import type { ShutdownGroup } from "../settings/structures.ts";

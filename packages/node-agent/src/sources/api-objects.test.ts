@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import { notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newApiObjects } from "./api-objects.ts";
 
 function reading() {

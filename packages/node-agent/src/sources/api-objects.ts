@@ -1,19 +1,24 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isForbidden, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { TokenRequest } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
-import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isForbidden, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { TokenRequest } from "@coxswain/apimachinery/objects/schema/kinds/authentication/v1";
+import type {
+  ConfigMap,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Secret,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   configMaps,
   persistentVolumeClaims,
   persistentVolumes,
   secrets,
   serviceAccounts,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { IssuedToken, PodObjects, TokenRequestOptions } from "../pod/pod-objects.ts";
 
 /** Deduplicates reads by many Pods; short, so that changes are visible at the next sync. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { configSeenAnnotation, configSourceAnnotation, isCriticalPod, isStaticPod, type NodePod } from "../pod/pod.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { followApiserver } from "./apiserver.ts";

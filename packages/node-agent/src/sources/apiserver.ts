@@ -1,6 +1,6 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import type { PodSources } from "./merge.ts";
 

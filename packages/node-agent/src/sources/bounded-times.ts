@@ -1,4 +1,4 @@
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { containersOf, type NodePod } from "../pod/pod.ts";
 
 const mostSeconds = 1e9;

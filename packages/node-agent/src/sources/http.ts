@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { request as plain } from "node:http";
 import { request as tls } from "node:https";
 import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { PodSources } from "./merge.ts";
 import { staticPods } from "./static-pod.ts";
 

@@ -5,9 +5,9 @@ import {
   forbiddenField,
   invalidValue,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { dns1123LabelProblems, dns1123SubdomainProblems } from "@coxswain/apimachinery/validation/dns";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { dns1123LabelProblems, dns1123SubdomainProblems } from "@coxswain/apimachinery/objects/validation/dns";
 
 /**
  * Pure: errors in a static Pod that would break the agent; static Pods bypass the API server's validation, and names become

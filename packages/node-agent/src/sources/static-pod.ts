@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { decodeParsed } from "@coxswain/apimachinery/codec/json";
-import { parseYaml, yamlDocuments } from "@coxswain/apimachinery/codec/yaml";
-import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Container, Pod, Probe } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { decodeParsed } from "@coxswain/apimachinery/objects/codec/json";
+import { parseYaml, yamlDocuments } from "@coxswain/apimachinery/objects/codec/yaml";
+import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Container, Pod, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configHashAnnotation, configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { staticPodProblems } from "./static-pod-validation.ts";
 

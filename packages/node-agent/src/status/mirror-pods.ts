@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { configHashAnnotation, configMirrorAnnotation, fullName, isMirrorPod, isStaticPod, type NodePod } from "../pod/pod.ts";
 
 export interface MirrorPodsOptions {

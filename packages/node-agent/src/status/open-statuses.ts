@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ApiConnection } from "../node/api-connection.ts";
 import type { OwnNode } from "../node/own-node.ts";
 import { isStaticPod, type NodePod } from "../pod/pod.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PodSpec, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodSpec, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { noProbes, type ProbeResults } from "../probes/results.ts";
 import type { ContainerRecord } from "../runtime/pod-record.ts";
 import { aContainer, aContainerRecord, aNodePod, aPodRecord } from "../testing/builders.ts";

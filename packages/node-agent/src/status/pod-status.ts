@@ -1,6 +1,11 @@
-import { formatTime } from "@coxswain/apimachinery/meta/time";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type {
+  ContainerState,
+  ContainerStatus,
+  PodCondition,
+  PodStatus,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
-import type { ContainerState, ContainerStatus, PodCondition, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { type AnyContainer, type ContainerKind, containersOf, type NodePod } from "../pod/pod.ts";
 import type { Rejection } from "../pod/pod-verdict.ts";
 import type { ProbeResults } from "../probes/results.ts";

@@ -1,10 +1,10 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isConflict, isForbidden, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Pod, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isConflict, isForbidden, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { Pod, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { describePod, type NodePod } from "../pod/pod.ts";
 import { ownConditions } from "./pod-status.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { applyStrategicMerge } from "@coxswain/apimachinery/patch/strategic-merge";
-import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { applyStrategicMerge } from "@coxswain/apimachinery/objects/patch/strategic-merge";
+import type { PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { statusPatch } from "./status-manager.ts";
 
 const descriptor = scheme.kind(pods);

@@ -1,4 +1,4 @@
-import type { Container, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Container, PodSpec, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { NodePod } from "../pod/pod.ts";
 import type { ContainerRecord, PodRecord, SandboxRecord } from "../runtime/pod-record.ts";
 

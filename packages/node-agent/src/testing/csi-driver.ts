@@ -1,6 +1,6 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { registrationMessages, registrationService } from "../plugins/registration-schema.ts";
 import type { MessageCodec } from "../runtime/messages.ts";

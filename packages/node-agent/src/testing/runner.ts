@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import { newPodRunner, type PodRunner } from "../pods/pod-runner.ts";
 import type { PodRunnerOptions } from "../pods/pod-runner-options.ts";

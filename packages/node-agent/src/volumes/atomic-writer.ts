@@ -13,7 +13,7 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 
 /** Contents and attributes of a file. */
 export interface PayloadFile {

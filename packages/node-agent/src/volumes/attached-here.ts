@@ -1,4 +1,4 @@
-import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { AttachedVolume, Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { VolumeWaits } from "./volume.ts";
 
 /**

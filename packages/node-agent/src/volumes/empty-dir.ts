@@ -1,6 +1,6 @@
 import { chmod, stat } from "node:fs/promises";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { NodePod } from "../pod/pod.ts";
 import { podResources, quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import { podLimits } from "../resources/cgroups.ts";

@@ -1,5 +1,5 @@
 import { open, stat } from "node:fs/promises";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { VolumePlugin } from "./volume-plugin.ts";
 
 /** A file or directory of the host. Source: pkg/volume/hostpath */

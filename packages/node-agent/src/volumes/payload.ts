@@ -1,5 +1,5 @@
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { KeyToPath } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { KeyToPath } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { type DownwardContext, fieldValue, type ResourceFieldRef, resourceValue } from "../environment/downward-api-env.ts";
 import type { NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { realpath } from "node:fs/promises";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
 import { containersOf, type NodePod } from "../pod/pod.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newBackoff } from "../pod/backoff.ts";
 import type { Serial } from "./csi/serial.ts";
 

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { chmod, type FileHandle, mkdir, open, realpath, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import { isMounted, type Mounter } from "./mount.ts";
 
 const openOnly = 0o10000000; // O_PATH: refers to the path without opening the file

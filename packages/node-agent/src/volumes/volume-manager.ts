@@ -1,7 +1,7 @@
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import { containersOf, type NodePod, usedVolumes } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";

@@ -1,5 +1,5 @@
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { PersistentVolumeSource, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PersistentVolumeSource, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { VolumeWaits } from "./volume.ts";

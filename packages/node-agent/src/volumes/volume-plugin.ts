@@ -1,4 +1,4 @@
-import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { BeginOperation } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import type { NodePod } from "../pod/pod.ts";

@@ -16,11 +16,16 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import type {
+  ConfigMap,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Volume,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { configMaps } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { PodObjects } from "../pod/pod-objects.ts";
 import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";

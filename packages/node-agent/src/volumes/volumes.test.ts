@@ -3,9 +3,9 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm, stat,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { PodObjects } from "../pod/pod-objects.ts";
 import { containerDevices } from "../pods/container-options.ts";
 import { noObjects } from "../sources/api-objects.ts";

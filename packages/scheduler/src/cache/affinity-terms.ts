@@ -1,5 +1,5 @@
-import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 
 /** A parsed pod affinity term: the pods it selects, and the node label that defines its topology domains. */
 export interface AffinityTerm {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Container, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Container, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aTestNode, aTestPod } from "../testing/test-cluster.ts";
 import { addPod, cloneNodeInfo, newNodeInfo, newPodInfo, removePod } from "./node-info.ts";
 

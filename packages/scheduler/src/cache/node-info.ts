@@ -1,5 +1,5 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { Container, Node, Pod, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { Container, Node, Pod, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { type PodAffinityTerms, parseAffinity } from "./affinity-terms.ts";
 
 /** Resource amounts as numbers: cpu in millicores, memory and storage in bytes, others in units. */

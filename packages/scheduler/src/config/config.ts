@@ -1,6 +1,6 @@
-import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type Settings, type SettingValues, settingValues } from "@coxswain/apimachinery/flags/settings";
+import { formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { SchedulerFlags } from "../flags.ts";
 import {
   connectionSettings,

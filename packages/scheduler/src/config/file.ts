@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { DecodeError, decodeShape } from "@coxswain/apimachinery/flags/config-shape";
 import type { Written } from "@coxswain/apimachinery/flags/settings";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import type { ConfigVersion, PluginPoint } from "./plugin-sets.ts";
 import { argsShapes, configurationShapes } from "./shapes.ts";
 

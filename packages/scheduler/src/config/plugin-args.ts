@@ -1,4 +1,4 @@
-import type { NodeAffinity, TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { NodeAffinity, TopologySpreadConstraint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Plugin arguments by plugin name. Source: pkg/scheduler/apis/config/types_pluginargs.go */
 export interface PluginArgs {

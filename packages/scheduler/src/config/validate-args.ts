@@ -7,9 +7,9 @@ import {
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import type { NodeSelectorTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { qualifiedNameProblems } from "@coxswain/apimachinery/validation/qualified-name";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import type { NodeSelectorTerm } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { qualifiedNameProblems } from "@coxswain/apimachinery/objects/validation/qualified-name";
 import type { PluginArgs, ResourceWeight, ShapePoint } from "./plugin-args.ts";
 
 /**

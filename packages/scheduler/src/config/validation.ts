@@ -1,8 +1,15 @@
 import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
-import { child, duplicate, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { Flag } from "@coxswain/apimachinery/flags/types";
-import { qualifiedNameProblems } from "@coxswain/apimachinery/validation/qualified-name";
-import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  index,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { qualifiedNameProblems } from "@coxswain/apimachinery/objects/validation/qualified-name";
+import { isExtendedResource } from "@coxswain/apimachinery/objects/validation/resource-names";
 import { connectionSettings, schedulingSettings } from "../settings.ts";
 import type { ExtenderConfig } from "./file.ts";
 import type { ProfileConfig, SchedulerConfig } from "./scheduler-config.ts";

@@ -1,6 +1,6 @@
-import { toYaml } from "@coxswain/apimachinery/codec/yaml";
 import { fieldsOf } from "@coxswain/apimachinery/flags/settings";
-import { formatDuration } from "@coxswain/apimachinery/meta/time";
+import { toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
 import {
   connectionSettings,
   insecureAddressSettings,

@@ -1,4 +1,4 @@
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { NodeInfo } from "../cache/node-info.ts";
 import { maxNodeScore } from "../framework/extension-points.ts";
 import type { Status } from "../framework/status.ts";

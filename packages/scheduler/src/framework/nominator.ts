@@ -1,5 +1,5 @@
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newPodInfo, type PodInfo } from "../cache/node-info.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { messageOf } from "@coxswain/apimachinery/errors/message";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 
 /** The outcome of a plugin call other than Success, which is undefined to save an allocation. Source: framework/interface.go */
 export interface Status {

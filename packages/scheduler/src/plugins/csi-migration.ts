@@ -1,5 +1,5 @@
-import type { PersistentVolume, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { PersistentVolume, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { CSINode } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import {
   isMigratedOnNode,
   isMigrated as isTakenOver,

@@ -1,5 +1,5 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Plugin } from "../framework/extension-points.ts";
 import { failed } from "../framework/status.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { podDisruptionBudgets, pods as podsRef } from "@coxswain/apimachinery/schema/kinds/resources";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { podDisruptionBudgets, pods as podsRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import fc from "fast-check";
 import { newPodInfo } from "../cache/node-info.ts";
 import type { Extender, Victims } from "../extenders/extender.ts";

@@ -1,8 +1,8 @@
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
-import { podDisruptionBudgets, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
+import { podDisruptionBudgets, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import type { PluginArgs } from "../config/plugin-args.ts";

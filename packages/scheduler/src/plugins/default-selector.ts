@@ -1,10 +1,15 @@
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
+import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { ReplicaSet, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod, ReplicationController, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import {
+  replicaSets,
+  replicationControllers,
+  services,
+  statefulSets,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
-import type { ReplicaSet, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod, ReplicationController, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { replicaSets, replicationControllers, services, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 
 /** Selects the pods of the same service or controller; an empty selector for a pod without either. */
 export type SelectorOf = (pod: Pod) => LabelSelector;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Affinity, Pod, PodAffinityTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Affinity, Pod, PodAffinityTerm } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNamespace } from "@coxswain/apimachinery/testing/builders";
 import { aTestNode, aTestPod, newTestCluster } from "../testing/test-cluster.ts";
 

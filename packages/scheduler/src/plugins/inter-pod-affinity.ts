@@ -1,8 +1,8 @@
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
+import type { Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
-import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { type AffinityTerm, matchesAffinityTerm, type WeightedAffinityTerm } from "../cache/affinity-terms.ts";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";

@@ -1,5 +1,5 @@
+import type { Node, NodeAffinity, PreferredSchedulingTerm } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { matchesNode, matchesTerm } from "@coxswain/apimachinery/scheduling/node-selector";
-import type { Node, NodeAffinity, PreferredSchedulingTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { PluginArgs } from "../config/plugin-args.ts";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";

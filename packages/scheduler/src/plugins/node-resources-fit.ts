@@ -1,4 +1,4 @@
-import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
+import { isExtendedResource } from "@coxswain/apimachinery/objects/validation/resource-names";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import { defaultPluginArgs, type PluginArgs } from "../config/plugin-args.ts";
 import type { Plugin } from "../framework/extension-points.ts";

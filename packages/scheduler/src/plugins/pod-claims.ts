@@ -1,6 +1,6 @@
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
-import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
-import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** A claim that a pod references, or that is created for one of its ephemeral volumes. */
 export interface ClaimUse {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Node, Pod, TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { replicaSets, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Node, Pod, TopologySpreadConstraint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { replicaSets, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { addPod, cloneNodeInfo, newPodInfo, removePod } from "../cache/node-info.ts";
 import type { CycleState } from "../framework/cycle-state.ts";

@@ -1,6 +1,6 @@
+import type { TopologySpreadConstraint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
-import type { TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import type { PluginArgs } from "../config/plugin-args.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { services } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { defaultPluginArgs, type PluginArgs } from "../config/plugin-args.ts";
 import { defaultPluginSets } from "../config/plugin-sets.ts";
 import { aTestNode, aTestPod, newTestCluster } from "../testing/test-cluster.ts";

@@ -1,5 +1,5 @@
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { readState } from "../framework/cycle-state.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 import { newDefaultSelector } from "./default-selector.ts";

@@ -1,6 +1,6 @@
+import type { TopologySpreadConstraint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
-import type { TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { NodeInfo } from "../cache/node-info.ts";
 
 /** A constraint with its selector parsed. */

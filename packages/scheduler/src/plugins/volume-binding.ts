@@ -1,10 +1,9 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   csiDrivers,
   csiNodes,
@@ -14,9 +13,10 @@ import {
   persistentVolumes,
   pods,
   storageClasses,
-} from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CSIDriver, CSINode, StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { CSIDriver, CSINode, StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { CSIStorageCapacity } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1beta1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { bindCompleted, selectedNode } from "@coxswain/apimachinery/volumes/annotations";
 import { csiNodeAffinity } from "@coxswain/apimachinery/volumes/csi-topology";
 import { boundTo, classNameOf, requestedSize, sizeOf, waitsForConsumer } from "@coxswain/apimachinery/volumes/matching";

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
-import { generateName } from "@coxswain/apimachinery/meta/names";
-import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { generateName } from "@coxswain/apimachinery/objects/meta/names";
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   csiNodes,
   persistentVolumeClaims,
   persistentVolumes,
   storageClasses,
-} from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CSINode, StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { CSINode, StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { translated } from "@coxswain/apimachinery/volumes/csi-translation";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import type { NodeInfo } from "../cache/node-info.ts";

@@ -1,5 +1,5 @@
-import type { PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable, unschedulable } from "../framework/status.ts";
 import type { PluginContext } from "./plugin-context.ts";

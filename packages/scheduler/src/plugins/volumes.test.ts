@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   csiDrivers,
   csiNodes,
@@ -10,7 +10,7 @@ import {
   persistentVolumeClaims,
   persistentVolumes,
   storageClasses,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newNodeInfo, newPodInfo } from "../cache/node-info.ts";
 import { aTestNode, aTestPod, listersOver, newTestCluster } from "../testing/test-cluster.ts";
 import { csiLimitKey, newDiskLimits } from "./volume-limits.ts";

@@ -1,7 +1,7 @@
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { addPod, cloneNodeInfo, type NodeInfo, type PodInfo, removePod } from "../cache/node-info.ts";
 import type { Victims } from "../extenders/extender.ts";
 import { type CycleState, cloneState } from "../framework/cycle-state.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import type { QueuedPodView } from "../framework/extension-points.ts";
 import { newPrioritySort } from "../plugins/priority-sort.ts";

@@ -1,7 +1,7 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { type ClusterEvent, labelOf } from "../framework/cluster-event.ts";
 import type { QueuedPodView } from "../framework/extension-points.ts";
 import { KeyedHeap } from "./heap.ts";

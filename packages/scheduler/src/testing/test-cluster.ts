@@ -1,13 +1,13 @@
-import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { gates as allGates } from "@coxswain/apimachinery/flags/gates";
 import { newLister } from "@coxswain/apimachinery/informers/lister";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { newObjectStore } from "@coxswain/apimachinery/informers/store";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Node, Pod, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Node, Pod, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { newClusterCache } from "../cache/cluster-cache.ts";
 import { newPodInfo } from "../cache/node-info.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { newSharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PersistentVolume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newAssumeCache, versionOf } from "./assume-cache.ts";

@@ -1,6 +1,6 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
 /**
  * An informer's objects overlaid with assumed ones, which the scheduler is about to write and the next cycle must see.

@@ -1,15 +1,15 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/meta/types";
-import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   Node,
   PersistentVolume,
   PersistentVolumeClaim,
   TopologySelectorTerm,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { CSIDriver, StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { CSIDriver, StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { CSIStorageCapacity } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1beta1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import { selectedNode } from "@coxswain/apimachinery/volumes/annotations";
 import { classNameOf, findMatchingVolume, requestedSize } from "@coxswain/apimachinery/volumes/matching";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";

@@ -1,8 +1,8 @@
-import type { Connect } from "@coxswain/apimachinery/client/connect";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
 import { configFromFlags } from "@coxswain/apiserver/config";
 import { kubeApiserver } from "@coxswain/apiserver/flags";
 import { type RunningApiserver, startApiserver } from "@coxswain/apiserver/server";

@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { yamlDocuments } from "@coxswain/apimachinery/codec/yaml";
-import { parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { Condition, KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import { customResourceDefinitions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { yamlDocuments } from "@coxswain/apimachinery/objects/codec/yaml";
+import { parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Condition, KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { customResourceDefinitions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 
 /** YAML with any number of documents, or objects. */
 export type Manifests = string | KubeObject | readonly KubeObject[];

@@ -1,10 +1,10 @@
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, type Impersonation, userAgentOf } from "@coxswain/apimachinery/client/config";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { discardLogger, type Logger, newLogger } from "@coxswain/apimachinery/logging/logger";
-import { serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger, type Logger, newLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { Faults, type WatchFaults } from "../faults/faults.ts";
 import { WriteLog } from "../history/write-log.ts";
 import { FakeNodes } from "../nodes/fake-nodes.ts";

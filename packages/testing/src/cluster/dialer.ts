@@ -1,7 +1,7 @@
 import { connect as connectTcp } from "node:net";
 import type { Duplex } from "node:stream";
 import { duplexPair } from "node:stream";
-import type { Connect, Connection } from "@coxswain/apimachinery/client/connect";
+import type { Connect, Connection } from "@coxswain/apimachinery/transport/connect";
 
 /** Takes connections to a host of the cluster that exists in this process only. */
 export type Accept = (connection: Duplex) => void;

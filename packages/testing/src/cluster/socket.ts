@@ -1,5 +1,5 @@
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type HttpServer, startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import type { InProcessListener } from "./listener.ts";
 

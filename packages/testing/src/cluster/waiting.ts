@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { storyOf } from "../history/story.ts";
 import type { ObjectTarget } from "../history/target.ts";
 import type { Write } from "../history/write-log.ts";

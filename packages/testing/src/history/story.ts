@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { events } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { events } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { storageFolder } from "@coxswain/apiserver/storage/key-layout";
 import { changesBetween } from "./changes.ts";
 import type { ObjectTarget } from "./target.ts";

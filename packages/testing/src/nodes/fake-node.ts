@@ -1,12 +1,12 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 /** What runs on a node, which outlives its agent. */
 export interface Machine {

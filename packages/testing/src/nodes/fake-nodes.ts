@@ -1,13 +1,13 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
-import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
-import { formatMicroTime, formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { formatMicroTime, formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import { FakePod } from "./fake-pod.ts";
 import { checkRules, type PodRule } from "./pod-rules.ts";
 

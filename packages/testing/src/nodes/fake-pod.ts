@@ -1,9 +1,9 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { behaviourOf, type PodBehaviour, type PodRule, ruleOf } from "./pod-rules.ts";
 import { afterEnd, backOffMs, type PodState, statusOf } from "./pod-state.ts";
 

@@ -1,4 +1,4 @@
-import type { Container, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Container, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { type Duration, durationMs } from "../time/duration.ts";
 
 /** How pods behave on fake nodes, as data. The first rule that matches a pod holds for it; `defaultRule` for the others. */

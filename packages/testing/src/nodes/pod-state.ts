@@ -1,5 +1,5 @@
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { ContainerStatus, Pod, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { ContainerStatus, Pod, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** What a fake node knows of a pod that it runs. */
 export interface PodState {

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 import type { EtcdClient, WatchHandlers, WatchStream } from "@coxswain/apiserver/storage/etcd/client";
 import { EtcdError } from "@coxswain/apiserver/storage/etcd/errors";
 import type { MemoryEtcd } from "./memory-etcd.ts";

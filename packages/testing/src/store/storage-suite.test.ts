@@ -1,6 +1,6 @@
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newLeases } from "@coxswain/apiserver/storage/etcd/leases";
 import { newEtcdStore } from "@coxswain/apiserver/storage/etcd/store";
 import { newObjectCodec } from "@coxswain/apiserver/storage/object-codec";

@@ -1,4 +1,4 @@
-import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 
 /** In the namespace `default`, with one container. */
 export function aDeployment(name: string, replicas: number, podSpec: object = {}): Deployment {

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 
 /** Where things happen one after the other, each at its time. */
 export interface TimeLine {

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 import { EventHeap, type WorldEvent } from "./event-heap.ts";
 
 /** The clock of a cluster: every timer of its parts is one of its own, so that all of them end with the cluster. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { kindOf } from "./kinds.ts";
 import type { NodeRow, PodRow, WorkloadRow } from "./row.ts";
 

@@ -1,10 +1,10 @@
 /** A row for each resource that the page follows: where it is listed, and how an object becomes a row. */
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { HorizontalPodAutoscaler } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
-import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Event, Namespace, Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { HorizontalPodAutoscaler } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v1";
+import type { CronJob, Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Event, Namespace, Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { containersReady, podHealth, podStatus, restartsOf } from "./pod-status.ts";
 import type { EventRow, Health, NodeRow, PodRow, Resource, Row, WorkloadRow } from "./row.ts";
 

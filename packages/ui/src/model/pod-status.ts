@@ -1,5 +1,5 @@
 /** The state of a pod in a word, as kubectl's STATUS column has it, and whether that is well. */
-import type { ContainerState, ContainerStatus, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ContainerState, ContainerStatus, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Health } from "./row.ts";
 
 /** Source: pkg/printers/internalversion/printers.go printPod */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type Api, ApiError } from "../api.ts";
 import { kindOf } from "../model/kinds.ts";

@@ -1,4 +1,4 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { type Api, ApiError, linesOf, pause } from "../api.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Source } from "../model/protocol.ts";

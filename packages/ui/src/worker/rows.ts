@@ -1,4 +1,4 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Kind } from "../model/kinds.ts";
 import { isEvent, type Row } from "../model/row.ts";
 import type { Outbox } from "./outbox.ts";

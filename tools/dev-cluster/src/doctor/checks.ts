@@ -1,7 +1,7 @@
 /** What the doctor concludes: a table of pure checks. */
 
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { DoctorFacts, Sample } from "./facts.ts";
 
 /** critical: something does not work; warning: it soon will not, or fails now and then; notice: worth a change. */

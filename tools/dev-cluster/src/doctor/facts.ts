@@ -3,17 +3,17 @@ import { X509Certificate } from "node:crypto";
 import { globSync, readFileSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   MutatingWebhookConfiguration,
   ValidatingWebhookConfiguration,
-} from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Namespace, Node, Pod, ResourceQuota, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import * as refs from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
+import type { APIService } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Namespace, Node, Pod, ResourceQuota, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import * as refs from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { parse } from "yaml";
 
 export interface CertificateFact {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { Failure } from "../failure.ts";
 import { checkOwner } from "../preflight.ts";

@@ -2,22 +2,22 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { decodeProtobufWatch, decodeWatchStream } from "@coxswain/apimachinery/client/watch-decoder";
-import { decodeObject, encodeObject } from "@coxswain/apimachinery/codec/codec";
-import { encodeJsonText, parseJson } from "@coxswain/apimachinery/codec/json";
-import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
-import { JsonSyntaxError, parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
+import { decodeObject, encodeObject } from "@coxswain/apimachinery/objects/codec/codec";
+import { encodeJsonText, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { JsonSyntaxError, parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
 import {
   jsonMediaType,
   negotiateInput,
   negotiateOutput,
   protobufMediaType,
   yamlMediaType,
-} from "@coxswain/apimachinery/codec/negotiate";
-import { decodeUnknown, encodeUnknown } from "@coxswain/apimachinery/codec/protobuf";
-import { frameWatchEvent, WatchEventDecoder } from "@coxswain/apimachinery/codec/stream";
-import { parseYaml, toYaml, yamlDocuments } from "@coxswain/apimachinery/codec/yaml";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+} from "@coxswain/apimachinery/objects/codec/negotiate";
+import { decodeUnknown, encodeUnknown } from "@coxswain/apimachinery/objects/codec/protobuf";
+import { frameWatchEvent, WatchEventDecoder } from "@coxswain/apimachinery/objects/codec/stream";
+import { parseYaml, toYaml, yamlDocuments } from "@coxswain/apimachinery/objects/codec/yaml";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { customDefinition, deployment, kinds, objects, pod } from "../objects.ts";
 import type { Target } from "../target.ts";
 

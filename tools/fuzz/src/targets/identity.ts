@@ -1,6 +1,6 @@
 /** Tokens, keys and certificates. */
 
-import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/x509";
 import { pathLengthOf, subjectOf } from "@coxswain/apimachinery/serving/certificate-fields";
 import { parseCertificateRequest } from "@coxswain/apimachinery/serving/certificates";

@@ -1,16 +1,16 @@
 /** Patches: a document and a patch, as a JSON list of both. */
 import assert from "node:assert/strict";
-import { parseJson } from "@coxswain/apimachinery/codec/json";
-import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
-import { applyTypeOf } from "@coxswain/apimachinery/patch/apply/apply-type";
-import { equal, readFieldsV1, toFieldsV1, union } from "@coxswain/apimachinery/patch/apply/field-set";
-import { fieldSetOf, merge, removeFields } from "@coxswain/apimachinery/patch/apply/typed-value";
-import { TypedValueError, validateTyped } from "@coxswain/apimachinery/patch/apply/validate";
-import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
-import { applyMergePatch, createMergePatch } from "@coxswain/apimachinery/patch/merge-patch";
-import { applyStrategicMerge } from "@coxswain/apimachinery/patch/strategic-merge";
-import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { applyTypeOf } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
+import { equal, readFieldsV1, toFieldsV1, union } from "@coxswain/apimachinery/objects/patch/apply/field-set";
+import { fieldSetOf, merge, removeFields } from "@coxswain/apimachinery/objects/patch/apply/typed-value";
+import { TypedValueError, validateTyped } from "@coxswain/apimachinery/objects/patch/apply/validate";
+import { applyJsonPatch } from "@coxswain/apimachinery/objects/patch/json-patch";
+import { applyMergePatch, createMergePatch } from "@coxswain/apimachinery/objects/patch/merge-patch";
+import { applyStrategicMerge } from "@coxswain/apimachinery/objects/patch/strategic-merge";
+import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { deployment, pod } from "../objects.ts";
 import type { Target } from "../target.ts";
 

@@ -1,6 +1,6 @@
 /** What a client of the API server says before it is known who it is. */
 import assert from "node:assert/strict";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { unescapeExtraKey } from "@coxswain/apimachinery/serving/authentication/header-values";
 import { deleteOptions, listOptions, listRequest, writeOptions } from "@coxswain/apiserver/handlers/options";
 import { requestTimeoutMs } from "@coxswain/apiserver/request/deadline";

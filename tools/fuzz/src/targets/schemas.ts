@@ -1,10 +1,10 @@
 /** What definitions of custom resources hold: schemas, rules, paths. */
 import assert from "node:assert/strict";
-import { coerce, parseJson } from "@coxswain/apimachinery/codec/json";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
-import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { coerce, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
+import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { Budget, BudgetExceeded } from "@coxswain/apiserver/cel/budget";
 import { compile } from "@coxswain/apiserver/cel/program";
 import { parseDuration, parseTimestamp } from "@coxswain/apiserver/cel/times";

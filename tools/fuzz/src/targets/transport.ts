@@ -1,13 +1,20 @@
 /** Bytes of connections. */
 import assert from "node:assert/strict";
 import { Duplex } from "node:stream";
-import { framedMessage, MessageTooLarge, newMessageReader, statusMessage } from "@coxswain/apimachinery/grpc/call";
-import { ClientConnection } from "@coxswain/apimachinery/http2/client/connection";
-import { areTrailers, requestHeadOf } from "@coxswain/apimachinery/http2/server/input";
-import { ConnectionError, errorCodes } from "@coxswain/apimachinery/http2/wire/connection-error";
-import { checkFrame, frame, newFrameReader, preface, settingsFrame, unpadded } from "@coxswain/apimachinery/http2/wire/frames";
-import { decodeHuffman, encodeFields, HpackError, newFieldsDecoder } from "@coxswain/apimachinery/http2/wire/hpack";
 import { SimpleHeadReader } from "@coxswain/apimachinery/serving/simple-head";
+import { framedMessage, MessageTooLarge, newMessageReader, statusMessage } from "@coxswain/apimachinery/transport/grpc/call";
+import { ClientConnection } from "@coxswain/apimachinery/transport/http2/client/connection";
+import { areTrailers, requestHeadOf } from "@coxswain/apimachinery/transport/http2/server/input";
+import { ConnectionError, errorCodes } from "@coxswain/apimachinery/transport/http2/wire/connection-error";
+import {
+  checkFrame,
+  frame,
+  newFrameReader,
+  preface,
+  settingsFrame,
+  unpadded,
+} from "@coxswain/apimachinery/transport/http2/wire/frames";
+import { decodeHuffman, encodeFields, HpackError, newFieldsDecoder } from "@coxswain/apimachinery/transport/http2/wire/hpack";
 import { decodePacket, encodeData, encodeDialRequest } from "@coxswain/apiserver/egress/konnectivity-packets";
 import { decodeRange, decodeTxn, decodeWatch } from "@coxswain/apiserver/storage/etcd/wire";
 import { decodeMemberList, decodeStatus } from "@coxswain/apiserver/storage/etcd/wire-cluster";

@@ -1,27 +1,33 @@
 /** Short texts in fields, flags and queries. */
 import assert from "node:assert/strict";
-import { canonicalMicroTime, canonicalTime } from "@coxswain/apimachinery/codec/go-time";
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { compareKubeVersions, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { scaledValue } from "@coxswain/apimachinery/meta/int-or-string";
-import { bigIntToIp, canonicalIp, cidrContains, ipToBigInt, parseCidr, parseIp } from "@coxswain/apimachinery/meta/ip";
-import { safeEncode } from "@coxswain/apimachinery/meta/names";
-import { canonicalQuantity, Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
-import { durationRefusal, formatDuration, parseDuration, parseTime, parseZonedTime } from "@coxswain/apimachinery/meta/time";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { canonicalMicroTime, canonicalTime } from "@coxswain/apimachinery/objects/codec/go-time";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { compareKubeVersions, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { scaledValue } from "@coxswain/apimachinery/objects/meta/int-or-string";
+import { bigIntToIp, canonicalIp, cidrContains, ipToBigInt, parseCidr, parseIp } from "@coxswain/apimachinery/objects/meta/ip";
+import { safeEncode } from "@coxswain/apimachinery/objects/meta/names";
+import { canonicalQuantity, Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { parseResourceVersion } from "@coxswain/apimachinery/objects/meta/resource-version";
+import {
+  durationRefusal,
+  formatDuration,
+  parseDuration,
+  parseTime,
+  parseZonedTime,
+} from "@coxswain/apimachinery/objects/meta/time";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import {
   dns1035LabelProblems,
   dns1123LabelProblems,
   dns1123SubdomainProblems,
   wildcardDns1123SubdomainProblems,
-} from "@coxswain/apimachinery/validation/dns";
-import { parseImageReference, withDefaultTag } from "@coxswain/apimachinery/validation/image-reference";
-import { Pattern, PatternError } from "@coxswain/apimachinery/validation/pattern";
-import { labelValueProblems, qualifiedNameProblems } from "@coxswain/apimachinery/validation/qualified-name";
-import { isExtendedResource, isNativeResource } from "@coxswain/apimachinery/validation/resource-names";
+} from "@coxswain/apimachinery/objects/validation/dns";
+import { parseImageReference, withDefaultTag } from "@coxswain/apimachinery/objects/validation/image-reference";
+import { Pattern, PatternError } from "@coxswain/apimachinery/objects/validation/pattern";
+import { labelValueProblems, qualifiedNameProblems } from "@coxswain/apimachinery/objects/validation/qualified-name";
+import { isExtendedResource, isNativeResource } from "@coxswain/apimachinery/objects/validation/resource-names";
 import type { Target } from "../target.ts";
 
 export const targets: readonly Target[] = [

@@ -1,6 +1,6 @@
 /** What a new cluster gets so that nodes can join: ConfigMaps, and the rights of bootstrap tokens. Pure. Source: kubeadm 1.23, phases bootstraptoken and uploadconfig */
-import { toYaml } from "@coxswain/apimachinery/codec/yaml";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { type ClusterSettings, clusterConfiguration } from "../config/settings.ts";
 
 export const kubeadmConfigName = "kubeadm-config";

@@ -2,8 +2,8 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { Failure, UsageFailure } from "../failure.ts";
 import { until } from "../host/until.ts";
 import { authorityHash, certificatesIn } from "./authority-hash.ts";

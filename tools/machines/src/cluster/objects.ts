@@ -1,9 +1,9 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { isContained } from "@coxswain/apimachinery/meta/contained";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { isContained } from "@coxswain/apimachinery/objects/meta/contained";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import {
   clusterRoleBindings,
   clusterRoles,
@@ -12,7 +12,7 @@ import {
   roles,
   secrets,
   serviceAccounts,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 
 const resources: Readonly<Record<string, ResourceRef>> = {
   ClusterRole: clusterRoles,

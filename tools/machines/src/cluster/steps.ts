@@ -1,11 +1,11 @@
 /** Steps that write to the API server. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Node, Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { clusterRoleBindings, nodes, secrets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Node, Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { clusterRoleBindings, nodes, secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { serverUrl, type Taint } from "../config/settings.ts";
 import { readIfThere } from "../host/files.ts";
 import { runProgram } from "../host/programs.ts";

@@ -1,8 +1,8 @@
 /** Bootstrap tokens: `<id>.<secret>`, kept as Secrets of kube-system. Source: k8s.io/cluster-bootstrap/token */
 import { randomInt } from "node:crypto";
-import { formatTime, humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { formatTime, humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { UsageFailure } from "../failure.ts";
 import { nodeTokenGroup } from "./bootstrap-objects.ts";
 

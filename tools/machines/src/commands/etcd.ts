@@ -2,7 +2,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Command } from "commander";
 import { etcdDropIn } from "../control-plane/etcd-unit.ts";
 import { etcdClient, localEtcd } from "../etcd/client.ts";

@@ -1,6 +1,6 @@
 /** `coxswain init`: the first machine of a cluster. */
 import { readFileSync } from "node:fs";
-import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { Command } from "commander";
 import { authorityHash } from "../cluster/authority-hash.ts";
 import { newCertificateKey, parseCertificateKey } from "../cluster/sealed-certificates.ts";

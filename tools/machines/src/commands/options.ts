@@ -1,6 +1,6 @@
 /** What all commands share: their flags and how they end. */
 import { readFileSync } from "node:fs";
-import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import { Command, InvalidArgumentError } from "commander";
 import { type Documents, readDocuments } from "../config/documents.ts";
 import { UsageFailure } from "../failure.ts";

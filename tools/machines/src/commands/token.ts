@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { secrets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Command } from "commander";
 import { authorityHash } from "../cluster/authority-hash.ts";
 import { parseCertificateKey } from "../cluster/sealed-certificates.ts";

@@ -1,4 +1,4 @@
-import { yamlDocuments } from "@coxswain/apimachinery/codec/yaml";
+import { yamlDocuments } from "@coxswain/apimachinery/objects/codec/yaml";
 import { UsageFailure } from "../failure.ts";
 import { type Document, type Fields, type Kind, kinds, type Shape } from "./fields.ts";
 

@@ -1,6 +1,6 @@
-import { bigIntToIp, ipToBigInt, parseCidr, parseIp } from "@coxswain/apimachinery/meta/ip";
-import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
-import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { bigIntToIp, ipToBigInt, parseCidr, parseIp } from "@coxswain/apimachinery/objects/meta/ip";
+import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
+import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import { UsageFailure } from "../failure.ts";
 import type { Document } from "./fields.ts";
 

@@ -1,7 +1,7 @@
 /** The control plane as static pods, as kubeadm 1.23 writes them. Pure. Source: kubeadm's phases control-plane and etcd */
 
 import { join } from "node:path";
-import { kubernetesRelease } from "@coxswain/apimachinery/meta/release";
+import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import { type ClusterSettings, folder, type NodeSettings } from "../config/settings.ts";
 import type { WantedFile } from "../host/files.ts";
 import { flagWords } from "../host/units.ts";

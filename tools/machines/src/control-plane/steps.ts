@@ -1,7 +1,7 @@
 /** Steps of a machine of the control plane. */
 import { chownSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { describeMade } from "@coxswain/pki/command";
 import { makeMissing } from "@coxswain/pki/make";
 import { giveToReaders } from "@coxswain/pki/readers";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
-import type { GrpcIdentity } from "@coxswain/apimachinery/grpc/target";
+import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
+import type { GrpcIdentity } from "@coxswain/apimachinery/transport/grpc/target";
 import { Failure } from "../failure.ts";
 import { pkiFile } from "../machine.ts";
 import {

@@ -1,7 +1,7 @@
 /** A folder of snapshots: their names, which are kept, what is in them. */
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { Failure } from "../failure.ts";
 import type { EtcdClient } from "./client.ts";
 import { SnapshotWriter } from "./snapshot-file.ts";

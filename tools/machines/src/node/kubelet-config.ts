@@ -1,7 +1,7 @@
 /** The kubelets' configuration, which is the same on all machines; what differs is in flags. Pure. */
 
 import { join } from "node:path";
-import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import { toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { type ClusterSettings, clusterDns, type FlagMap, folder, type NodeSettings } from "../config/settings.ts";
 import type { WantedFile } from "../host/files.ts";
 import { flagWords } from "../host/units.ts";

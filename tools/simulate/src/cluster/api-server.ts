@@ -1,8 +1,8 @@
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { ensureNamespaces } from "@coxswain/apiserver/bootstrap/namespaces";

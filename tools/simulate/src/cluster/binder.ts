@@ -1,8 +1,8 @@
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Life } from "./daemon.ts";
 
 /** Binds each pod to the node that its affinity names (those of DaemonSets), or to any: in place of a scheduler where none is tested. */

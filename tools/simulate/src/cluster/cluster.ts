@@ -1,5 +1,5 @@
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
-import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { KeyValue } from "@coxswain/apiserver/storage/etcd/wire";
 import { type Machine, newMachine, type PodRules, register, runFakeNode } from "@coxswain/testing/nodes/fake-node";
 import type { EtcdNetwork } from "@coxswain/testing/store/etcd-client";

@@ -1,6 +1,6 @@
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { completeConfig } from "@coxswain/controller-manager/config";
 import { kubeControllerManager } from "@coxswain/controller-manager/flags";
 import { runManager } from "@coxswain/controller-manager/manager";

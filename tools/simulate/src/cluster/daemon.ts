@@ -1,6 +1,6 @@
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newProcess, type SimulatedProcess } from "@coxswain/testing/time/time-line";
 import type { World } from "../world/world.ts";
 import { adminToken } from "./api-server.ts";

@@ -1,4 +1,4 @@
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KeyValue } from "@coxswain/apiserver/storage/etcd/wire";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { Faults } from "../faults/faults.ts";

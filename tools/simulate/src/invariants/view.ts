@@ -1,4 +1,4 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { KeyValue } from "@coxswain/apiserver/storage/etcd/wire";
 import type { MemoryEtcd } from "@coxswain/testing/store/memory-etcd";
 

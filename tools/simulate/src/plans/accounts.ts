@@ -1,4 +1,4 @@
-import { configMaps, namespaces, secrets, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import { configMaps, namespaces, secrets, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newCa, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { temporaryFiles } from "../cluster/temporary-files.ts";
 import type { Stored } from "../invariants/view.ts";

@@ -1,4 +1,4 @@
-import { configMaps, deployments, horizontalPodAutoscalers } from "@coxswain/apimachinery/schema/kinds/resources";
+import { configMaps, deployments, horizontalPodAutoscalers } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isReady } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 

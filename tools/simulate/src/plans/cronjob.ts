@@ -1,4 +1,4 @@
-import { cronJobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { cronJobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { controllerOf } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 

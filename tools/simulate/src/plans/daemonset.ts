@@ -1,4 +1,4 @@
-import { daemonSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { daemonSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isReady } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 

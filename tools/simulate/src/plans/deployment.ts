@@ -1,4 +1,4 @@
-import { deployments } from "@coxswain/apimachinery/schema/kinds/resources";
+import { deployments } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { controllerOf, isReady } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 

@@ -1,4 +1,4 @@
-import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 
 const completions = 4;

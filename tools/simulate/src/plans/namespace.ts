@@ -1,4 +1,4 @@
-import { configMaps, deployments, jobs, namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { configMaps, deployments, jobs, namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { View } from "../invariants/view.ts";
 import { allFaults, lasting, type Plan, podTemplate } from "./plan.ts";
 

@@ -1,4 +1,4 @@
-import { deployments } from "@coxswain/apimachinery/schema/kinds/resources";
+import { deployments } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 
 const labels = { app: "web" };

@@ -1,6 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { PodRules } from "@coxswain/testing/nodes/fake-node";
 import type { FaultKind } from "../faults/faults.ts";
 import { faultKinds } from "../faults/faults.ts";

@@ -1,4 +1,4 @@
-import { deployments, pods, resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
+import { deployments, pods, resourceQuotas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { FaultKind } from "../faults/faults.ts";
 import { isReady, type Stored } from "../invariants/view.ts";
 import { lasting, namespace, type Plan, podTemplate } from "./plan.ts";

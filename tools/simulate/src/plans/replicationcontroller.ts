@@ -1,4 +1,4 @@
-import { pods, replicationControllers } from "@coxswain/apimachinery/schema/kinds/resources";
+import { pods, replicationControllers } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isReady, type Stored } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 

@@ -1,4 +1,4 @@
-import { persistentVolumeClaims, persistentVolumes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { persistentVolumeClaims, persistentVolumes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isActive, type Stored } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 

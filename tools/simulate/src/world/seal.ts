@@ -1,7 +1,7 @@
 import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import os from "node:os";
-import type { Timer } from "@coxswain/apimachinery/clock/clock";
+import type { Timer } from "@coxswain/apimachinery/process/clock/clock";
 import { uuidOf } from "./uuid.ts";
 
 /** What the process gets in place of its own. */

@@ -1,4 +1,4 @@
-import type { Timer } from "@coxswain/apimachinery/clock/clock";
+import type { Timer } from "@coxswain/apimachinery/process/clock/clock";
 import type { Random } from "@coxswain/apimachinery/testing/random";
 import { randomOf } from "@coxswain/apimachinery/testing/random";
 import { EventHeap, type WorldEvent } from "@coxswain/testing/time/event-heap";

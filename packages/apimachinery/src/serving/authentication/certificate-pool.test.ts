@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { request } from "node:https";
 import { type TestContext, test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
-import { discardLogger } from "../../logging/logger.ts";
+import { discardLogger } from "../../process/logging/logger.ts";
 import { type KeyPair, newCa, newCertificate } from "../certificates.ts";
 import { startHttpServer } from "../https-server.ts";
 import { newCertificatePool, parseBundle, peerCertificate, verifyClient } from "./x509.ts";

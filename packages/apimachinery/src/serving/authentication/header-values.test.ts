@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goQuoteName } from "../../meta/go-quote.ts";
+import { goQuoteName } from "../../objects/meta/go-quote.ts";
 import type { Exchange } from "../exchange.ts";
 import { headerValues } from "./header-values.ts";
 

@@ -4,7 +4,7 @@
  * them for authenticated.
  * Source: k8s.io/apiserver pkg/authentication/request/headerrequest/requestheader.go
  */
-import type { Clock } from "../../clock/clock.ts";
+import type { Clock } from "../../process/clock/clock.ts";
 import { subjectOf } from "../certificate-fields.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Authenticator } from "./authenticator.ts";

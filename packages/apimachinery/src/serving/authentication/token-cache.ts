@@ -5,8 +5,8 @@
  */
 import { createHmac, randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { Clock } from "../../clock/clock.ts";
-import type { MetricsRegistry } from "../../metrics/registry.ts";
+import type { Clock } from "../../process/clock/clock.ts";
+import type { MetricsRegistry } from "../../process/metrics/registry.ts";
 import type { AuthenticationResult, TokenAuthenticator } from "./authenticator.ts";
 
 export interface TokenCacheOptions {

@@ -4,7 +4,7 @@
  * Source: k8s.io/apiserver pkg/authentication/request/union/union.go, pkg/kubeapiserver/authenticator/config.go
  */
 
-import { messageOf } from "../../errors/message.ts";
+import { messageOf } from "../../objects/errors/message.ts";
 import type { AuthenticationResult, Authenticator, TokenAuthenticator } from "./authenticator.ts";
 import { allAuthenticated, allUnauthenticated, anonymousName } from "./user.ts";
 

@@ -1,8 +1,8 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { TLSSocket } from "node:tls";
-import { type Clock, realClock } from "../../clock/clock.ts";
-import { expiryText } from "../../errors/certificate-expiry.ts";
+import { expiryText } from "../../objects/errors/certificate-expiry.ts";
+import { type Clock, realClock } from "../../process/clock/clock.ts";
 import { pathLengthOf, subjectOf } from "../certificate-fields.ts";
 import { watchFiles } from "../file-watch.ts";
 import type { AuthenticationResult, Authenticator } from "./authenticator.ts";

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { Clock } from "../../clock/clock.ts";
+import type { Clock } from "../../process/clock/clock.ts";
 
 export interface AnswerCache<T> {
   /** Returns the cached value or the result of `make`. @param ttlMs lifetime of this value */

@@ -5,10 +5,10 @@
  */
 import type { Client } from "../../client/client.ts";
 import { withReviewRetries } from "../../client/retry.ts";
-import type { Clock } from "../../clock/clock.ts";
-import type { MetricsRegistry } from "../../metrics/registry.ts";
-import type { TokenReview } from "../../schema/kinds/authentication/v1.ts";
-import { tokenReviews } from "../../schema/kinds/resources.ts";
+import type { TokenReview } from "../../objects/schema/kinds/authentication/v1.ts";
+import { tokenReviews } from "../../objects/schema/kinds/resources.ts";
+import type { Clock } from "../../process/clock/clock.ts";
+import type { MetricsRegistry } from "../../process/metrics/registry.ts";
 import { anonymous } from "../authentication/anonymous.ts";
 import type { Authenticator, TokenAuthenticator } from "../authentication/authenticator.ts";
 import { bearerToken, webSocketToken } from "../authentication/bearer-token.ts";

@@ -5,9 +5,9 @@
  */
 import type { Client } from "../../client/client.ts";
 import { withReviewRetries } from "../../client/retry.ts";
-import type { Clock } from "../../clock/clock.ts";
-import type { SubjectAccessReview, SubjectAccessReviewSpec } from "../../schema/kinds/authorization/v1.ts";
-import { subjectAccessReviews } from "../../schema/kinds/resources.ts";
+import type { SubjectAccessReview, SubjectAccessReviewSpec } from "../../objects/schema/kinds/authorization/v1.ts";
+import { subjectAccessReviews } from "../../objects/schema/kinds/resources.ts";
+import type { Clock } from "../../process/clock/clock.ts";
 import type { UserInfo } from "../authentication/user.ts";
 import { newAnswerCache } from "./answer-cache.ts";
 

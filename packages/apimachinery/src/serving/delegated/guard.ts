@@ -2,9 +2,9 @@
  * Authenticates and authorizes requests on a component's own port, and answers refused ones with upstream's Status.
  * Source: k8s.io/apiserver pkg/endpoints/filters/authentication.go, authorization.go
  */
-import { forbidden, type StatusError, unauthorized } from "../../errors/status-error.ts";
-import type { Logger } from "../../logging/logger.ts";
-import { goQuote } from "../../meta/go-quote.ts";
+import { forbidden, type StatusError, unauthorized } from "../../objects/errors/status-error.ts";
+import { goQuote } from "../../objects/meta/go-quote.ts";
+import type { Logger } from "../../process/logging/logger.ts";
 import type { Authenticator } from "../authentication/authenticator.ts";
 import type { UserInfo } from "../authentication/user.ts";
 import type { Exchange } from "../exchange.ts";

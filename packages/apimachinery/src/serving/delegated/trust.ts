@@ -4,16 +4,16 @@
  * Source: k8s.io/apiserver pkg/server/options/authentication.go, authentication_dynamic_request_header.go
  */
 import type { Client } from "../../client/client.ts";
-import type { Clock } from "../../clock/clock.ts";
 import { waitForServer } from "../../controller/wait-for-server.ts";
-import { messageOf } from "../../errors/message.ts";
-import { isNotFound } from "../../errors/predicates.ts";
-import { StatusError } from "../../errors/status-error.ts";
 import { newBackoff } from "../../informers/backoff.ts";
 import { newInformerFactory } from "../../informers/factory.ts";
-import type { Logger } from "../../logging/logger.ts";
-import type { KubeObject } from "../../meta/types.ts";
-import { configMaps } from "../../schema/kinds/resources.ts";
+import { messageOf } from "../../objects/errors/message.ts";
+import { isNotFound } from "../../objects/errors/predicates.ts";
+import { StatusError } from "../../objects/errors/status-error.ts";
+import type { KubeObject } from "../../objects/meta/types.ts";
+import { configMaps } from "../../objects/schema/kinds/resources.ts";
+import type { Clock } from "../../process/clock/clock.ts";
+import type { Logger } from "../../process/logging/logger.ts";
 import type { FrontProxy } from "../authentication/request-header.ts";
 import { type CertificatePool, newCertificatePool, watchedCertificatePool } from "../authentication/x509.ts";
 import type { Trust } from "./authentication.ts";

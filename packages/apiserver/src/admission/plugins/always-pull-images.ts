@@ -1,4 +1,4 @@
-import { child, type FieldError, formatFieldErrors, notSupported } from "@coxswain/apimachinery/errors/field-error";
+import { child, type FieldError, formatFieldErrors, notSupported } from "@coxswain/apimachinery/objects/errors/field-error";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import { allContainers } from "./pod-containers.ts";

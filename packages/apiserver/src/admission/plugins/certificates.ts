@@ -3,8 +3,8 @@
  * subject of client certificates.
  * Source: plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}/admission.go
  */
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Authorizer } from "../../authorization/authorizer.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";

@@ -1,4 +1,4 @@
-import { ingressClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import { ingressClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { newDefaultClass } from "./default-class.ts";

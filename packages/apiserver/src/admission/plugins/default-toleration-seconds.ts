@@ -2,7 +2,7 @@
  * Adds tolerations for the not-ready and unreachable taints, with the --default-*-toleration-seconds, to pods without them.
  * Source: plugin/pkg/admission/defaulttolerationseconds/admission.go
  */
-import type { Pod, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 

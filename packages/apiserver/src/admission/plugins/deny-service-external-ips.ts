@@ -1,4 +1,4 @@
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { eventRateLimit } from "./event-rate-limit.ts";

@@ -3,16 +3,17 @@
  * key.
  * Source: plugin/pkg/admission/eventratelimit/{admission,limitenforcer}.go, apis/eventratelimit/validation
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+
 import {
   type FieldError,
   formatFieldErrors,
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { LRUCache } from "lru-cache";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";

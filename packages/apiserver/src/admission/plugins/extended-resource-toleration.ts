@@ -3,8 +3,8 @@
  * resource name.
  * Source: plugin/pkg/admission/extendedresourcetoleration/admission.go, pkg/apis/core/helper/helpers.go
  */
-import type { Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
+import type { Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { isExtendedResource } from "@coxswain/apimachinery/objects/validation/resource-names";
 import type { AdmissionPlugin } from "../plugin.ts";
 import { podOf } from "./pod-of.ts";
 

@@ -2,7 +2,7 @@
  * Rejects required pod anti-affinity with a topology key other than kubernetes.io/hostname.
  * Source: plugin/pkg/admission/antiaffinity/admission.go
  */
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { AdmissionPlugin } from "../plugin.ts";
 import { podOf } from "./pod-of.ts";
 

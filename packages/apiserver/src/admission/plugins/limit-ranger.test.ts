@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { LimitRangeItem, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { LimitRangeItem, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { startTestServer, type TestServer } from "../../testing/start-test-server.ts";
 import { podProblems } from "./limit-ranger.ts";
 

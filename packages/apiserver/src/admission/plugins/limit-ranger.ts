@@ -2,8 +2,10 @@
  * Enforces LimitRanges: sets default requests and limits of containers, and rejects pods and claims outside the bounds.
  * Source: plugin/pkg/admission/limitranger/admission.go
  */
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Container, LimitRangeItem, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { limitRanges } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import {
   addResources,
   maskResources,
@@ -11,8 +13,6 @@ import {
   quantityIn,
   type ResourceList,
 } from "@coxswain/apimachinery/quota/resource-list";
-import type { Container, LimitRangeItem, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { limitRanges } from "@coxswain/apimachinery/schema/kinds/resources";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";

@@ -3,11 +3,15 @@
  * resource name or, for pods, by scope (priority class).
  * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{config,controller}.go
  */
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type {
+  Pod,
+  ResourceQuotaSpec,
+  ScopedResourceSelectorRequirement,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { withoutZeros } from "@coxswain/apimachinery/quota/resource-list";
 import { podMatchesScope, scopesOf } from "@coxswain/apimachinery/quota/scopes";
 import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
-import type { Pod, ResourceQuotaSpec, ScopedResourceSelectorRequirement } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 export interface LimitedResource {
   readonly apiGroup?: string;

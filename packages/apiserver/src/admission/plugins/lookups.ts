@@ -1,9 +1,9 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LRUCache } from "lru-cache";
 
 export interface NamespacedLookup<T> {

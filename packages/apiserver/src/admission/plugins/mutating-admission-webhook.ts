@@ -3,15 +3,15 @@
  * chain runs all mutating plugins a second time, and webhooks with `reinvocationPolicy: IfNeeded` see the later changes.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go
  */
-import { decodeParsed, parseJson } from "@coxswain/apimachinery/codec/json";
-import { internalError } from "@coxswain/apimachinery/errors/status-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { jsonPatchSteps } from "@coxswain/apimachinery/patch/json-patch";
-import { mutatingWebhookConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { decodeParsed, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { jsonPatchSteps } from "@coxswain/apimachinery/objects/patch/json-patch";
+import { mutatingWebhookConfigurations } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { WebhookCallError } from "../webhooks/caller.ts";

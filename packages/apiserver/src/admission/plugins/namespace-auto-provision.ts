@@ -1,5 +1,5 @@
-import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
+import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { namespaceLookup } from "./lookups.ts";

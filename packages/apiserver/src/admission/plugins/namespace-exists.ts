@@ -1,5 +1,5 @@
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { namespaceLookup } from "./lookups.ts";

@@ -2,8 +2,8 @@
  * Rejects creates in missing and terminating namespaces, and deletion of the system namespaces.
  * Source: k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle/admission.go
  */
-import { forbidden, notFound, StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { forbidden, notFound, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LRUCache } from "lru-cache";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";

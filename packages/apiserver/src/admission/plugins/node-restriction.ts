@@ -3,12 +3,12 @@
  * request bodies.
  * Source: plugin/pkg/admission/noderestriction/admission.go
  */
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { mirrorPodAnnotation, podReferences, type ReferenceKind } from "../../authorization/pod-references.ts";
 import { nodesGroup, nodeUserPrefix } from "../../request/user-names.ts";
 import { refuse } from "../errors.ts";

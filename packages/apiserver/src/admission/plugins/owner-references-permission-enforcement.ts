@@ -3,9 +3,9 @@
  * delete it. Setting blockOwnerDeletion requires permission to update the owner's finalizers.
  * Source: plugin/pkg/admission/gc/gc_admission.go
  */
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
 import type { Decision } from "../../authorization/authorizer.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";

@@ -2,9 +2,9 @@
  * Allows claims to grow only when their StorageClass has `allowVolumeExpansion`.
  * Source: plugin/pkg/admission/storage/persistentvolume/resize/admission.go
  */
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { storageClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";

@@ -3,12 +3,12 @@
  * are rejected, because querying their zones requires a cloud provider, as in an upstream build without in-tree providers.
  * Source: plugin/pkg/admission/storage/persistentvolume/label/admission.go
  */
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   NodeSelectorRequirement,
   NodeSelectorTerm,
   PersistentVolumeSpec,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
 

@@ -1,4 +1,4 @@
-import type { Container, EphemeralContainer, Pod, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Container, EphemeralContainer, Pod, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** All containers of a pod (init, regular, ephemeral) with their field paths. Policies must check all three kinds. */
 export function allContainers(pod: { spec?: PodSpec } | Pod): { container: Container | EphemeralContainer; path: string }[] {

@@ -3,7 +3,7 @@
  * selector violates the namespace's whitelist.
  * Source: plugin/pkg/admission/podnodeselector/admission.go
  */
-import { forbidden, notFound, plainError } from "@coxswain/apimachinery/errors/status-error";
+import { forbidden, notFound, plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { namespaceLookup } from "./lookups.ts";

@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { AdmissionAttributes } from "../plugin.ts";
 
 export interface PodObject extends KubeObject {

@@ -4,10 +4,10 @@
  * are rejected.
  * Source: plugin/pkg/admission/security/podsecuritypolicy/admission.go
  */
-import { type FieldError, formatFieldError } from "@coxswain/apimachinery/errors/field-error";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { podSecurityPolicies } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type FieldError, formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { podSecurityPolicies } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { UserInfo } from "../../request/context.ts";
 import { serviceAccountGroups, serviceAccountUsername } from "../../request/user-names.ts";
 import { refuse } from "../errors.ts";

@@ -3,13 +3,13 @@
  * audit annotations. Namespaces without labels use the configured defaults.
  * Source: k8s.io/pod-security-admission admission/admission.go
  */
-import { type FieldError, formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
-import { internalError, invalid } from "@coxswain/apimachinery/errors/status-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { KubeObject, ObjectMeta } from "@coxswain/apimachinery/meta/types";
-import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type FieldError, formatFieldErrors } from "@coxswain/apimachinery/objects/errors/field-error";
+import { internalError, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { KubeObject, ObjectMeta } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";

@@ -3,10 +3,10 @@
  * the annotations use the cluster-wide configuration.
  * Source: plugin/pkg/admission/podtolerationrestriction/admission.go, pkg/util/tolerations/tolerations.go
  */
-import { parseJson } from "@coxswain/apimachinery/codec/json";
-import { notFound, plainError } from "@coxswain/apimachinery/errors/status-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { PodSpec, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { notFound, plainError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { PodSpec, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { type NamespaceObject, namespaceLookup } from "./lookups.ts";

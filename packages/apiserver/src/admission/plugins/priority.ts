@@ -4,11 +4,11 @@
  */
 
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { priorityClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { priorityClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";

@@ -1,12 +1,12 @@
 /** Charges of concurrent writes: batches, conflicts with other writers, failures midway, and a cache that lags behind. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { conflict, internalError, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { conflict, internalError, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { resourceQuotas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
-import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { AdmissionAttributes } from "../plugin.ts";

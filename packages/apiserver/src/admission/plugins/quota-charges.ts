@@ -4,11 +4,11 @@
  * controller) the charge is recomputed from the live quota.
  * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{controller,resource_access}.go
  */
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { internalError } from "@coxswain/apimachinery/errors/status-error";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import { resourceQuotas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
-import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { chargedQuotas, type QuotaObject } from "./quota-cost.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { chargedQuotas, type QuotaObject } from "./quota-cost.ts";
 

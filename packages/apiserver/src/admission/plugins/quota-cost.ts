@@ -2,7 +2,8 @@
  * The usage that a write adds to matching quotas, and the check against their hard limits.
  * Source: pkg/admission/plugin/resourcequota/controller.go CheckRequest
  */
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { ResourceQuotaSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   addResources,
   exceededIn,
@@ -14,7 +15,6 @@ import {
   withoutZeros,
 } from "@coxswain/apimachinery/quota/resource-list";
 import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
-import type { ResourceQuotaSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes } from "../plugin.ts";
 

@@ -3,10 +3,10 @@
  * the limit. The quota controller later corrects usage charged for writes that failed.
  * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{admission,controller}.go
  */
-import { plainError } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { resourceQuotas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
-import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";

@@ -2,11 +2,11 @@
  * Sets the overhead and merges the scheduling constraints of a pod's RuntimeClass.
  * Source: plugin/pkg/admission/runtimeclass/admission.go
  */
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PodSpec, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { runtimeClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodSpec, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { runtimeClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";

@@ -1,6 +1,6 @@
 /** Rejects pods that set users, groups or SELinux options. Source: plugin/pkg/admission/securitycontext/scdeny/admission.go */
-import { wasGivenEmptyList } from "@coxswain/apimachinery/codec/json-decode";
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { wasGivenEmptyList } from "@coxswain/apimachinery/objects/codec/json-decode";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { AdmissionPlugin } from "../plugin.ts";
 import { allContainers } from "./pod-containers.ts";
 import { podWithContainers } from "./pod-of.ts";

@@ -2,12 +2,12 @@
  * Requires that a pod's service account exists, and mounts a bound token at the well-known path.
  * Source: plugin/pkg/admission/serviceaccount/admission.go
  */
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import { generateName } from "@coxswain/apimachinery/meta/names";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Container, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { generateName } from "@coxswain/apimachinery/objects/meta/names";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Container, PodSpec, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { mirrorPodAnnotation, podReferences } from "../../authorization/pod-references.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";

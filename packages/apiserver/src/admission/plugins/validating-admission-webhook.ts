@@ -2,7 +2,7 @@
  * Calls all matching validating webhooks in parallel; a single rejection rejects the request.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/validating
  */
-import { validatingWebhookConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
+import { validatingWebhookConfigurations } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { newWebhookDispatcher } from "../webhooks/dispatch.ts";

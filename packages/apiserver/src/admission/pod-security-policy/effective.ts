@@ -2,7 +2,12 @@
  * Effective security context of a container: its own settings, else those of the pod.
  * Source: pkg/securitycontext/accessors.go
  */
-import type { Container, EphemeralContainer, PodSpec, SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type {
+  Container,
+  EphemeralContainer,
+  PodSpec,
+  SecurityContext,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 export type AnyContainer = Container | EphemeralContainer;
 

@@ -2,10 +2,15 @@
  * Sets what a policy requires and a pod leaves unset. Values set in the pod are kept, even if the policy forbids them.
  * Source: pkg/security/podsecuritypolicy/provider.go MutatePod, and the Generate of each strategy
  */
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Capabilities, Container, PodSecurityContext, SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { IDRange, PodSecurityPolicy } from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type {
+  Capabilities,
+  Container,
+  PodSecurityContext,
+  SecurityContext,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { IDRange, PodSecurityPolicy } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1beta1";
 import type { PodObject } from "../plugins/pod-of.ts";
 import { type AnyContainer, effectiveContext } from "./effective.ts";
 import { setAppArmor, setSeccomp } from "./profiles.ts";

@@ -1,7 +1,7 @@
 /** Mutation of a pod by a policy, and its violations. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 import type { PodObject } from "../plugins/pod-of.ts";
 import { mutatePod, type Policy } from "./mutate.ts";
 import { podErrors } from "./validate.ts";

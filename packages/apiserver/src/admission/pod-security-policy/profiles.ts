@@ -2,11 +2,11 @@
  * Seccomp and AppArmor profiles, which policies specify in annotations.
  * Source: pkg/security/podsecuritypolicy/{seccomp,apparmor}/strategy.go
  */
-import { type FieldError, forbiddenField, mapKey } from "@coxswain/apimachinery/errors/field-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { SeccompProfile } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type FieldError, forbiddenField, mapKey } from "@coxswain/apimachinery/objects/errors/field-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/objects/meta/pod-security-names";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { SeccompProfile } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { PodObject } from "../plugins/pod-of.ts";
 import type { AnyContainer } from "./effective.ts";
 

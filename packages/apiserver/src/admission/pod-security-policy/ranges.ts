@@ -1,8 +1,8 @@
 /** Checks shared by pods and containers. */
-import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import type { SELinuxOptions } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { IDRange } from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import type { SELinuxOptions } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { IDRange } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1beta1";
 import type { Policy } from "./mutate.ts";
 
 /** `[{1 10}]`: Go's formatting of a slice of ranges. */

@@ -2,9 +2,9 @@
  * Validates a container against a policy.
  * Source: pkg/security/podsecuritypolicy/provider.go validateContainer
  */
-import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
-import type { Capabilities, SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStrings } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import type { Capabilities, SecurityContext } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { PodObject } from "../plugins/pod-of.ts";
 import { type AnyContainer, effectiveContext } from "./effective.ts";
 import type { Policy } from "./mutate.ts";

@@ -2,9 +2,9 @@
  * Validates a pod against a policy. Returns all errors, with upstream's texts and order.
  * Source: pkg/security/podsecuritypolicy/provider.go ValidatePod, and the Validate of each strategy
  */
-import { child, type FieldError, forbiddenField, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { safeSysctls } from "@coxswain/apimachinery/meta/pod-security-names";
+import { child, type FieldError, forbiddenField, index, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { safeSysctls } from "@coxswain/apimachinery/objects/meta/pod-security-names";
 import { allContainers } from "../plugins/pod-containers.ts";
 import type { PodObject } from "../plugins/pod-of.ts";
 import type { Policy } from "./mutate.ts";

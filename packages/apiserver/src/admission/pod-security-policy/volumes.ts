@@ -2,8 +2,8 @@
  * Validates the volumes of a pod against a policy.
  * Source: pkg/security/podsecuritypolicy/provider.go validatePodVolumes, util/util.go
  */
-import { child, type FieldError, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import type { ProjectedVolumeSource, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { child, type FieldError, index, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { ProjectedVolumeSource, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { allContainers } from "../plugins/pod-containers.ts";
 import type { PodObject } from "../plugins/pod-of.ts";
 import type { Policy } from "./mutate.ts";

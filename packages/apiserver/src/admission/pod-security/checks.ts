@@ -3,9 +3,19 @@
  * the baseline checks that they include.
  * Source: k8s.io/pod-security-admission policy/check_*.go (v1.23)
  */
-import { appArmorContainer, safeSysctls, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
-import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
-import type { Container, EphemeralContainer, PodSpec, SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  appArmorContainer,
+  safeSysctls,
+  seccompContainer,
+  seccompPod,
+} from "@coxswain/apimachinery/objects/meta/pod-security-names";
+import type { ObjectMeta } from "@coxswain/apimachinery/objects/meta/types";
+import type {
+  Container,
+  EphemeralContainer,
+  PodSpec,
+  SecurityContext,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 export type Level = "privileged" | "baseline" | "restricted";
 

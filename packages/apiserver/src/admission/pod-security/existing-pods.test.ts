@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { warningsAbout } from "./existing-pods.ts";
 
 const restricted = { level: "restricted", version: "latest" } as const;

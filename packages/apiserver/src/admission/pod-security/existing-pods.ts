@@ -2,11 +2,12 @@
  * Checks the existing pods of a namespace against a new standard, for the warnings in the response to the label change.
  * Source: k8s.io/pod-security-admission admission/admission.go EvaluatePodsInNamespace
  */
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { violations } from "./checks.ts";
 import { type LevelVersion, minorOf } from "./policy.ts";
 

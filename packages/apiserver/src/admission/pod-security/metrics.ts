@@ -1,5 +1,5 @@
 /** Source: k8s.io/pod-security-admission metrics/metrics.go */
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { AdmissionAttributes } from "../plugin.ts";
 import { type LevelVersion, latestMinor } from "./policy.ts";
 

@@ -1,7 +1,13 @@
 /** Pod Security policy of a namespace, from its labels. Source: k8s.io/pod-security-admission api/helpers.go, constants.go */
-import { duplicate, type FieldError, formatFieldError, invalidValue, mapKey } from "@coxswain/apimachinery/errors/field-error";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { dns1123LabelProblems, dns1123SubdomainProblems } from "@coxswain/apimachinery/validation/dns";
+import {
+  duplicate,
+  type FieldError,
+  formatFieldError,
+  invalidValue,
+  mapKey,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import { dns1123LabelProblems, dns1123SubdomainProblems } from "@coxswain/apimachinery/objects/validation/dns";
 import type { Level } from "./checks.ts";
 
 export interface LevelVersion {

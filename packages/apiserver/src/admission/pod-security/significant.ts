@@ -3,9 +3,9 @@
  * since the pod may have been created under a laxer standard.
  * Source: k8s.io/pod-security-admission admission/admission.go isSignificantPodUpdate
  */
-import { seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Container, EphemeralContainer, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { seccompContainer, seccompPod } from "@coxswain/apimachinery/objects/meta/pod-security-names";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Container, EphemeralContainer, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 interface PodLike extends KubeObject {
   readonly spec: PodSpec;

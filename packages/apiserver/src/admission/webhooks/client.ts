@@ -2,8 +2,9 @@
  * Calls one admission webhook: posts an AdmissionReview over HTTPS.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go
  */
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+
+import type { WebhookClientConfig } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { newWebhookCaller, WebhookCallError, type WebhookDialers, WebhookNotAskedError } from "./caller.ts";
 import type { CredentialsFor } from "./credentials.ts";
 import type { ResolveService } from "./endpoint.ts";

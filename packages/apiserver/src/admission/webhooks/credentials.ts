@@ -7,8 +7,8 @@ import { readFileSync } from "node:fs";
 import { dirname, isAbsolute } from "node:path";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { formatFieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { formatFieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
 
 /** Credentials of one request; empty for webhooks that match no user. */
 export interface Credentials {

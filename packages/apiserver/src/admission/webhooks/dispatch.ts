@@ -8,16 +8,16 @@ import type { CredentialsFor } from "./credentials.ts";
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/generic/webhook.go, {mutating,validating}/dispatcher.go
  */
 
-import { badRequest, internalError, notFound, StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { valuesPerStep } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
-import type { MutatingWebhook } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { namespaces as namespacesRef, services } from "@coxswain/apimachinery/schema/kinds/resources";
-import { qualifiedNameProblems } from "@coxswain/apimachinery/validation/qualified-name";
+import { badRequest, internalError, notFound, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { valuesPerStep } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject, Status } from "@coxswain/apimachinery/objects/meta/types";
+import type { MutatingWebhook } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { namespaces as namespacesRef, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { qualifiedNameProblems } from "@coxswain/apimachinery/objects/validation/qualified-name";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { type NamespaceLookup, namespaceLookup } from "../plugins/lookups.ts";

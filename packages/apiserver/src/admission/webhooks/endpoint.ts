@@ -3,7 +3,7 @@
  * is dialed.
  * Source: k8s.io/apiserver pkg/util/webhook/client.go HookClient
  */
-import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+import type { WebhookClientConfig } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
 
 /** Resolves a service to an address to dial. @throws Error when it cannot be resolved. */
 export type ResolveService = (namespace: string, name: string, port: number) => { readonly host: string; readonly port: number };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { RuleWithOperations } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { RuleWithOperations } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
 import type { AdmissionAttributes } from "../plugin.ts";
 import { matchingVersion, selectorsMatch, selectorsOf } from "./matcher.ts";
 

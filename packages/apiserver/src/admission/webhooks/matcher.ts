@@ -2,9 +2,9 @@
  * Matches a write against a webhook's rules, namespace selector and object selector.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{generic/webhook,predicates}
  */
-import type { KubeObject, LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/meta/types";
-import type { RuleWithOperations } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { KubeObject, LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { RuleWithOperations } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { AdmissionAttributes } from "../plugin.ts";
 
 /** A resource in one of its served versions. */

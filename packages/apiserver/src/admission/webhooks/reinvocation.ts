@@ -3,8 +3,8 @@
  * by another webhook or by a built-in plugin.
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go
  */
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
 export class WebhookReinvocation {
   #asked = new Set<string>();

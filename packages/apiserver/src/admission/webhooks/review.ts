@@ -3,12 +3,12 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go
  */
 import { randomUUID } from "node:crypto";
-import { encodeUntyped, parseLargeJson } from "@coxswain/apimachinery/codec/json";
-import { encodeJsonTextInSteps } from "@coxswain/apimachinery/codec/json-encode-steps";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
+import { encodeUntyped, parseLargeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject, Status } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { ResourceVersion } from "./matcher.ts";
 

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { apiServices as apiServicesRef } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/document";
+import { apiServices as apiServicesRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { OpenApiDocument } from "@coxswain/apimachinery/objects/schema/openapi/document";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import type { ApiService } from "../api-services.ts";
 import { newAggregatorMetrics } from "../metrics.ts";

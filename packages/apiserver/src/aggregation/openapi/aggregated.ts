@@ -4,7 +4,6 @@
  * Source: kube-aggregator pkg/controllers/openapi/controller.go, aggregator/aggregator.go, downloader.go
  */
 
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import {
   type Controller,
   done,
@@ -12,13 +11,14 @@ import {
   type QueueMetrics,
   type Result,
 } from "@coxswain/apimachinery/controller/controller";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { groupVersionPath } from "@coxswain/apimachinery/meta/group-version";
-import { sortedByName } from "@coxswain/apimachinery/schema/openapi/definitions";
-import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/document";
+import { groupVersionPath } from "@coxswain/apimachinery/objects/meta/group-version";
+import { sortedByName } from "@coxswain/apimachinery/objects/schema/openapi/definitions";
+import type { OpenApiDocument } from "@coxswain/apimachinery/objects/schema/openapi/document";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { exponentialBackoff } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import { type ApiService, groupVersionOf, isAvailable, nameOf, serviceOf } from "../api-services.ts";
 import type { AggregatorMetrics } from "../metrics.ts";

@@ -3,7 +3,7 @@
  * Source: kube-aggregator pkg/controllers/openapi/aggregator/downloader.go
  */
 import { createHash } from "node:crypto";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { type ApiService, isAvailable } from "../api-services.ts";
 import { type Backend, type Backends, send } from "../backends.ts";
 import { identityHeaders } from "../identity-headers.ts";

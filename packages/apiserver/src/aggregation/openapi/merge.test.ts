@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { keepPaths, mergeSpecs as mergeSteps } from "./merge.ts";
 import { readSpec, type SpecDocument } from "./spec-document.ts";
 

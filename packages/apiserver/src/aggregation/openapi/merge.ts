@@ -3,9 +3,10 @@
  * content are renamed (`…_v2`, `…_v3`), and references to them are updated.
  * Source: k8s.io/kube-openapi pkg/aggregator/aggregator.go
  */
-import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { PathItem, Schema } from "@coxswain/apimachinery/schema/openapi/document";
+
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { PathItem, Schema } from "@coxswain/apimachinery/objects/schema/openapi/document";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { SpecDocument } from "./spec-document.ts";
 
 const prefix = "#/definitions/";

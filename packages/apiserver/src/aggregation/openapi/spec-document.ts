@@ -3,8 +3,8 @@
  * specification is rejected here, so that later code can rely on its structure.
  * Source: https://swagger.io/specification/v2/; kube-openapi pkg/handler PruneDefaults
  */
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { PathItem, Schema } from "@coxswain/apimachinery/schema/openapi/document";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { PathItem, Schema } from "@coxswain/apimachinery/objects/schema/openapi/document";
 
 export interface SpecDocument {
   readonly paths: ReadonlyMap<string, PathItem>;

@@ -1,7 +1,7 @@
 /** Rules for objects of any kind: finalizers, owners, decisions. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { type Facts, isOlder, isSeen, oneLine, type Problem, type Reader, sinceTime } from "../rule.ts";
 
 export interface AnyFacts {

@@ -1,12 +1,12 @@
 /** HorizontalPodAutoscalers, PodDisruptionBudgets and ResourceQuotas. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { HorizontalPodAutoscaler } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
+import type { Pod, ResourceQuota } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { quantityIn } from "@coxswain/apimachinery/quota/resource-list";
-import type { HorizontalPodAutoscaler } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
-import type { Pod, ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { refToObject } from "../refusals.ts";
 import {
   conditionOf,

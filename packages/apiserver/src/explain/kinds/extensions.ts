@@ -1,14 +1,14 @@
 /** CustomResourceDefinitions, APIServices, webhook configurations and certificate signing requests. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   MutatingWebhookConfiguration,
   ValidatingWebhookConfiguration,
-} from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
+import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import type { APIService } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { refToObject } from "../refusals.ts";
 import { conditionOf, isOlder, isSeen, type Look, oneLine, plural, type Rule, rulesFor, sinceTime } from "../rule.ts";
 

@@ -1,7 +1,7 @@
 /** Jobs and CronJobs. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { CronJob, Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import {
   conditionOf,
   firstTimeOfEvent,

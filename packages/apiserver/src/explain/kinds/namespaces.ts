@@ -1,9 +1,9 @@
 /** Namespaces: what keeps one that is being deleted, and what is not well in the others. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
-import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { APIService } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
+import type { Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { conditionOf, oneLine, plural, type Reader, type Rule, rulesFor, sinceTime } from "../rule.ts";
 
 interface Remaining {

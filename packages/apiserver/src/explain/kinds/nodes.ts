@@ -1,5 +1,5 @@
 /** Nodes. */
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { conditionOf, oneLine, type Rule, rulesFor, sinceTime } from "../rule.ts";
 
 const nodeRules: Rule<Node, undefined>[] = [

@@ -1,6 +1,6 @@
 /** Why the containers of a pod that has a node do not run, or are not ready. */
-import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Container, ContainerStatus, Event, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Container, ContainerStatus, Event, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   conditionOf,
   type Facts,

@@ -1,8 +1,8 @@
 /** What the rules of pods look at besides the pod. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { refToObject } from "../refusals.ts";
 import { isSeen, type Look, type Reader } from "../rule.ts";
 

@@ -1,9 +1,9 @@
 /** Why a pod has no node. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
 import { quantityIn } from "@coxswain/apimachinery/quota/resource-list";
-import type { Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { conditionOf, type Facts, isOlder, isSeen, labelsText, oneLine, type Problem, plural, sinceTime } from "../rule.ts";
 import type { PodFacts } from "./pod-facts.ts";
 

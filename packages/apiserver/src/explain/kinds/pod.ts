@@ -1,6 +1,6 @@
 /** Pods. */
-import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { formatTime, parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { refToObject } from "../refusals.ts";
 import { conditionOf, type Facts, isSeen, type Problem, rulesFor, sinceTime } from "../rule.ts";
 import { containerPhaseRules } from "./pod-containers.ts";

@@ -1,10 +1,10 @@
 /** Services, their endpoints, and Ingresses. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Endpoints, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Ingress, IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Endpoints, Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Ingress, IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { refToObject } from "../refusals.ts";
 import { conditionOf, isSeen, type Look, labelsText, plural, type Reader, type Rule, rulesFor, sinceTime } from "../rule.ts";
 

@@ -1,8 +1,8 @@
 /** PersistentVolumeClaims, PersistentVolumes and VolumeAttachments. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { StorageClass, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { StorageClass, VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { classNameOf, mismatchOf, requestedSize, sizeOf } from "@coxswain/apimachinery/volumes/matching";
 import {
   firstTimeOfEvent,

@@ -1,11 +1,11 @@
 /** Deployments, ReplicaSets, ReplicationControllers, StatefulSets and DaemonSets. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
-import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { refusedProblem } from "../refusals.ts";
 import {
   conditionOf,

@@ -1,10 +1,10 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   MutatingWebhookConfiguration,
   RuleWithOperations,
   ServiceReference,
   ValidatingWebhookConfiguration,
-} from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
 
 /** Source: pkg/apis/admissionregistration/v1/defaults.go */
 export function defaultMutatingWebhooks(object: KubeObject): void {

@@ -1,8 +1,8 @@
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type {
   MutatingWebhookConfiguration,
   ValidatingWebhookConfiguration,
-} from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
 import type { Strategy } from "../generic/strategy.ts";
 import { validateMutatingWebhookConfiguration, validateValidatingWebhookConfiguration } from "./validation.ts";
 

@@ -1,4 +1,4 @@
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { age, ageColumn, integer, nameColumn } from "../cells.ts";
 import type { Ages, TableColumns } from "../generic/strategy.ts";
 

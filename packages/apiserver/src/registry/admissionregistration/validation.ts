@@ -1,11 +1,18 @@
-import { child, duplicate, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  index,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStrings } from "@coxswain/apimachinery/objects/errors/go-syntax";
 import type {
   MutatingWebhookConfiguration,
   RuleWithOperations,
   ValidatingWebhookConfiguration,
   WebhookClientConfig,
-} from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
 import { checkLabelSelector, dns1035LabelProblems, dns1123SubdomainProblems } from "../field-checks.ts";
 import { each, need, optionalOneOf, saying } from "../rules.ts";
 import { validateWebhookUrl } from "./webhook-url.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 import { validateWebhookUrl } from "./webhook-url.ts";
 
 const form = "; desired format: https://host[/path]";

@@ -1,5 +1,5 @@
-import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 
 const form = "; desired format: https://host[/path]";
 

@@ -1,8 +1,8 @@
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { IntOrString } from "@coxswain/apimachinery/meta/int-or-string";
-import { parsePercent } from "@coxswain/apimachinery/meta/int-or-string";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { IntOrString } from "@coxswain/apimachinery/objects/meta/int-or-string";
+import { parsePercent } from "@coxswain/apimachinery/objects/meta/int-or-string";
 import { nonNegative, percentProblems } from "../field-checks.ts";
 
 /** Source: pkg/apis/apps/validation ValidatePositiveIntOrPercent */

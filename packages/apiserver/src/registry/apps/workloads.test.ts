@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Deployment, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Deployment, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { StrategyContext } from "../generic/strategy.ts";
 import { defaultDaemonSet } from "./daemonsets/defaults.ts";
 import { daemonSetStrategy } from "./daemonsets/strategy.ts";

@@ -1,4 +1,4 @@
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { inGroup } from "../definition.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
 import { defaultCronJob } from "./cronjobs/defaults.ts";

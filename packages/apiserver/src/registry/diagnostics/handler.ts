@@ -2,7 +2,7 @@
  * The requests of daemons: `GET /apis/diagnostics.coxswain.dev/v1/questions?watch=1&fieldSelector=metadata.name=<recipient>` and
  * `POST …/questions/<recipient>/answers`. RBAC lets daemons in, here each is held to its own recipient; no answer can be read.
  */
-import { encodeJson, parseJson } from "@coxswain/apimachinery/codec/json";
+
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import {
   answerLimitBytes,
@@ -11,10 +11,11 @@ import {
   type Question,
   questionsRef,
 } from "@coxswain/apimachinery/decisions/question";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { badRequest, forbidden, methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
-import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { Status } from "@coxswain/apimachinery/meta/types";
+import { encodeJson, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { badRequest, forbidden, methodNotSupported, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Status } from "@coxswain/apimachinery/objects/meta/types";
 import type { RequestContext, UserInfo } from "../../request/context.ts";
 import { nodeNameOf, privilegedGroup, serviceAccountUsername } from "../../request/user-names.ts";
 import type { Questions } from "./questions.ts";

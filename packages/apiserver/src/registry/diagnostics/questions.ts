@@ -3,12 +3,12 @@
  * watch at it and stores their answers. Idle, it costs one reader of the storage's watch.
  */
 import { randomUUID } from "node:crypto";
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
 import { withinLimit } from "@coxswain/apimachinery/decisions/answer-questions";
 import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
-import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Storage } from "../../storage/storage.ts";
 import { type StoredAnswer, type StoredQuestion, storedTtlSeconds } from "./stored.ts";
 

@@ -1,14 +1,14 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { DecisionAnswers, DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { kubeletRecipient, nodeOfRecipient } from "@coxswain/apimachinery/decisions/question";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { leases, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { leases, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { type Asked, apiserverRecipient, type Questions } from "./questions.ts";
 
 export interface ClusterDecisionsOptions {

@@ -1,6 +1,6 @@
 import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import { questionsRef } from "@coxswain/apimachinery/decisions/question";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
 /** A question in etcd, for all API servers: each tells it to the daemons that are connected to it. Key: its id. */
 export interface StoredQuestion extends KubeObject {

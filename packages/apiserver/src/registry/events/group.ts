@@ -1,5 +1,5 @@
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
 import { coreEventFields } from "../core/events/fields.ts";
 import { validateEvent, validateNewEvent } from "../core/events/strategy.ts";
 import { eventTable } from "../core/events/table.ts";

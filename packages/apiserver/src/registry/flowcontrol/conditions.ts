@@ -1,4 +1,4 @@
-import { child, duplicate, type FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { child, duplicate, type FieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 import { each, need } from "../rules.ts";
 
 /** Condition types are required and unique. Source: pkg/apis/flowcontrol/validation ValidateFlowSchemaStatus */

@@ -1,7 +1,7 @@
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 
 const groups = (...names: string[]): object[] => names.map((name) => ({ kind: "Group", group: { name } }));
 const anything = {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { rawJson } from "@coxswain/apimachinery/codec/json-encode";
-import { humanDuration } from "@coxswain/apimachinery/meta/time";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import { rawJson } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { humanDuration } from "@coxswain/apimachinery/objects/meta/time";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import type { Ages, TableColumns } from "./strategy.ts";
 
 /** The ages as of `now`, in ms since the epoch. */

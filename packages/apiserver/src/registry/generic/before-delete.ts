@@ -1,6 +1,6 @@
-import { conflict } from "@coxswain/apimachinery/errors/status-error";
-import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
-import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
+import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
+import { formatTime, parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 

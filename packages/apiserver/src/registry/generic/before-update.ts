@@ -1,8 +1,8 @@
-import { invalid } from "@coxswain/apimachinery/errors/status-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
-import { validateObjectMeta, validateObjectMetaUpdate } from "@coxswain/apimachinery/validation/object-meta";
+import { invalid } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
+import { validateObjectMeta, validateObjectMetaUpdate } from "@coxswain/apimachinery/objects/validation/object-meta";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { groupKind, kubeFinalizers, matchNamespace } from "./before-create.ts";
 import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
-import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
+import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { DeleteOptions } from "@coxswain/apimachinery/objects/meta/types";
 import { validateDeleteOptions } from "./delete-options.ts";
 
 for (const { name, options, want } of [

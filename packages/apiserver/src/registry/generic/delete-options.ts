@@ -1,5 +1,5 @@
-import { type FieldError, invalidValue, notSupported } from "@coxswain/apimachinery/errors/field-error";
-import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
+import { type FieldError, invalidValue, notSupported } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { DeleteOptions } from "@coxswain/apimachinery/objects/meta/types";
 
 /** Source: k8s.io/apimachinery pkg/apis/meta/v1/validation ValidateDeleteOptions */
 export function validateDeleteOptions({ propagationPolicy: policy, orphanDependents, dryRun }: DeleteOptions): FieldError[] {

@@ -1,7 +1,7 @@
 /** Deletion of objects that are already being deleted, and of objects with finalizers from earlier requests. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
+import type { DeleteOptions } from "@coxswain/apimachinery/objects/meta/types";
 import { aStore, configMap, ctx, now, present } from "./testing.ts";
 
 test("a grace period is shortened again and again, never lengthened, always from its begin, and is one generation", async (t) => {

@@ -1,5 +1,5 @@
-import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
-import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
+import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/objects/meta/finalizers";
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
 /**

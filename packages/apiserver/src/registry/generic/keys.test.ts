@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isBadRequest } from "@coxswain/apimachinery/errors/predicates";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
+import { isBadRequest } from "@coxswain/apimachinery/objects/errors/predicates";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
 import { storageKey, storagePrefix } from "./store.ts";
 
 for (const { name, want } of [

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
 import { keepTimesWhenUnchanged } from "./managed-times.ts";
 
 const entry = (manager: string, second: number, fields: object = { "f:data": {} }): ManagedFieldsEntry =>

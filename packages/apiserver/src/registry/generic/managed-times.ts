@@ -1,6 +1,6 @@
 /** Timestamps of managedFields in writes that change nothing else. */
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/meta/types";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
 
 /**
  * Restores the stored managedFields when only their timestamps differ. Applying an unchanged manifest gets a new timestamp

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { alreadyExists, StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { alreadyExists, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Storage } from "../../storage/storage.ts";
 import { generatedNameAttempts } from "./before-create.ts";
 import { newRegistryStore } from "./store.ts";

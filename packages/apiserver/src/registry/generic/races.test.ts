@@ -1,9 +1,9 @@
 /** Concurrent writers, failures in the middle of a write, and cleanup after an attempt that lost a race. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { RegistryStore } from "./resource.ts";
 import { newRegistryStore } from "./store.ts";
 import type { Strategy } from "./strategy.ts";

@@ -1,5 +1,5 @@
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Entry, Storage } from "../../storage/storage.ts";
 import { beforeDelete, type Deletion, markAsDeleting } from "./before-delete.ts";
 import { isDryRun } from "./dry-run.ts";

@@ -1,9 +1,9 @@
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
-import type { DeleteOptions, KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { ApplyType } from "@coxswain/apimachinery/patch/apply/apply-type";
-import type { CustomKind } from "@coxswain/apimachinery/schema/openapi/document";
+import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { DeleteOptions, KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { ApplyType } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
+import type { CustomKind } from "@coxswain/apimachinery/objects/schema/openapi/document";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { RequestContext } from "../../request/context.ts";
 import type {
   Cancellation,

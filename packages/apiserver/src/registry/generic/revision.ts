@@ -1,6 +1,6 @@
-import { plainError } from "@coxswain/apimachinery/errors/status-error";
-import { uint64Fault } from "@coxswain/apimachinery/meta/resource-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { uint64Fault } from "@coxswain/apimachinery/objects/meta/resource-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
 /**
  * Parses the resourceVersion of an object sent by a client; 0 when it is empty.

@@ -1,7 +1,7 @@
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import { isNegativeText } from "@coxswain/apimachinery/validation/object-meta";
+import { invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { badRequest, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import { isNegativeText } from "@coxswain/apimachinery/objects/validation/object-meta";
 import type { ScalePaths } from "./resource.ts";
 
 /**

@@ -1,10 +1,10 @@
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { conflict, invalid, notFound } from "@coxswain/apimachinery/errors/status-error";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { conflict, invalid, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Entry, Storage, WriteOptions } from "../../storage/storage.ts";
 import { beforeCreate } from "./before-create.ts";
 import { beforeUpdate } from "./before-update.ts";

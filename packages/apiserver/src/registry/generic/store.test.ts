@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isAlreadyExists, isConflict, isInvalid, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
-import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import { isAlreadyExists, isConflict, isInvalid, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { DeleteOptions } from "@coxswain/apimachinery/objects/meta/types";
+import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { RegistryStore } from "./resource.ts";
 import { newRegistryStore } from "./store.ts";
 import { aStore, type ConfigMap, configMap, ctx, merge, now, present, storageLike } from "./testing.ts";

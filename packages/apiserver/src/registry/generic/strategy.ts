@@ -1,6 +1,6 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { FieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { UserInfo } from "../../request/context.ts";
 
 /**

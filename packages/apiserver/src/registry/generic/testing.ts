@@ -1,9 +1,10 @@
 /** Fixtures of this folder's tests: a generic store over a real etcd with its own key prefix, and small objects. */
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { openStorage, type StorageSet } from "../../storage/open.ts";
 import type { Storage } from "../../storage/storage.ts";

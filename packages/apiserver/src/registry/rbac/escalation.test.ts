@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { cpuMsOf, longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { PolicyRule } from "../../authorization/authorizer.ts";
 import { compactRules, refuseAggregation, refuseEscalation, uncoveredRules as uncoveredSteps } from "./escalation.ts";

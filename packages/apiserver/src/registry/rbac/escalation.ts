@@ -1,8 +1,8 @@
-import { isForbidden } from "@coxswain/apimachinery/errors/predicates";
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { withoutStars } from "@coxswain/apimachinery/meta/without-stars";
+import { isForbidden } from "@coxswain/apimachinery/objects/errors/predicates";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { withoutStars } from "@coxswain/apimachinery/objects/meta/without-stars";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { PolicyRule } from "../../authorization/authorizer.ts";
 import type { UserInfo } from "../../request/context.ts";
 import type { CatalogueConfig } from "../config.ts";

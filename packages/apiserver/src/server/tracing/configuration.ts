@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { type FieldError, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { type FieldError, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
 
 export interface TracingConfiguration {
   /** Address of an OTLP collector as a gRPC target: `localhost:4317`, `unix:///run/otel.sock`. */

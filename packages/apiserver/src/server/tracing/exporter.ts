@@ -1,6 +1,6 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
 import { encodeSpans, type Span } from "./otlp.ts";
 
 export interface SpanExporter {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { GrpcCalls } from "@coxswain/apimachinery/grpc/calls";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import type { GrpcCalls } from "@coxswain/apimachinery/transport/grpc/calls";
 import { currentSpan, formatTraceparent, parseTraceparent, type SpanContext } from "../../request/trace.ts";
 import type { SpanExporter } from "./exporter.ts";
 

@@ -4,11 +4,11 @@ import { constants, createServer, type ServerHttp2Session, type ServerHttp2Strea
 import { type AddressInfo, connect } from "node:net";
 import { type Duplex, PassThrough } from "node:stream";
 import { type TestContext, test } from "node:test";
-import type { Connection } from "@coxswain/apimachinery/client/connect";
 import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { Connection } from "@coxswain/apimachinery/transport/connect";
 import { newEtcdChannel } from "./channel.ts";
 import { newEtcdClient } from "./client.ts";
 import { etcdErrorOf } from "./errors.ts";

@@ -1,7 +1,7 @@
-import type { Connect } from "@coxswain/apimachinery/client/connect";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import type { GrpcCalls } from "@coxswain/apimachinery/grpc/calls";
-import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
+import type { GrpcCalls } from "@coxswain/apimachinery/transport/grpc/calls";
+import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
 
 /** Client certificate and key, PEM. */
 export interface EtcdIdentity {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { connect as connectTcp, type Socket } from "node:net";
 import { test } from "node:test";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { freePort, startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { startTlsEtcd } from "../../testing/tls-etcd.ts";
 import { type EtcdClient, newEtcdClient } from "./client.ts";

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { Connect } from "@coxswain/apimachinery/client/connect";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { GrpcCalls } from "@coxswain/apimachinery/grpc/calls";
-import type { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { Connect } from "@coxswain/apimachinery/transport/connect";
+import type { GrpcCalls } from "@coxswain/apimachinery/transport/grpc/calls";
+import type { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
 import type { StorageMetrics } from "../metrics.ts";
 import { type EtcdIdentity, newEtcdChannel } from "./channel.ts";
 import { EtcdError, etcdErrorOf, statusErrorOf } from "./errors.ts";

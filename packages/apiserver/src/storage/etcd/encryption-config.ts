@@ -4,7 +4,7 @@
  * Source: k8s.io/apiserver pkg/server/options/encryptionconfig, pkg/apis/config/validation
  */
 import { readFileSync } from "node:fs";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import {
   child,
   type FieldError,
@@ -12,10 +12,10 @@ import {
   index,
   invalidValue,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
-import { formatDuration, parseDuration } from "@coxswain/apimachinery/meta/time";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
+import { formatDuration, parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { EncryptionMetrics, EncryptionMetricsOf } from "./encryption-metrics.ts";
 import {
   type CipherName,

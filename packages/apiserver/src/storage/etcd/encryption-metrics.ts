@@ -2,8 +2,8 @@
  * Metrics of encryption at rest, under upstream's names.
  * Source: k8s.io/apiserver pkg/storage/value/metrics.go, pkg/storage/value/encrypt/envelope/metrics.go
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { KmsError } from "./kms-service.ts";
 
 export type Direction = "from_storage" | "to_storage";

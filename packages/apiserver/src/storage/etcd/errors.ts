@@ -5,8 +5,8 @@ import {
   StatusError,
   serviceUnavailable,
   timeout,
-} from "@coxswain/apimachinery/errors/status-error";
-import { GrpcError } from "@coxswain/apimachinery/grpc/grpc-error";
+} from "@coxswain/apimachinery/objects/errors/status-error";
+import { GrpcError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
 
 /** Why an etcd call failed. `unsent`: no member has processed the request, so that retrying on another one is safe. */
 export type EtcdErrorReason =

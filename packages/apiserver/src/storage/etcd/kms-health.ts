@@ -1,4 +1,4 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { KmsService } from "./kms-service.ts";
 
 const goodForMs = 20_000;

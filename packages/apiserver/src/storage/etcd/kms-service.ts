@@ -1,6 +1,6 @@
-import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
-import { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
-import { asGrpcError } from "@coxswain/apimachinery/grpc/grpc-error";
+import { grpcCodeNames } from "@coxswain/apimachinery/objects/errors/grpc-codes";
+import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
+import { asGrpcError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
 import protobuf from "protobufjs/minimal.js";
 import { KeyOutOfReach } from "./transformer.ts";
 

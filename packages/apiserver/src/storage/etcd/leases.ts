@@ -1,4 +1,4 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { StorageMetrics } from "../metrics.ts";
 import type { EtcdClient } from "./client.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Entry } from "../storage.ts";
 import type { EtcdClient } from "./client.ts";
 import { EtcdLists } from "./lists.ts";

@@ -1,5 +1,5 @@
-import { resourceExpired, tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
+import { resourceExpired, tooLargeResourceVersion } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
 import { isSelective, matches } from "../selection.ts";
 import type { Entry, ListRequest, ListResult } from "../storage.ts";

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { EtcdClient } from "./client.ts";
 import type { Member } from "./wire-cluster.ts";
 

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
-import type { GrpcChannel } from "@coxswain/apimachinery/grpc/channel";
+import type { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
 import type { ChannelCredentials, Client as GrpcClient } from "@grpc/grpc-js";
 import type { EtcdChannelOptions } from "./channel.ts";
 import { etcdErrorOf } from "./errors.ts";

@@ -1,5 +1,5 @@
-import { internalError, resourceExpired } from "@coxswain/apimachinery/errors/status-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { internalError, resourceExpired } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { transition } from "../selection.ts";
 import type { Entry, WatchRequest, WatchStream } from "../storage.ts";
 import { WatchQueue } from "../watch-queue.ts";

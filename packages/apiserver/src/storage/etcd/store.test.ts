@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { isConflict, isNotFound, isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
+import { isConflict, isNotFound, isResourceExpired } from "@coxswain/apimachinery/objects/errors/predicates";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger, type Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newObjectCodec } from "../object-codec.ts";

@@ -1,14 +1,14 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import {
   alreadyExists,
   conflict,
   notFound,
   plainError,
   tooLargeResourceVersion,
-} from "@coxswain/apimachinery/errors/status-error";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+} from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newUnstoredEntry } from "../entry.ts";
 import { folderPrefix, isBuiltInGroup, storageFolder } from "../key-layout.ts";
 import { goTypeName, type StorageMetrics } from "../metrics.ts";

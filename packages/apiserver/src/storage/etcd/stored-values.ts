@@ -1,7 +1,7 @@
-import { internalError } from "@coxswain/apimachinery/errors/status-error";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { newEntry } from "../entry.ts";
 import type { ObjectCodec } from "../object-codec.ts";
 import type { Entry } from "../storage.ts";

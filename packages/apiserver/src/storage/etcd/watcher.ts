@@ -1,5 +1,5 @@
-import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { EtcdClient, WatchStream } from "./client.ts";
 import { etcdErrorOf } from "./errors.ts";
 import type { ProgressTrust } from "./progress-trust.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Schema } from "../schema.ts";
 import { ruleCheckOf } from "./evaluation.ts";
 

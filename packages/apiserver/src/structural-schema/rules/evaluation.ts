@@ -3,11 +3,11 @@
  * Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go
  */
 
-import { child, type FieldError, index, invalidValue, mapKey } from "@coxswain/apimachinery/errors/field-error";
-import { GoText, goUntyped } from "@coxswain/apimachinery/errors/go-syntax";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { child, type FieldError, index, invalidValue, mapKey } from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText, goUntyped } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Budget, BudgetExceeded } from "../../cel/budget.ts";
 import type { Program } from "../../cel/program.ts";
 import { Failure, type Value } from "../../cel/values.ts";

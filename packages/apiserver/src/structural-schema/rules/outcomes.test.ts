@@ -1,8 +1,8 @@
 /** Rules are evaluated independently of schema validation, so values need not match their schema. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Schema } from "../schema.ts";
 import { ruleCheckOf } from "./evaluation.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { ValidationRule } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type CompiledRule, compileAhead, compileRules, validateRules } from "./rules.ts";
 
 const path = "openAPIV3Schema.x-kubernetes-validations[0]";

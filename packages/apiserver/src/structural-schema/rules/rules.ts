@@ -3,11 +3,11 @@
  * Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, pkg/apiserver/schema/cel/compilation.go
  */
 
-import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { CustomResourceDefinition, ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { CustomResourceDefinition, ValidationRule } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { compile, type Program } from "../../cel/program.ts";
 import type { Type } from "../../cel/types.ts";
 import { patternOf } from "../patterns.ts";

@@ -3,9 +3,9 @@
  * gets when it accesses it.
  * Source: apiextensions-apiserver pkg/apiserver/schema/cel/values.go
  */
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { parseZonedTime } from "@coxswain/apimachinery/meta/time";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import { parseZonedTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Budget } from "../../cel/budget.ts";
 import { parseDuration, parseTimestamp } from "../../cel/times.ts";
 import { Duration, equal, Failure, type List, Mapping, noOverload, Timestamp, type Value } from "../../cel/values.ts";

@@ -1,6 +1,6 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Node, PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { Node, PersistentVolume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { attachmentName, parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { Attached } from "./plan.ts";
 import { csiFormOf } from "./resolve.ts";

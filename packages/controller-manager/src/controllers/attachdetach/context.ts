@@ -1,7 +1,6 @@
 import { newNewest } from "@coxswain/apimachinery/informers/newest";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Counter } from "@coxswain/apimachinery/metrics/registry";
-import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   csiDrivers,
   csiNodes,
@@ -10,8 +9,9 @@ import {
   persistentVolumes,
   pods,
   volumeAttachments,
-} from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { Counter } from "@coxswain/apimachinery/process/metrics/registry";
 import { parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { ControllerContext } from "../../controller-context.ts";
 import { type OperationMetrics, operationMetrics } from "../../volumes/operation-metrics.ts";

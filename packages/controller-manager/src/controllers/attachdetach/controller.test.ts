@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Node, PersistentVolumeSpec, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node, PersistentVolumeSpec, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   csiDrivers,
   csiNodes,
@@ -9,8 +9,8 @@ import {
   persistentVolumes,
   pods,
   volumeAttachments,
-} from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { attachmentName, volumeId } from "@coxswain/apimachinery/volumes/volume-id";

@@ -2,8 +2,8 @@ import { type Controller, done, type Result } from "@coxswain/apimachinery/contr
 import { guarded } from "@coxswain/apimachinery/controller/guarded";
 import { needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { type ObjectRef, objectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { nodes, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { nodes, persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, runTogether } from "../../define-controller.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import { newDesiredVolumes } from "./desired-volumes.ts";

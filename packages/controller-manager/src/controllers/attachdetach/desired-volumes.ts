@@ -1,5 +1,5 @@
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { AttachableVolume, Resolved } from "./volume.ts";
 

@@ -1,6 +1,6 @@
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Node, PersistentVolume, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Node, PersistentVolume, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import { podsByNode } from "../../pods/pods-by-node.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";

@@ -3,8 +3,13 @@ import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext as Testing, test } from "node:test";
-import type { FlexPersistentVolumeSource, Node, PersistentVolumeSpec, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, persistentVolumeClaims, persistentVolumes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type {
+  FlexPersistentVolumeSource,
+  Node,
+  PersistentVolumeSpec,
+  Pod,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, persistentVolumeClaims, persistentVolumes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { installFlexDriver, success } from "@coxswain/apimachinery/testing/flex-driver";
 import { isMissingFile, waitFor } from "@coxswain/apimachinery/testing/wait-for";

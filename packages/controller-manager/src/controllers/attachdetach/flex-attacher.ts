@@ -1,8 +1,8 @@
 import { type FlexDriver, type FlexDrivers, NotSupported, newFlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
 import { driverOptions, type FlexVolume } from "@coxswain/apimachinery/flex-volumes/volume";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { AttachedVolume, Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { parsePluginVolumeId, parseVolumeId, pluginVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { DesiredVolumes } from "./desired-volumes.ts";
 import { isManaged } from "./managed-node.ts";

@@ -1,4 +1,4 @@
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Whether attaching is left to the control plane for this node. */
 export function isManaged({ metadata }: Node): boolean {

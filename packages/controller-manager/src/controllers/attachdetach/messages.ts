@@ -1,5 +1,5 @@
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Event message in upstream's format; the trailing space stays when `more` is empty. */
 export function volumeMessage(what: string, label: string, more: string): string {

@@ -1,4 +1,4 @@
-import type { Counter, Gauge, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Counter, Gauge, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { DesiredVolumes } from "./desired-volumes.ts";
 import { pluginOf } from "./volume.ts";

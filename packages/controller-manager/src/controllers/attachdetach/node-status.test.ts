@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import { newNewest } from "@coxswain/apimachinery/informers/newest";
 import { newSharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aNode } from "@coxswain/apimachinery/testing/builders";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";

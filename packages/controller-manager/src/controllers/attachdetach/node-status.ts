@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Newest } from "@coxswain/apimachinery/informers/newest";
-import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { AttachedVolume, Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 
 /** Maintains `status.volumesAttached` of nodes; the kubelet waits for the entry before it mounts a volume. */
 export interface NodeStatusUpdater {

@@ -1,14 +1,14 @@
 import { flexVolumeOf } from "@coxswain/apimachinery/flex-volumes/volume";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
-import { toKey } from "@coxswain/apimachinery/meta/object-key";
+import { toKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type {
   PersistentVolume,
   PersistentVolumeClaim,
   PersistentVolumeSource,
   Pod,
   Volume,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { CSIDriver, CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { CSIDriver, CSINode } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import { translated, translatedInline } from "@coxswain/apimachinery/volumes/csi-translation";
 import { isMigratedOnNode, type MigratedPlugin, migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";

@@ -1,6 +1,6 @@
 import type { FlexVolume } from "@coxswain/apimachinery/flex-volumes/volume";
-import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { VolumeAttachment, VolumeAttachmentSource } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { VolumeAttachment, VolumeAttachmentSource } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import {
   attachmentName,
   parsePluginVolumeId,

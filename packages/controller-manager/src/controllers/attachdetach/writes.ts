@@ -1,7 +1,7 @@
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, volumeAttachments } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { AttachDetachContext } from "./context.ts";
 import type { DesiredVolume } from "./desired-volumes.ts";

@@ -1,11 +1,11 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped } from "@coxswain/apimachinery/controller/sources";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { ConfigMap, Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configMaps, secrets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { ConfigMap, Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { configMaps, secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isBootstrapToken, signingToken } from "../../bootstrap-tokens/token-secret.ts";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";

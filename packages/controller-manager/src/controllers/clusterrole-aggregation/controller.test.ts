@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unsupportedMediaType } from "@coxswain/apimachinery/errors/status-error";
-import type { ClusterRole, PolicyRule } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
-import { clusterRoles } from "@coxswain/apimachinery/schema/kinds/resources";
+import { unsupportedMediaType } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { ClusterRole, PolicyRule } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
+import { clusterRoles } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";
 import { aggregatedRules, newClusterRoleAggregationController } from "./controller.ts";

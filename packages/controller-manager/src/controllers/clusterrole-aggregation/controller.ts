@@ -1,12 +1,12 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { ClusterRole, PolicyRule } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
-import { clusterRoles } from "@coxswain/apimachinery/schema/kinds/resources";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { ClusterRole, PolicyRule } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
+import { clusterRoles } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 

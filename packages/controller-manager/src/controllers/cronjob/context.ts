@@ -1,7 +1,7 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { exponentialBuckets, type HistogramChild } from "@coxswain/apimachinery/metrics/registry";
-import type { CronJob, CronJobStatus, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { CronJob, CronJobStatus, Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import { cronJobs, jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { exponentialBuckets, type HistogramChild } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ControllerContext } from "../../controller-context.ts";
 
 /** Dependencies and state shared by all reconciliations of CronJobs. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { conflict, forbidden, notFound } from "@coxswain/apimachinery/errors/status-error";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { conflict, forbidden, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { CronJob, Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import { cronJobs, jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aCronJob, aJob, finishedAt } from "../../testing/jobs.ts";
 import { newTestContext } from "../../testing/test-context.ts";

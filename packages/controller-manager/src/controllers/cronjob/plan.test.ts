@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
-import type { CronJobSpec, CronJobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { CronJobSpec, CronJobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { aCronJob } from "../../testing/jobs.ts";
 import { planCronJob } from "./plan.ts";
 import { untilNextMs } from "./schedule-times.ts";

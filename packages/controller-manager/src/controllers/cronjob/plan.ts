@@ -1,9 +1,9 @@
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
 import type { Schedule } from "@coxswain/apimachinery/cron/schedule";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { CronJob } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { CronJob } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { type Due, lastDue, untilNextMs } from "./schedule-times.ts";
 
 export type PendingEvent = readonly [type: "Normal" | "Warning", reason: string, message: string];

@@ -1,6 +1,6 @@
 import type { Schedule } from "@coxswain/apimachinery/cron/schedule";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { CronJob } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { CronJob } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 
 /**
  * Latest scheduled time of a CronJob that has passed. Times are in ms since the epoch.

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { SubjectAccessReview } from "@coxswain/apimachinery/schema/kinds/authorization/v1";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
-import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { SubjectAccessReview } from "@coxswain/apimachinery/objects/schema/kinds/authorization/v1";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type AskedFor, aCertificateRequest } from "../../testing/certificate-requests.ts";
 import { newTestContext } from "../../testing/test-context.ts";

@@ -1,7 +1,7 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
-import type { ResourceAttributes, SubjectAccessReview } from "@coxswain/apimachinery/schema/kinds/authorization/v1";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
-import { certificateSigningRequests, subjectAccessReviews } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ResourceAttributes, SubjectAccessReview } from "@coxswain/apimachinery/objects/schema/kinds/authorization/v1";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
+import { certificateSigningRequests, subjectAccessReviews } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import type { RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import { kubeletClientFault } from "../../certificates/kubelet-rules.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
-import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newCa } from "@coxswain/apimachinery/serving/certificates";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";

@@ -1,9 +1,9 @@
 import { X509Certificate } from "node:crypto";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
-import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { conditionOf } from "../../certificates/requests.ts";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { definePeriodic } from "../../define-controller.ts";

@@ -1,7 +1,7 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
-import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { kubeletClientFault, kubeletServingFault } from "../../certificates/kubelet-rules.ts";
 import { conditionOf, newCertificateController, readRequest, withCondition } from "../../certificates/requests.ts";

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { KeyPair } from "@coxswain/apimachinery/serving/certificates";
 import type { SigningFiles } from "../../config/certificate-signing.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";

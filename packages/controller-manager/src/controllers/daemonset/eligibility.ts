@@ -1,7 +1,7 @@
+import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
 import { untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
-import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { withDaemonTolerations } from "./pod-template.ts";
 
 /** Whether a node is eligible for the DaemonSet's Pods. */

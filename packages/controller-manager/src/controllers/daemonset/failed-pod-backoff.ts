@@ -1,4 +1,4 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
 /**
  * Backoff before a failed Pod is replaced: a kubelet that rejects a Pod would probably reject its replacement too.

@@ -1,7 +1,7 @@
-import { byCreation } from "@coxswain/apimachinery/meta/creation";
-import { scaledValue } from "@coxswain/apimachinery/meta/int-or-string";
-import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { byCreation } from "@coxswain/apimachinery/objects/meta/creation";
+import { scaledValue } from "@coxswain/apimachinery/objects/meta/int-or-string";
+import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Eligibility } from "./eligibility.ts";
 import { hashLabel, targetNodeOf } from "./pod-template.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod, PodSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod, PodSpec, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aDaemonSet, aNode, aPod, type PodOptions } from "@coxswain/apimachinery/testing/builders";
 import { eligibilityFor } from "./eligibility.ts";
 import { newFailedPodBackoff } from "./failed-pod-backoff.ts";

@@ -1,4 +1,4 @@
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isAvailable, isReady, isTerminating } from "../../pods/pod-state.ts";
 import { byBindingAndAge, isUpdated, type Plan, surgeCount, type View } from "./node-pods.ts";
 

@@ -1,5 +1,5 @@
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type {
   Affinity,
   NodeSelectorRequirement,
@@ -7,7 +7,7 @@ import type {
   PodSpec,
   PodTemplateSpec,
   Toleration,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Label of revisions and Pods with the hash of the template. */
 export const hashLabel = "controller-revision-hash";

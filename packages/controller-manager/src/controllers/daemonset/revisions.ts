@@ -1,8 +1,8 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { controllerRevisions, daemonSets, pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { controllerRevisions, daemonSets, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { revisionData, sameData } from "../../history/revision-data.ts";
 import { byRevision, newRevision, nextRevision, oldestIdle } from "../../history/revisions.ts";

@@ -1,4 +1,4 @@
-import type { DaemonSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { DaemonSetStatus } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { isAvailable, isReady } from "../../pods/pod-state.ts";
 import { byBindingAndAge, isUpdated, type View } from "./node-pods.ts";
 

@@ -1,4 +1,4 @@
-import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 
 /**
  * Annotations that record the revision and size history of Deployments and ReplicaSets.

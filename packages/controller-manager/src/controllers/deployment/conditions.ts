@@ -1,5 +1,5 @@
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { DeploymentCondition } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { DeploymentCondition } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 
 export function conditionOf(
   conditions: readonly DeploymentCondition[] | undefined,

@@ -1,7 +1,7 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { deployments, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { deployments, pods, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { byOrphan, orphanIndex } from "../../pods/ownership.ts";
 

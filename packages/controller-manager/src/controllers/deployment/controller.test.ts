@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
-import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { deployments, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { deployments, pods, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDeployment } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";

@@ -1,7 +1,7 @@
-import { byCreation } from "@coxswain/apimachinery/meta/creation";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { byCreation } from "@coxswain/apimachinery/objects/meta/creation";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { revisionOf } from "./annotations.ts";
 import { specReplicas } from "./replica-counts.ts";
 

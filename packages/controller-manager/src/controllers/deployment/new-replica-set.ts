@@ -1,10 +1,10 @@
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
-import { deepClone, deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { isControlledBy, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import { replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepClone, deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { isControlledBy, newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { computeHash } from "../../pods/revision-hash.ts";
 import { annotationsOfNewSet, maxRevision, replicaAnnotations, revisionAnnotation } from "./annotations.ts";
 import { conditionOf, newCondition, withCondition } from "./conditions.ts";

@@ -1,5 +1,5 @@
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Deployment, DeploymentCondition, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Deployment, DeploymentCondition, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { conditionOf, newCondition, withCondition, withoutCondition } from "./conditions.ts";
 import { wantedOf } from "./replica-counts.ts";
 import { type CountedStatus, countedForm } from "./status.ts";

@@ -1,5 +1,5 @@
-import { byCreation } from "@coxswain/apimachinery/meta/creation";
-import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { byCreation } from "@coxswain/apimachinery/objects/meta/creation";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { countIn, desiredReplicasAnnotation, maxReplicasAnnotation } from "./annotations.ts";
 import {
   activeSets,

@@ -1,5 +1,5 @@
-import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isFinished } from "../../pods/pod-state.ts";
 import { activeSets, actualReplicasOf } from "./replica-counts.ts";
 import type { Resize } from "./rolling-update.ts";

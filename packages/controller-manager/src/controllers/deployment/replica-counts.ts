@@ -1,6 +1,6 @@
-import { byCreation } from "@coxswain/apimachinery/meta/creation";
-import { scaledValue } from "@coxswain/apimachinery/meta/int-or-string";
-import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { byCreation } from "@coxswain/apimachinery/objects/meta/creation";
+import { scaledValue } from "@coxswain/apimachinery/objects/meta/int-or-string";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 
 /** Replica counts used throughout a rollout. Source: pkg/controller/deployment/util/deployment_util.go */
 export function wantedOf({ spec }: Deployment): number {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { aDeployment, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { revisionAnnotation, rollbackAnnotation } from "./annotations.ts";
 import { planRollback, wantedRollback } from "./rollback.ts";

@@ -1,6 +1,6 @@
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isCopied, parseRevision, revisionOf, rollbackAnnotation } from "./annotations.ts";
 import { hashLabel, sameTemplate } from "./history.ts";
 

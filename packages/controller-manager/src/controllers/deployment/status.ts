@@ -1,4 +1,9 @@
-import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type {
+  Deployment,
+  DeploymentCondition,
+  DeploymentStatus,
+  ReplicaSet,
+} from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { newCondition, withCondition } from "./conditions.ts";
 import { actualReplicasOf, availableOf, maxUnavailableOf, readyOf, replicasOf, wantedOf } from "./replica-counts.ts";
 

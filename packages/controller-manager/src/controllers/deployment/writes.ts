@@ -1,7 +1,7 @@
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import { deployments, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { deployments, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { replicaAnnotations } from "./annotations.ts";
 import type { Rollout } from "./context.ts";
 import { maxSurgeOf, specReplicas, wantedOf } from "./replica-counts.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import {
   deployments,
   podDisruptionBudgets,
@@ -10,7 +10,7 @@ import {
   replicaSets,
   replicationControllers,
   statefulSets,
-} from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDeployment, aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { serveDiscovery } from "../../testing/discovery.ts";

@@ -2,16 +2,16 @@ import { type Controller, done, type Result } from "@coxswain/apimachinery/contr
 import { enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { outcomeOfError } from "@coxswain/apimachinery/decisions/outcome-of-error";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { formatGroupResource, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
-import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
-import type { Deployment, ReplicaSet, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod, ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { formatGroupResource, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
+import type { Deployment, ReplicaSet, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod, ReplicationController } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import {
   deployments,
   podDisruptionBudgets,
@@ -19,8 +19,8 @@ import {
   replicaSets,
   replicationControllers,
   statefulSets,
-} from "@coxswain/apimachinery/schema/kinds/resources";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { newScaleClient, type ScaleClient } from "../../scale/scale-client.ts";

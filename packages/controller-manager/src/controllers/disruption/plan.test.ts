@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { expectedPods, NoControllerError } from "./plan.ts";
 import { countHealthy, disruptionsOf, failedStatus, wantedStatus } from "./status.ts";

@@ -1,8 +1,8 @@
-import { scaledValue } from "@coxswain/apimachinery/meta/int-or-string";
-import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
-import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import { scaledValue } from "@coxswain/apimachinery/objects/meta/int-or-string";
+import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 
 /** Expected number of Pods and required number of healthy Pods. */
 export interface Expectation {

@@ -1,8 +1,8 @@
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Condition } from "@coxswain/apimachinery/schema/kinds/meta/v1";
-import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatTime, parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Condition } from "@coxswain/apimachinery/objects/schema/kinds/meta/v1";
+import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import { isReady } from "../../pods/pod-state.ts";
 import type { Expectation } from "./plan.ts";
 

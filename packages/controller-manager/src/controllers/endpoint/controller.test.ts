@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { alreadyExists, forbidden } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { EndpointSubset, Endpoints, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { endpoints, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { alreadyExists, forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { EndpointSubset, Endpoints, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { endpoints, pods, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aPod, aService, someEndpoints } from "@coxswain/apimachinery/testing/builders";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";

@@ -1,12 +1,12 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import type { Source, SourceQueue } from "@coxswain/apimachinery/controller/sources";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { hasCause, isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { hasCause, isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { isHeadless, podsOf, serviceSources } from "../../services/service-pods.ts";

@@ -1,5 +1,11 @@
 import { parseBool } from "@coxswain/apimachinery/flags/types";
-import type { EndpointAddress, EndpointPort, EndpointSubset, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type {
+  EndpointAddress,
+  EndpointPort,
+  EndpointSubset,
+  Pod,
+  Service,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isReady } from "../../pods/pod-state.ts";
 import {
   addressesOf,

@@ -1,7 +1,7 @@
 import { objectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
-import type { Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isFinished, isReady } from "../../pods/pod-state.ts";
 import { addressesOf, familiesOf, ipFamilyOf, publishesNotReady, targetPortOf } from "../../services/service-pods.ts";
 

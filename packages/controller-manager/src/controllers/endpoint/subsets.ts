@@ -1,4 +1,4 @@
-import type { EndpointAddress, EndpointPort, EndpointSubset } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointAddress, EndpointPort, EndpointSubset } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /**
  * Pure: merges subsets into a minimal, ordered form. Addresses with the same ports are grouped; an address listed as

@@ -1,5 +1,5 @@
-import type { Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Endpoint, EndpointPort } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Endpoint, EndpointPort } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { isReady } from "../../pods/pod-state.ts";
 import {
   addressesOf,

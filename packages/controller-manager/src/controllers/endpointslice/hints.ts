@@ -1,4 +1,4 @@
-import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import type { SlicePlan } from "./labels.ts";
 import type { ZoneShares } from "./zones.ts";
 

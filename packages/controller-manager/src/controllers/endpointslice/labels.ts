@@ -1,7 +1,7 @@
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointPort, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import { services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointPort, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isHeadless } from "../../services/service-pods.ts";
 
 export const serviceNameLabel = "kubernetes.io/service-name";

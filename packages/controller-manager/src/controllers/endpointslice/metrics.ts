@@ -1,5 +1,5 @@
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newSliceMetrics } from "../../services/slice-metrics.ts";
 import type { SlicePlan } from "./labels.ts";
 import type { CountedPlan } from "./plan.ts";

@@ -1,7 +1,7 @@
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { isControlledBy } from "@coxswain/apimachinery/meta/owner-references";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { isControlledBy } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { familiesOf } from "../../services/service-pods.ts";
 import type { GroupSize } from "../../services/slice-metrics.ts";
 import type { EndpointGroup } from "./endpoints-of-pods.ts";

@@ -1,5 +1,5 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { Node, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Share of the cluster's allocatable CPU by zone; the sum is 1. */
 export type ZoneShares = ReadonlyMap<string, number>;

@@ -1,11 +1,11 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
-import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import { endpointSlices, endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { hasCause, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { endpointSlices, endpoints, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { newSliceTracker, type SliceTracker } from "../../services/slice-tracker.ts";

@@ -1,5 +1,5 @@
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newSliceMetrics } from "../../services/slice-metrics.ts";
 import type { MirrorPlan } from "./mirror.ts";
 

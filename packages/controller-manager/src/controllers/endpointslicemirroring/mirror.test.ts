@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Endpoints } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { Endpoints } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { someEndpoints } from "@coxswain/apimachinery/testing/builders";
 import fc from "fast-check";
 import { type MirrorPlan, planMirror } from "./mirror.ts";

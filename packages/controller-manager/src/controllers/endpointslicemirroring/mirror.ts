@@ -1,9 +1,9 @@
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { canonicalIp, parseIp } from "@coxswain/apimachinery/meta/ip";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import type { EndpointAddress, EndpointSubset, Endpoints } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import { endpoints as endpointsResource } from "@coxswain/apimachinery/schema/kinds/resources";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { canonicalIp, parseIp } from "@coxswain/apimachinery/objects/meta/ip";
+import { newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { EndpointAddress, EndpointSubset, Endpoints } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { endpoints as endpointsResource } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { ipFamilyOf } from "../../services/service-pods.ts";
 import type { GroupSize } from "../../services/slice-metrics.ts";
 import { lastChangeAnnotation } from "../../services/trigger-times.ts";

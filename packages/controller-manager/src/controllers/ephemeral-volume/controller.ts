@@ -1,11 +1,11 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import type { PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";

@@ -1,4 +1,4 @@
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
 /** Counters of claim creations. Source: pkg/controller/volume/ephemeral/metrics */
 export interface EphemeralVolumeMetrics {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configMaps, nodes, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { configMaps, nodes, pods, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNode, aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";

@@ -2,10 +2,10 @@ import { type Controller, done, type Result } from "@coxswain/apimachinery/contr
 import { insist } from "@coxswain/apimachinery/controller/periodic";
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { Telling } from "@coxswain/apimachinery/decisions/decision-log";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/objects/meta/finalizers";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, definePeriodic, runTogether } from "../../define-controller.ts";
 import { type GarbageCollectorContext, newGarbageCollectorContext } from "./context.ts";

@@ -1,7 +1,7 @@
 import { type DiscoveredResource, discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
 import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { formatGroupVersion, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { formatGroupVersion, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { ControllerContext } from "../../controller-context.ts";
 import { type Effects, OwnerGraph } from "./graph.ts";
 

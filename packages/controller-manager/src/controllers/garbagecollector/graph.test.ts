@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
 import { blockingDependents, type GraphNode, OwnerGraph } from "./graph.ts";
 import { decideDeletion, type OwnerState } from "./plan.ts";
 

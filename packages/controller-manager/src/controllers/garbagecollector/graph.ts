@@ -1,6 +1,6 @@
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
-import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/objects/meta/finalizers";
+import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
 
 /** Coordinates and uid of an object. */
 export interface Identity {

@@ -1,5 +1,5 @@
-import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
-import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/objects/meta/finalizers";
+import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
 import type { GraphNode } from "./graph.ts";
 
 /** State of an owner on the API server. */

@@ -1,6 +1,6 @@
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
 import type { ControllerContext } from "../../controller-context.ts";
 import type { Identity } from "./graph.ts";
 

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HorizontalPodAutoscalerBehavior, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import type {
+  HorizontalPodAutoscalerBehavior,
+  HPAScalingRules,
+} from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import fc from "fast-check";
 import { type NormalizationOptions, newHistory, normalizeReplicas, withScaleEvent } from "./behavior.ts";
 

@@ -1,4 +1,7 @@
-import type { HorizontalPodAutoscalerBehavior, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import type {
+  HorizontalPodAutoscalerBehavior,
+  HPAScalingRules,
+} from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 
 /** Past recommendations and scale events of one autoscaler. Times are in ms of the monotonic clock. */
 export interface History {

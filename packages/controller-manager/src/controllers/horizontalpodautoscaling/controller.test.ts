@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { conflict } from "@coxswain/apimachinery/errors/status-error";
-import type { MetricSpec } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
-import { deployments, horizontalPodAutoscalers } from "@coxswain/apimachinery/schema/kinds/resources";
+import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { MetricSpec } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
+import { deployments, horizontalPodAutoscalers } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import {
   conditions,

@@ -1,20 +1,20 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Scale } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Scale } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v1";
 import type {
   HorizontalPodAutoscaler,
   HorizontalPodAutoscalerStatus,
   MetricStatus,
-} from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { horizontalPodAutoscalers, pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+} from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { horizontalPodAutoscalers, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";

@@ -1,15 +1,15 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { discoverGroups } from "@coxswain/apimachinery/client/discovery";
 import { parseWire } from "@coxswain/apimachinery/client/wire-json";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { formatGroupResource, type GroupResource, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { parseDuration, parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Status } from "@coxswain/apimachinery/meta/types";
-import type { CrossVersionObjectReference } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
-import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { genericServerResponse, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { formatGroupResource, type GroupResource, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { parseDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Status } from "@coxswain/apimachinery/objects/meta/types";
+import type { CrossVersionObjectReference } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { ScaleClient } from "../../scale/scale-client.ts";
 
 /** Sample of one Pod. */

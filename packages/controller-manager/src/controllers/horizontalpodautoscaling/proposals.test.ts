@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { MetricSpec } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import type { MetricSpec } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import { cpu, measure, replicasOf, started, statusOf } from "../../testing/autoscaling.ts";
 import type { TestContext } from "../../testing/test-context.ts";
 import { selectorText } from "./proposals.ts";

@@ -1,5 +1,5 @@
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type {
   CrossVersionObjectReference,
   MetricIdentifier,
@@ -7,10 +7,10 @@ import type {
   MetricStatus,
   MetricTarget,
   MetricValueStatus,
-} from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/schema/kinds/meta/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+} from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/objects/schema/kinds/meta/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { MetricQuery, MetricsClient } from "./metrics-client.ts";
 import {
   type Proposal,

@@ -1,6 +1,6 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isReady, readyCondition } from "../../pods/pod-state.ts";
 import type { PodMetrics } from "./metrics-client.ts";
 

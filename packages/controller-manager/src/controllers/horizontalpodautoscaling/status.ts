@@ -1,10 +1,10 @@
-import { formatTime } from "@coxswain/apimachinery/meta/time";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type {
   HorizontalPodAutoscaler,
   HorizontalPodAutoscalerCondition,
   HorizontalPodAutoscalerStatus,
   MetricStatus,
-} from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+} from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 
 /** Accumulates the status during one reconciliation, so that findings are kept when a later step fails. */
 export interface StatusDraft {

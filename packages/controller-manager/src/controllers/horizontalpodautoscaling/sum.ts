@@ -4,7 +4,7 @@ import type {
   HorizontalPodAutoscalerStatus,
   MetricSpec,
   MetricStatus,
-} from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+} from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 
 /** The replica count with the numbers that led to it. */
 export function sumOf({ spec }: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus): Outcome {

@@ -1,6 +1,6 @@
-import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Job, JobCondition, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { formatTime, parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Job, JobCondition, JobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** A Job condition and the Event that is recorded when it is set. */
 export interface ConditionWithEvent {

@@ -1,10 +1,10 @@
 import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
 import { type Newest, newNewest } from "@coxswain/apimachinery/informers/newest";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { byOrphan, orphanIndex } from "../../pods/ownership.ts";
 import { type FailureBackoff, newFailureBackoff } from "./failure-backoff.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { conflict, forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { conflict, forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aJob, aJobPod } from "../../testing/jobs.ts";
 import { newTestContext } from "../../testing/test-context.ts";

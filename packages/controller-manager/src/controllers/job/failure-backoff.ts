@@ -1,4 +1,4 @@
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import { exponentialBackoff, type RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 
 /** Source: pkg/controller/job/job_controller.go DefaultJobBackOff, MaxJobBackOff */

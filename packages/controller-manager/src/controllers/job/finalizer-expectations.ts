@@ -1,4 +1,4 @@
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 
 /**
  * Pods whose tracking finalizer was removed but whose cached copy still shows it. They are tracked here because they

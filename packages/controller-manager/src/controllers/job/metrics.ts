@@ -1,4 +1,4 @@
-import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
 /** Label `action` of the sync metrics; `reconciling`: expectations of earlier writes are not satisfied yet. */
 export type SyncAction = "reconciling" | "tracking" | "pods_created" | "pods_deleted";

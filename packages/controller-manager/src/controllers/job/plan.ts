@@ -1,6 +1,6 @@
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Job, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Job, JobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { countIndexes, type Intervals, parseIndexes, withIndexes } from "./completion-indexes.ts";
 import {
   backoffLimitExceeded,

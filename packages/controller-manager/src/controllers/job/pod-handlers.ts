@@ -1,11 +1,11 @@
 import type { SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import type { InformerHandler } from "@coxswain/apimachinery/informers/shared-informer";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { keyOf, toKey } from "@coxswain/apimachinery/meta/object-key";
-import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
-import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { keyOf, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { isJobFinished } from "../../jobs/job-state.ts";
 import type { JobContext } from "./context.ts";
 import { hasTrackingFinalizer } from "./tracking-finalizer.ts";

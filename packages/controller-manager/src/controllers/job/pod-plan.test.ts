@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { JobSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { aJob, aJobPod } from "../../testing/jobs.ts";
 import { parseIndexes } from "./completion-indexes.ts";
 import { planPods } from "./pod-plan.ts";

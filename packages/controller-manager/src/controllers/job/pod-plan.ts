@@ -1,5 +1,5 @@
-import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { inRemovalOrder } from "../../pods/removal-order.ts";
 import { firstMissing, type Intervals, withIndexes } from "./completion-indexes.ts";
 import type { SyncAction } from "./metrics.ts";

@@ -1,5 +1,5 @@
-import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Container, Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Container, Pod, PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { toIndex } from "./completion-indexes.ts";
 import { trackingName } from "./tracking-finalizer.ts";
 

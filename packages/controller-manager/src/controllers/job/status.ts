@@ -1,8 +1,8 @@
-import { isConflict } from "@coxswain/apimachinery/errors/predicates";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Job, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isConflict } from "@coxswain/apimachinery/objects/errors/predicates";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { Job, JobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { formatIndexes } from "./completion-indexes.ts";
 import { type ConditionWithEvent, complete, withCondition } from "./conditions.ts";
 import type { JobSync } from "./context.ts";

@@ -1,5 +1,5 @@
-import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Name of the finalizer on Pods and of the annotation on Jobs whose Pods are tracked with it. */
 export const trackingName = "batch.kubernetes.io/job-tracking";

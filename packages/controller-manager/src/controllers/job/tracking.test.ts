@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { JobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { aJob, aJobPod } from "../../testing/jobs.ts";
 import { parseIndexes } from "./completion-indexes.ts";
 import { countFinishedPods, maxUncounted, moveToCounters, recordFinishedPods } from "./tracking.ts";

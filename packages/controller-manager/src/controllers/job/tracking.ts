@@ -1,5 +1,5 @@
-import type { Job, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Job, JobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isFinished } from "../../pods/pod-state.ts";
 import { countIndexes, formatIndexes, hasIndex, type Intervals, withIndexes } from "./completion-indexes.ts";
 import { completionIndexOf, hasValidIndex, isIndexed } from "./pods.ts";

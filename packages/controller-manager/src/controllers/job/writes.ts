@@ -1,7 +1,7 @@
-import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { hasCause, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { deleteExpectedPod } from "../../pods/apply-pod-changes.ts";
 import { createPod, deletePod, slowStartBatch } from "../../pods/pod-control.ts";
 import type { JobSync } from "./context.ts";

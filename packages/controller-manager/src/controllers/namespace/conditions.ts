@@ -1,6 +1,6 @@
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { NamespaceCondition } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { NamespaceCondition } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { DeletionOutcome } from "./writes.ts";
 
 /**

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configMaps, namespaces, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { configMaps, namespaces, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNamespace, aPod } from "@coxswain/apimachinery/testing/builders";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { deletionConditions } from "./conditions.ts";

@@ -2,12 +2,12 @@ import { discoverPreferredResources } from "@coxswain/apimachinery/client/discov
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
 import { DecidedError } from "@coxswain/apimachinery/decisions/outcome-of-error";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { exponentialBackoff } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, definePeriodic, runTogether } from "../../define-controller.ts";

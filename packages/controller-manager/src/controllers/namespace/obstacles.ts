@@ -1,7 +1,7 @@
 import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
-import { causesOf } from "@coxswain/apimachinery/errors/message";
-import { formatGroupResource, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { apiServices } from "@coxswain/apimachinery/schema/kinds/resources";
+import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
+import { formatGroupResource, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { apiServices } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { DeletionOutcome } from "./writes.ts";
 
 /** Pure: why a namespace is not gone yet; the obstacle that nobody but its owner can remove comes first. */

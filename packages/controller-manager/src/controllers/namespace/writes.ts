@@ -1,9 +1,9 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Discovered, DiscoveredResource } from "@coxswain/apimachinery/client/discovery";
-import { isMethodNotSupported, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isMethodNotSupported, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isFinished } from "../../pods/pod-state.ts";
 
 /** Result of deleting the contents of a namespace. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import fc from "fast-check";
 import { newCidrSet } from "./cidr-set.ts";
 

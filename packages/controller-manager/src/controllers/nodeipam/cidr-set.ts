@@ -1,5 +1,5 @@
-import { bigIntToIp, ipToBigInt, parseCidr } from "@coxswain/apimachinery/meta/ip";
-import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { bigIntToIp, ipToBigInt, parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
+import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
 /** Allocator of equally sized subnets from an address range. Source: pkg/controller/nodeipam/ipam/cidrset */
 export interface CidrSet {

@@ -1,4 +1,4 @@
-import { parseCidr } from "@coxswain/apimachinery/meta/ip";
+import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
 import type { NodeIpamConfig, NodeRange } from "../../config/controller-manager-config.ts";
 import type { ControllerManagerFlags } from "../../flags.ts";
 import { tooLarge } from "./cidr-set.ts";

@@ -1,11 +1,11 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { isServerTimeout } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { parseCidr } from "@coxswain/apimachinery/meta/ip";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isServerTimeout } from "@coxswain/apimachinery/objects/errors/predicates";
+import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { type CidrSet, newCidrSet } from "./cidr-set.ts";

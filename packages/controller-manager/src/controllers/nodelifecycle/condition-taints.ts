@@ -1,7 +1,7 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { type NodeLifecycleContext, patchNode } from "./context.ts";
 import { withConditionTaints } from "./taints.ts";
 

@@ -1,8 +1,8 @@
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Node, Pod, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Node, Pod, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { podsByNode } from "../../pods/pods-by-node.ts";
 import type { EvictionQueue } from "./eviction-queue.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { conflict, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { conflict, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { completeConfig } from "../../config.ts";

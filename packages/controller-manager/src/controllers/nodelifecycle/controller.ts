@@ -1,5 +1,5 @@
 import { enqueueBy, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, definePeriodic, runTogether } from "../../define-controller.ts";
 import { taintByConditions } from "./condition-taints.ts";

@@ -1,6 +1,6 @@
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods as podResource } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods as podResource } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { deletePod, type NodeLifecycleContext, nodeEvent, patchNode } from "./context.ts";
 import { type EvictionQueue, newEvictionQueue } from "./eviction-queue.ts";

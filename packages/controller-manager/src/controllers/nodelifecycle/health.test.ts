@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { tolerates } from "@coxswain/apimachinery/scheduling/tolerations";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { defaultConfig } from "../../testing/test-context.ts";
 import { newEvictionQueue } from "./eviction-queue.ts";

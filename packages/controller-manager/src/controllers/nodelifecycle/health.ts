@@ -1,6 +1,6 @@
-import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { Node, NodeCondition } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { formatTime, parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { Node, NodeCondition } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /**
  * Observed state of a node between checks. Times are from this process's monotonic clock: node clocks are not trusted,

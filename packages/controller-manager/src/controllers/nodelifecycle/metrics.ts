@@ -1,4 +1,4 @@
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
 /** Health of the zones and evictions in them. The label is the zone's key, `<region>:\0:<zone>`. */
 export interface NodeLifecycleMetrics {

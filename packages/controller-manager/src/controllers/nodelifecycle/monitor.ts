@@ -1,9 +1,9 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type NodeLifecycleContext, nodeEvent } from "./context.ts";
 import { handleDisruption, updateEviction } from "./eviction.ts";
 import { checkHealth, conditionOf } from "./health.ts";

@@ -1,6 +1,6 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { deletePod, type NodeLifecycleContext } from "./context.ts";

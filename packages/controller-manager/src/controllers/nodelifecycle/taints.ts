@@ -1,5 +1,5 @@
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Node, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Node, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { conditionOf } from "./health.ts";
 
 export const notReadyTaint = "node.kubernetes.io/not-ready";

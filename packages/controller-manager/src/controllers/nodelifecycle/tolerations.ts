@@ -1,5 +1,5 @@
+import type { Pod, Taint, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { tolerates } from "@coxswain/apimachinery/scheduling/tolerations";
-import type { Pod, Taint, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /**
  * Pure: how long a Pod may stay on a node with these NoExecute taints.

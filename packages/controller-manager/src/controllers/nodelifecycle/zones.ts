@@ -1,4 +1,4 @@
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { NodeLifecycleConfig } from "../../config/controller-manager-config.ts";
 
 /** Health of a zone; many silent nodes indicate a network failure rather than node failures. */

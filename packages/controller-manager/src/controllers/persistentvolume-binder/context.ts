@@ -1,11 +1,16 @@
 import { needsSynced, type Source } from "@coxswain/apimachinery/controller/sources";
 import { type Newest, newNewest } from "@coxswain/apimachinery/informers/newest";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, persistentVolumes, pods, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import {
+  persistentVolumeClaims,
+  persistentVolumes,
+  pods,
+  storageClasses,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import type { ControllerContext } from "../../controller-context.ts";
 import { podsByClaim } from "../../volumes/pods-by-claim.ts";
 import { countVolumes, type Lifecycles, newLifecycles } from "./metrics.ts";

@@ -2,10 +2,10 @@ import { type Controller, done, type Result } from "@coxswain/apimachinery/contr
 import { enqueueBy, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import type { Verdict } from "@coxswain/apimachinery/decisions/decision";
 import type { Outcome } from "@coxswain/apimachinery/decisions/decision-log";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, runTogether } from "../../define-controller.ts";

@@ -1,4 +1,4 @@
-import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PersistentVolume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { provisionedBy } from "@coxswain/apimachinery/volumes/annotations";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { realpath, rm } from "node:fs/promises";
 import { basename, dirname, join, normalize } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 
 /** Provisioning of hostPath volumes on the local machine, for single-node test clusters. */
 

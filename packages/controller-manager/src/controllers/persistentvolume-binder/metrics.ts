@@ -1,7 +1,7 @@
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Newest } from "@coxswain/apimachinery/informers/newest";
-import type { Gauge, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Gauge, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { pluginOf } from "./plugins.ts";
 

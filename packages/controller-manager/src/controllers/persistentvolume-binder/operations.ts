@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 /** Long-running background operations, at most one per name. Source: pkg/util/goroutinemap */
 export interface Operations {

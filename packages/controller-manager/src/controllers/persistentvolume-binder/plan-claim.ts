@@ -1,7 +1,7 @@
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { bindCompleted, boundByController } from "@coxswain/apimachinery/volumes/annotations";
 import {
   classNameOf,

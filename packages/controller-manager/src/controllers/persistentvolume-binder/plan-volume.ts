@@ -1,5 +1,5 @@
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { provisionedBy } from "@coxswain/apimachinery/volumes/annotations";
 import { hasSameMode } from "@coxswain/apimachinery/volumes/matching";
 import type { EventData } from "./plan-claim.ts";

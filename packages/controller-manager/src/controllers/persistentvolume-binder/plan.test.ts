@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { bindCompleted, boundByController, provisionedBy, selectedNode } from "@coxswain/apimachinery/volumes/annotations";
 import { aClaim, aVolume } from "../../testing/volumes.ts";
 import { type ClaimStep, planClaim } from "./plan-claim.ts";

@@ -1,5 +1,5 @@
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { provisionedBy } from "@coxswain/apimachinery/volumes/annotations";
 
 /** Capabilities of an in-tree volume plugin in this controller; everything else is left to external programs. */

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { test } from "node:test";
-import { internalError } from "@coxswain/apimachinery/errors/status-error";
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, persistentVolumes, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims, persistentVolumes, storageClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import {
   betaStorageProvisioner,

@@ -1,12 +1,12 @@
 import { referenceTo } from "@coxswain/apimachinery/controller/event-recorder";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, persistentVolumes, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, persistentVolumes, storageClasses } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import {
   betaStorageProvisioner,
   boundByController,

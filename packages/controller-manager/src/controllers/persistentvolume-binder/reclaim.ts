@@ -1,8 +1,8 @@
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { PersistentVolume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { migratedTo } from "@coxswain/apimachinery/volumes/annotations";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";

@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Event, PersistentVolume, Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { events, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Event, PersistentVolume, Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { events, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { sizeOf } from "@coxswain/apimachinery/volumes/matching";
 import type { RecyclerConfig } from "../../config/volumes.ts";
 

@@ -1,15 +1,15 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import type { Newest } from "@coxswain/apimachinery/informers/newest";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type {
   PersistentVolume,
   PersistentVolumeClaim,
   PersistentVolumeClaimStatus,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { bindCompleted, boundByController } from "@coxswain/apimachinery/volumes/annotations";
 import { boundTo } from "@coxswain/apimachinery/volumes/matching";
 import type { EventData } from "./plan-claim.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PersistentVolumeClaim, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PersistentVolumeClaim, PersistentVolumeSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { storageResizer } from "@coxswain/apimachinery/volumes/annotations";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";

@@ -1,11 +1,11 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { preResizeCapacity, storageResizer } from "@coxswain/apimachinery/volumes/annotations";
 import { requestedSize } from "@coxswain/apimachinery/volumes/matching";
 import { migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";

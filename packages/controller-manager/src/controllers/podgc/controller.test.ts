@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { newTestContext } from "../../testing/test-context.ts";
 import { missingNodes, newPodGarbageCollector, surplusFinished } from "./controller.ts";

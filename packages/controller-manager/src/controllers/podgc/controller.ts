@@ -1,8 +1,8 @@
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { byCreation } from "@coxswain/apimachinery/meta/creation";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { byCreation } from "@coxswain/apimachinery/objects/meta/creation";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { definePeriodic } from "../../define-controller.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PersistentVolume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newPvProtectionController } from "./controller.ts";

@@ -1,6 +1,6 @@
 import type { Controller } from "@coxswain/apimachinery/controller/controller";
-import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PersistentVolume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { newProtectionController } from "../../volumes/protection.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";

@@ -1,8 +1,8 @@
 import type { Controller } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
-import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { claimKeysOf, podsByClaim } from "../../volumes/pods-by-claim.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod, ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pods, replicaSets, replicationControllers } from "@coxswain/apimachinery/schema/kinds/resources";
+import { forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod, ReplicationController } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods, replicaSets, replicationControllers } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";

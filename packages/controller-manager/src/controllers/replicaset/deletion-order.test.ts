@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aPod, type PodOptions } from "@coxswain/apimachinery/testing/builders";
 import { type DeletionRules, inDeletionOrder } from "./deletion-order.ts";
 

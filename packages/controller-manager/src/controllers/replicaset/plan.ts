@@ -1,4 +1,4 @@
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isActive } from "../../pods/pod-state.ts";
 import { type DeletionRules, inDeletionOrder } from "./deletion-order.ts";
 

@@ -1,7 +1,7 @@
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { ReplicaSetCondition, ReplicaSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { ReplicaSetCondition, ReplicaSetStatus } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { isAvailable, isReady } from "../../pods/pod-state.ts";
 
 /** Fields common to ReplicaSets and ReplicationControllers. */

@@ -1,7 +1,7 @@
 import type { Controller } from "@coxswain/apimachinery/controller/controller";
-import type { ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { replicationControllers } from "@coxswain/apimachinery/schema/kinds/resources";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ReplicationController } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { replicationControllers } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { newReplicasController } from "../replicaset/controller.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import { Turns } from "@coxswain/apimachinery/event-loop/turns";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Pod, ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configMaps, pods, resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Pod, ResourceQuota } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { configMaps, pods, resourceQuotas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";

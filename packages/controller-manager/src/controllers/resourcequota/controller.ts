@@ -2,11 +2,11 @@ import { type Controller, done, type Result } from "@coxswain/apimachinery/contr
 import { insist } from "@coxswain/apimachinery/controller/periodic";
 import { enqueueBy, needsSynced, type Source } from "@coxswain/apimachinery/controller/sources";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { ResourceQuota } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { resourceQuotas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { canonicalResources, maskResources, sameResources } from "@coxswain/apimachinery/quota/resource-list";
-import type { ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, definePeriodic } from "../../define-controller.ts";
 import { QuotaMonitors } from "./monitors.ts";

@@ -5,10 +5,10 @@
  */
 
 import { type DiscoveredResource, discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
-import type { Turns } from "@coxswain/apimachinery/event-loop/turns";
 import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { ResourceList } from "@coxswain/apimachinery/quota/resource-list";
 import { type QuotaEvaluator, quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import type { ControllerContext } from "../../controller-context.ts";

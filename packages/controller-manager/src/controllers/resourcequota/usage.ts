@@ -2,11 +2,11 @@
  * Computes the usage of a quota from the objects of its namespace.
  * Source: k8s.io/apiserver pkg/quota/v1 CalculateUsage, CalculateUsageStats
  */
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { ResourceQuotaSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { quantityIn, type ResourceList } from "@coxswain/apimachinery/quota/resource-list";
 import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
-import type { ResourceQuotaSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /** A resource with its objects in the quota's namespace. */
 export interface CountedResource {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configMaps, namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { configMaps, namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNamespace } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";

@@ -1,11 +1,11 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
-import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import type { ConfigMap, Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configMaps, namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { ConfigMap, Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { configMaps, namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
 import { test } from "node:test";
-import type { Secret, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { secrets, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Secret, ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { secrets, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aServiceAccount } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";

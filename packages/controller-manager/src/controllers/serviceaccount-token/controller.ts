@@ -1,12 +1,12 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
-import { hasCause, isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { generateName } from "@coxswain/apimachinery/meta/names";
-import { type ObjectKey, splitKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Secret, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { secrets, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import { hasCause, isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { generateName } from "@coxswain/apimachinery/objects/meta/names";
+import { type ObjectKey, splitKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Secret, ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { secrets, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { type LegacyTokenSigner, newLegacyTokenSigner } from "./legacy-token.ts";

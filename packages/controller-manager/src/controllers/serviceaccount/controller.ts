@@ -1,10 +1,10 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
-import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Namespace, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { namespaces, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
+import { type ObjectKey, toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Namespace, ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { namespaces, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 

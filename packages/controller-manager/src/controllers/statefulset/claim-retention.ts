@@ -1,6 +1,6 @@
-import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
-import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
+import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { ordinalOf } from "./identity.ts";
 
 /**

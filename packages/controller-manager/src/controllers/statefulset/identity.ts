@@ -1,6 +1,6 @@
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Identity of a StatefulSet's Pod: name, label and volumes. Source: pkg/controller/statefulset/stateful_set_utils.go */
 

@@ -1,7 +1,7 @@
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newControllerRef } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { statefulSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { templateOf } from "../../history/revision-data.ts";
 import { podFromTemplate } from "../../pods/pod-control.ts";
 import { podName, withIdentity, withStorage } from "./identity.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
-import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { OwnerReference } from "@coxswain/apimachinery/objects/meta/types";
+import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { aPod, aStatefulSet, type PodOptions } from "@coxswain/apimachinery/testing/builders";
 import { revisionData } from "../../history/revision-data.ts";
 import { isStale, wantedOwners } from "./claim-retention.ts";

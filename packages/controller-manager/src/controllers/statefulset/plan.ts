@@ -1,5 +1,5 @@
-import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { isAvailable, isReady, isTerminating } from "../../pods/pod-state.ts";
 import { isStale, wantedOwners } from "./claim-retention.ts";
 import { claimsOf, hasIdentity, hasStorage, ordinalOf } from "./identity.ts";

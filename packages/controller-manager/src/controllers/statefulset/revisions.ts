@@ -1,9 +1,9 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { fnv32 } from "@coxswain/apimachinery/meta/fnv";
-import { safeEncode } from "@coxswain/apimachinery/meta/names";
-import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import { controllerRevisions, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { fnv32 } from "@coxswain/apimachinery/objects/meta/fnv";
+import { safeEncode } from "@coxswain/apimachinery/objects/meta/names";
+import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { controllerRevisions, statefulSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { dataText, revisionData, sameData } from "../../history/revision-data.ts";
 import { byRevision, newRevision, nextRevision, oldestIdle } from "../../history/revisions.ts";

@@ -1,4 +1,4 @@
-import type { StatefulSet, StatefulSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { StatefulSet, StatefulSetStatus } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { isTerminating } from "../../pods/pod-state.ts";
 import { revisionOf } from "./new-pod.ts";
 import { isRunningAndAvailable, isRunningAndReady, type Step, type View } from "./plan.ts";

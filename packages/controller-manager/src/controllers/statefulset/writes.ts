@@ -1,10 +1,10 @@
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { toKey } from "@coxswain/apimachinery/meta/object-key";
-import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { toKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { wantedOwners } from "./claim-retention.ts";
 import { claimsOf, hasIdentity, hasStorage, ordinalOf, withIdentity, withStorage } from "./identity.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { StorageVersion } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
-import { leases, storageVersions } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { StorageVersion } from "@coxswain/apimachinery/objects/schema/kinds/internal/v1alpha1";
+import { leases, storageVersions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newStorageVersionGarbageCollector } from "./controller.ts";

@@ -1,11 +1,11 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueMapped, needsSynced } from "@coxswain/apimachinery/controller/sources";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
-import type { ServerStorageVersion, StorageVersion } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
-import { leases, storageVersions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
+import type { ServerStorageVersion, StorageVersion } from "@coxswain/apimachinery/objects/schema/kinds/internal/v1alpha1";
+import { leases, storageVersions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { statusWith } from "@coxswain/apimachinery/storage-versions/agree";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, runTogether } from "../../define-controller.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import { secrets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import { secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aBootstrapToken } from "../../testing/bootstrap-tokens.ts";
 import { newTestContext } from "../../testing/test-context.ts";

@@ -1,10 +1,10 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped } from "@coxswain/apimachinery/controller/sources";
-import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { secrets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isBootstrapToken, msUntilExpiry } from "../../bootstrap-tokens/token-secret.ts";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";

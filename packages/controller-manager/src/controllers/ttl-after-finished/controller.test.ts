@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import { jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aJob, finishedAt } from "../../testing/jobs.ts";
 import { newTestContext } from "../../testing/test-context.ts";

@@ -1,12 +1,12 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped } from "@coxswain/apimachinery/controller/sources";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { keyOf, type ObjectKey, splitKey } from "@coxswain/apimachinery/meta/object-key";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import { exponentialBuckets, type HistogramChild } from "@coxswain/apimachinery/metrics/registry";
-import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf, type ObjectKey, splitKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import { jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { exponentialBuckets, type HistogramChild } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { finishedConditionOf } from "../../jobs/job-state.ts";

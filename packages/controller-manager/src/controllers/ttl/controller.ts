@@ -1,10 +1,10 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { InformerHandler, SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { type ClusterSize, newClusterSize } from "./cluster-size.ts";

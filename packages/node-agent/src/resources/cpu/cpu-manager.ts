@@ -1,4 +1,4 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AnyContainer, NodePod } from "../../pod/pod.ts";
 import type { CheckpointFile } from "../checkpoint-file.ts";
 import type { Hint, Hints } from "../topology/hints.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
+import { isExtendedResource } from "@coxswain/apimachinery/objects/validation/resource-names";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
 import type { AnyContainer, NodePod } from "../../pod/pod.ts";
 import { quantityOf, type ResourceList, sumOverPod } from "../../pod/pod-resources.ts";

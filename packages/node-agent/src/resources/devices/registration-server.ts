@@ -1,8 +1,8 @@
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { isExtendedResource } from "@coxswain/apimachinery/validation/resource-names";
+import { isExtendedResource } from "@coxswain/apimachinery/objects/validation/resource-names";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { type PluginOptions, pluginMessages } from "./plugin-schema.ts";
 

@@ -1,4 +1,4 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { AnyContainer, NodePod } from "../../pod/pod.ts";
 import { quantityOf, sumOverPod } from "../../pod/pod-resources.ts";

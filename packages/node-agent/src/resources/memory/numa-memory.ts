@@ -1,4 +1,4 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { ResourceList } from "../../pod/pod-resources.ts";
 import type { ReservedMemory } from "../../settings/structures.ts";
 import { choicesOf, type Hint, narrowerFirst } from "../topology/hints.ts";

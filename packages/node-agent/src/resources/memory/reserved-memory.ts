@@ -1,4 +1,4 @@
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { ReservedMemory } from "../../settings/structures.ts";
 
 export const isMemoryResource = (name: string): boolean => name === "memory" || name.startsWith("hugepages-");

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newFakeRuntime } from "../../runtime/fake-runtime.ts";
 import { aNodePod } from "../../testing/builders.ts";
 import { newTestRunner } from "../../testing/runner.ts";

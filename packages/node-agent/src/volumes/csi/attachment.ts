@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { volumeAttachments } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { attachmentName } from "@coxswain/apimachinery/volumes/volume-id";
 import { attachedHere } from "../attached-here.ts";
 import { VolumeWaits } from "../volume.ts";

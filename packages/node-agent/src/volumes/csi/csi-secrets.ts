@@ -1,6 +1,6 @@
 /** Sensitive parameters of CSI calls: Secrets referenced by the volume, and service account tokens of the Pod. */
-import type { SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { SecretReference } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import type { NodePod } from "../../pod/pod.ts";
 import type { PodObjects } from "../../pod/pod-objects.ts";
 

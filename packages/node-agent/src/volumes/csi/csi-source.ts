@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { PersistentVolume, SecretReference, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { CSIDriver, VolumeAttachmentSource } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { PersistentVolume, SecretReference, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { CSIDriver, VolumeAttachmentSource } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { type VolumeId, volumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { NodePod } from "../../pod/pod.ts";
 

@@ -1,9 +1,9 @@
 import { symlink, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { attachmentName } from "@coxswain/apimachinery/volumes/volume-id";
 import type { NodePod } from "../../pod/pod.ts";

@@ -1,18 +1,18 @@
 import { dirname, join } from "node:path";
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type {
   Node,
   PersistentVolume,
   PersistentVolumeClaim,
   PersistentVolumeSource,
   Volume,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { translated, translatedInline } from "@coxswain/apimachinery/volumes/csi-translation";
 import { driverOf, migratedPluginOf, migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
 import type { BeginOperation } from "@coxswain/apimachinery/volumes/storage-operations";

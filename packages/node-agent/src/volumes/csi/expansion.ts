@@ -1,9 +1,9 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/resources";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { PluginError } from "../../plugins/plugin-channel.ts";
 import type { NodePod } from "../../pod/pod.ts";
 import type { ContainerEvent } from "../../runtime/containers.ts";

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { conflict } from "@coxswain/apimachinery/errors/status-error";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { csiNodes, nodes } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { csiNodes, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { CSINode } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newCsiNodeInfo } from "./node-info.ts";

@@ -1,11 +1,11 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { csiNodes, nodes } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CSINode, CSINodeDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { csiNodes, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { CSINode, CSINodeDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { migratedPluginsAnnotation } from "@coxswain/apimachinery/volumes/migration";
 import type { CsiClient } from "./csi-client.ts";
 import type { DriverAnnouncer } from "./csi-drivers.ts";

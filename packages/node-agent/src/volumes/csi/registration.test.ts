@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { csiNodes, nodes } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { csiNodes, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { CSINode } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { csiBench, driverName } from "../../testing/csi-bench.ts";
 import { newCsiClient } from "./csi-client.ts";
 import { newCsiDrivers } from "./csi-drivers.ts";

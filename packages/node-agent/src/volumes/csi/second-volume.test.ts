@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { chown, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, volumeAttachments } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { aNodePod } from "../../testing/builders.ts";
 import { aVolume, type CsiBench, csiBench, isRoot, mountIn, up, volumeId } from "../../testing/csi-bench.ts";
 

@@ -1,6 +1,6 @@
 import { readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 
 /**
  * `vol_data.json` beside a mount: what a restarted kubelet needs in order to unmount the volume.

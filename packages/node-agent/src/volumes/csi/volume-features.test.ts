@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import type { PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { persistentVolumeClaims } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNodePod } from "../../testing/builders.ts";
 import { aClaim, aVolume, csiBench, driverName, globalMount, isRoot, mountIn, up } from "../../testing/csi-bench.ts";
 

@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { type FlexDriver, type FlexDrivers, NotSupported } from "@coxswain/apimachinery/flex-volumes/driver";
 import { driverOptions, type FlexVolume } from "@coxswain/apimachinery/flex-volumes/volume";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { pluginVolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import { attachedHere } from "../attached-here.ts";

@@ -3,9 +3,9 @@ import { mkdtemp, readdir, readFile, realpath, rename, rm, symlink } from "node:
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { Node, PersistentVolume, Secret, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node, PersistentVolume, Secret, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aNode } from "@coxswain/apimachinery/testing/builders";
 import { installFlexDriver, success } from "@coxswain/apimachinery/testing/flex-driver";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";

@@ -1,6 +1,5 @@
 import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { FlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
 import { type FlexDriver, NotSupported, newFlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
 import { driverOptions, type FlexVolume, flexVolumeOf } from "@coxswain/apimachinery/flex-volumes/volume";
@@ -9,7 +8,8 @@ import type {
   FlexVolumeSource,
   PersistentVolume,
   Volume,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { NodePod } from "../../pod/pod.ts";
 import type { PodObjects } from "../../pod/pod-objects.ts";
 import { filesystemSize } from "../measure.ts";

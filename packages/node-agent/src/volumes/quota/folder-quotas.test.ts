@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { usageBelow } from "../../resources/usage.ts";
 import { type FolderQuotas, newFolderQuotas } from "./folder-quotas.ts";
 import { firstProject, freeProjects, projectOf, withoutProject, withProject } from "./project-files.ts";

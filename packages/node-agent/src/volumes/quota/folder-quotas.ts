@@ -1,4 +1,4 @@
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { editProjectFiles, freeProjects, projectOf, withoutProject, withProject } from "./project-files.ts";
 import { openProjectQuotas, type ProjectQuotaOptions, type ProjectQuotas } from "./project-quotas.ts";
 

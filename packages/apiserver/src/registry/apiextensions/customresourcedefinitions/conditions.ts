@@ -1,6 +1,6 @@
 /** Conditions of definitions. Source: apiextensions-apiserver pkg/apihelpers/helpers.go SetCRDCondition */
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { CustomResourceDefinitionCondition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { CustomResourceDefinitionCondition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 
 /** A condition without its lastTransitionTime. */
 export type ConditionState = Pick<CustomResourceDefinitionCondition, "type" | "status" | "reason" | "message">;

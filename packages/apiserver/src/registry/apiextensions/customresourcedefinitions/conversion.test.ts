@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { definitionFromV1beta1, definitionToV1beta1 } from "./conversion.ts";
 
 const names = { plural: "widgets", kind: "Widget" };

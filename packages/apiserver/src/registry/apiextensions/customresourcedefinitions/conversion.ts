@@ -4,15 +4,15 @@
  * Source: apiextensions-apiserver pkg/apis/apiextensions/{v1,v1beta1}/{conversion,defaults}.go;
  * kubernetes cmd/kube-apiserver/app/apiextensions.go
  */
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   CustomResourceColumnDefinition,
   CustomResourceConversion,
   CustomResourceDefinition,
   CustomResourceDefinitionSpec,
   CustomResourceDefinitionVersion,
-} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 
 interface OldColumn extends Omit<CustomResourceColumnDefinition, "jsonPath"> {
   JSONPath: string;

@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 
 /** Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go */
 export function defaultCustomResourceDefinition(object: KubeObject): void {

@@ -1,13 +1,13 @@
-import type { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import type { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type {
   CustomResourceColumnDefinition,
   CustomResourceDefinitionSpec,
   CustomResourceDefinitionVersion,
   CustomResourceSubresources,
   CustomResourceValidation,
-} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 
 /**
  * The spec in upstream's internal version, whose field paths appear in error texts: a schema, subresources or columns shared

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 import { validateGroup, validateNames } from "./names.ts";
 
 const good = { plural: "crons", singular: "cron", kind: "Cron", listKind: "CronList" };

@@ -1,8 +1,8 @@
-import { child, type FieldError, invalidValue, mapKey, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, type FieldError, invalidValue, mapKey, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import type {
   CustomResourceDefinition,
   CustomResourceDefinitionNames,
-} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import { dns1035LabelProblems, dns1123SubdomainProblems } from "../../field-checks.ts";
 import { each, need } from "../../rules.ts";
 

@@ -1,6 +1,6 @@
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { CustomResourceDefinitionSpec } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { CustomResourceDefinitionSpec } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { type SchemaOptions, schemaTypes } from "../../../structural-schema/keywords.ts";
 import { listMapKeyRules, listRules } from "../../../structural-schema/list-types.ts";
 import { prune } from "../../../structural-schema/prune.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import { schemaFaults } from "../../../structural-schema/values.ts";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { strict } from "./options.ts";

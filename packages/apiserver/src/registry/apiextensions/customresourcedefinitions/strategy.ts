@@ -1,6 +1,6 @@
-import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { CustomResourceDefinition } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import { anySchema, mostLevels, type Schema } from "../../../structural-schema/schema.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";

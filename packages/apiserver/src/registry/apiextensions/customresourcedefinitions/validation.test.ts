@@ -1,4 +1,4 @@
-import { atOnce } from "@coxswain/apimachinery/event-loop/steps";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { defaultCustomResourceDefinition } from "./defaults.ts";
 import { validateCustomResourceDefinition, validateCustomResourceDefinitionUpdate } from "./validation.ts";

@@ -6,15 +6,15 @@ import {
   index,
   invalidValue,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
 import type {
   CustomResourceConversion,
   CustomResourceDefinition,
   CustomResourceDefinitionNames,
   CustomResourceDefinitionSpec,
-} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { CheckBudget } from "../../../structural-schema/check-budget.ts";
 import { validateReviewVersions, validateWebhookClient } from "../../admissionregistration/validation.ts";
 import { dns1035LabelProblems, immutableField } from "../../field-checks.ts";

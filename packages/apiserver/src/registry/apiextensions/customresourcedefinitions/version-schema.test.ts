@@ -1,4 +1,4 @@
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { strict } from "./options.ts";
 import { validateVersionSchema } from "./version-schema.ts";

@@ -1,6 +1,12 @@
-import { addErrors, child, type FieldError, forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { CustomResourceValidation } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import {
+  addErrors,
+  child,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import type { CustomResourceValidation } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { CheckBudget } from "../../../structural-schema/check-budget.ts";
 import { validateDefaults } from "../../../structural-schema/default-rules.ts";
 import { validateSchema } from "../../../structural-schema/keywords.ts";

@@ -1,9 +1,9 @@
-import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import type {
   CustomResourceColumnDefinition,
   CustomResourceDefinitionVersion,
   CustomResourceSubresources,
-} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
 import { need, saying } from "../../rules.ts";
 
 const longestWarning = 256;

@@ -1,7 +1,7 @@
-import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { APIService, APIServiceCondition } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { APIService, APIServiceCondition } from "@coxswain/apimachinery/objects/schema/kinds/apiregistration/v1";
+import { pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
 import { dns1035LabelProblems, dns1123SubdomainProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { each, optionalOneOf } from "../../rules.ts";

@@ -1,6 +1,6 @@
-import { type FieldError, required } from "@coxswain/apimachinery/errors/field-error";
-import { goUnknown } from "@coxswain/apimachinery/schema/go/go-print";
-import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { type FieldError, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { goUnknown } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { immutableField, nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 

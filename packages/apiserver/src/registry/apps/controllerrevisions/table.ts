@@ -1,5 +1,5 @@
-import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
-import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
+import type { ControllerRevision } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const controllerRevisionTable = tableOf<ControllerRevision>(

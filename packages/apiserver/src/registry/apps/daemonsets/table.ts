@@ -1,4 +1,4 @@
-import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import {
   age,
   ageColumn,

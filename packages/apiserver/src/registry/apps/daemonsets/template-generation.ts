@@ -4,10 +4,10 @@
  * Source: pkg/registry/apps/daemonset/strategy.go, pkg/apis/apps/v1/conversion.go
  */
 
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { DaemonSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 
 const annotation = "deprecated.daemonset.template.generation";
 

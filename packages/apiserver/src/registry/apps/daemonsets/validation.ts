@@ -1,6 +1,6 @@
-import { child, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { DaemonSet, DaemonSetUpdateStrategy } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { child, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { goLabelSelector, goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { DaemonSet, DaemonSetUpdateStrategy } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import {
   matchesTemplate,

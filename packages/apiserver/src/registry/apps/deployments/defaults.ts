@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 /** Source: pkg/apis/apps/v1/defaults.go */

@@ -1,5 +1,5 @@
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";

@@ -1,4 +1,4 @@
-import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { age, ageColumn, containerCells, nameColumn, selectorText, tableOf, text, wide } from "../../cells.ts";
 
 export const deploymentTable = tableOf<Deployment>(

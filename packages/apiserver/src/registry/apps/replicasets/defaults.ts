@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 export function defaultReplicaSet(object: KubeObject): void {

@@ -1,4 +1,4 @@
-import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { age, ageColumn, containerCells, integer, nameColumn, selectorText, tableOf, wide } from "../../cells.ts";
 
 export const replicaSetTable = tableOf<ReplicaSet>(

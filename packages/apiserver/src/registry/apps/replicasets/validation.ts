@@ -1,8 +1,8 @@
-import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
-import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
-import type { ReplicaSet, ReplicaSetSpec } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
+import { goLabelSelector } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { ReplicaSet, ReplicaSetSpec } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { readSelector, validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
 import { checkLabelSelector, fieldImmutableText, isEmptySelector, nonNegative } from "../../field-checks.ts";

@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { defaultPersistentVolumeClaim } from "../../core/persistentvolumeclaims/defaults.ts";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 

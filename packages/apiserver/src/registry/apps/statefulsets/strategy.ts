@@ -1,4 +1,4 @@
-import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";

@@ -1,4 +1,4 @@
-import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { age, ageColumn, containerCells, nameColumn, tableOf, text, wide } from "../../cells.ts";
 
 export const statefulSetTable = tableOf<StatefulSet>(

@@ -1,7 +1,13 @@
-import { child, type FieldError, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goLabelSelector, goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { StatefulSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 import { validatePodAnnotations } from "../../core/pods/validation/annotations.ts";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { matchesTemplate, readSelector, runsForEver } from "../../core/pods/validation/pod-template.ts";

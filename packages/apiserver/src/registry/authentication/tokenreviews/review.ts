@@ -1,7 +1,7 @@
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { TokenReview } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { TokenReview } from "@coxswain/apimachinery/objects/schema/kinds/authentication/v1";
 import type { SubresourceCall } from "../../generic/resource.ts";
 
 /**

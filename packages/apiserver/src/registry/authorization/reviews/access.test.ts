@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { SubresourceCall } from "../../generic/resource.ts";
 import { reviewLocalSubjectAccess, reviewSelfSubjectAccess, reviewSubjectAccess } from "./access.ts";
 import { reviewSelfSubjectRules } from "./rules.ts";

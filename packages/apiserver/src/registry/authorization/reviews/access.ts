@@ -1,13 +1,13 @@
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { badRequest, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type {
   LocalSubjectAccessReview,
   SelfSubjectAccessReview,
   SubjectAccessReview,
-} from "@coxswain/apimachinery/schema/kinds/authorization/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/authorization/v1";
 import type { Attributes } from "../../../authorization/authorizer.ts";
 import type { UserInfo } from "../../../request/context.ts";
 import type { SubresourceCall } from "../../generic/resource.ts";

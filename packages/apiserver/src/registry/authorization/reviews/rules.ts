@@ -1,6 +1,6 @@
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { SelfSubjectRulesReview } from "@coxswain/apimachinery/schema/kinds/authorization/v1";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { SelfSubjectRulesReview } from "@coxswain/apimachinery/objects/schema/kinds/authorization/v1";
 import type { PolicyRule } from "../../../authorization/authorizer.ts";
 import type { SubresourceCall } from "../../generic/resource.ts";
 

@@ -4,21 +4,21 @@
  * when they are set in other versions or are invalid.
  * Source: pkg/apis/autoscaling/{v1,v2beta1,v2beta2}/conversion.go, pkg/apis/autoscaling/helpers.go
  */
-import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
-import { encodeAny, encodeValue } from "@coxswain/apimachinery/codec/json-encode";
-import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
-import type { HorizontalPodAutoscaler as HpaV1 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
+import { decodeValue } from "@coxswain/apimachinery/objects/codec/json-decode";
+import { encodeAny, encodeValue } from "@coxswain/apimachinery/objects/codec/json-encode";
+import { parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
+import type { HorizontalPodAutoscaler as HpaV1 } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v1";
 import type {
   HorizontalPodAutoscaler,
   HorizontalPodAutoscalerBehavior,
   HPAScalingRules,
   MetricSpec,
   MetricStatus,
-} from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
-import type { HorizontalPodAutoscaler as HpaV2beta1 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2beta1";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+} from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
+import type { HorizontalPodAutoscaler as HpaV2beta1 } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2beta1";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { flatSpec, flatStatus, specOfFlat, statusOfFlat } from "./metric-shapes.ts";
 
 const annotation = {

@@ -1,7 +1,7 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { HorizontalPodAutoscaler as HpaV1 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
-import type { HorizontalPodAutoscaler, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
-import type { HorizontalPodAutoscaler as HpaV2beta1 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2beta1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { HorizontalPodAutoscaler as HpaV1 } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v1";
+import type { HorizontalPodAutoscaler, HPAScalingRules } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
+import type { HorizontalPodAutoscaler as HpaV2beta1 } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2beta1";
 
 const averageCpuPercent = 80;
 

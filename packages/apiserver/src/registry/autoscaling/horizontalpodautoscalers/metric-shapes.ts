@@ -1,4 +1,4 @@
-import type { MetricSpec, MetricStatus } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import type { MetricSpec, MetricStatus } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -5,14 +5,14 @@ import {
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goQuantity } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type {
   CrossVersionObjectReference,
   MetricIdentifier,
   MetricSpec,
   MetricTarget,
-} from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+} from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import { checkContainerResourceName } from "../../core/pods/validation/resources.ts";
 import { dns1123Label, quantityOf } from "../../field-checks.ts";
 import { pathSegmentNameProblems } from "../../rbac/names.ts";

@@ -6,8 +6,8 @@ import {
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import type { HorizontalPodAutoscaler, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import type { HorizontalPodAutoscaler, HPAScalingRules } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { each } from "../../rules.ts";

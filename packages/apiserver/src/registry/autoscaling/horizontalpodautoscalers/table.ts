@@ -1,4 +1,8 @@
-import type { HorizontalPodAutoscaler, MetricSpec, MetricStatus } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import type {
+  HorizontalPodAutoscaler,
+  MetricSpec,
+  MetricStatus,
+} from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 
 /** kubectl get hpa. Source: pkg/printers/internalversion/printers.go printHorizontalPodAutoscaler */

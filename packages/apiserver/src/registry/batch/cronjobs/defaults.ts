@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { CronJob, JobSpec, JobTemplateSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { CronJob, JobSpec, JobTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 /** Source: pkg/apis/batch/v1/defaults.go */

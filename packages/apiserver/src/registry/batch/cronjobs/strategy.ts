@@ -1,8 +1,8 @@
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
-import { type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { messageOf } from "@coxswain/apimachinery/errors/message";
-import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
-import type { CronJob, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
+import { goLabelSelector } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { CronJob, JobSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { type PodValidationOptions, podValidationOptions } from "../../core/pods/validation/options.ts";
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";

@@ -1,4 +1,4 @@
-import type { CronJob } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { CronJob } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import {
   age,
   ageColumn,

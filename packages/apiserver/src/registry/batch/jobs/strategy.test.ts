@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Job, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { Job, JobSpec } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import { defaultJob } from "./defaults.ts";
 import { jobStrategy } from "./strategy.ts";

@@ -1,5 +1,5 @@
-import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
-import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { specTemplate, statusStrategyOf, strategyOf } from "../../strategies.ts";

@@ -1,5 +1,5 @@
-import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { age, ageColumn, containerCells, nameColumn, selectorText, tableOf, text, wide } from "../../cells.ts";
 import type { Ages } from "../../generic/strategy.ts";
 

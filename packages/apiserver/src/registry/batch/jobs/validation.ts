@@ -6,10 +6,10 @@ import {
   invalidValue,
   mapKey,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goLabelSelector, goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { goStringMap, matchesTemplate, readSelector, validatePodTemplate } from "../../core/pods/validation/pod-template.ts";
 import { checkLabelSelector, dns1123LabelProblems, fieldImmutableText, immutableField, nonNegative } from "../../field-checks.ts";

@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 
 /** For objects stored before signerName became required. */
 export function defaultCertificateSigningRequest(object: KubeObject): void {

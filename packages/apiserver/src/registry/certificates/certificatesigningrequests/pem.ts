@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 
 /** A decoded PEM block. Source: encoding/pem; pkg/apis/certificates/helpers.go ParseCSR */
 interface PemBlock {

@@ -1,6 +1,6 @@
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
+import { pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep, statusStrategyOf, strategyOf } from "../../strategies.ts";
 import {

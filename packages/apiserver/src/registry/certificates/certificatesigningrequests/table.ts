@@ -1,5 +1,5 @@
-import { humanDuration } from "@coxswain/apimachinery/meta/time";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import { humanDuration } from "@coxswain/apimachinery/objects/meta/time";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const certificateSigningRequestTable = tableOf<CertificateSigningRequest>(

@@ -6,11 +6,11 @@ import {
   invalidValue,
   required,
   tooLong,
-} from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { differencesText } from "@coxswain/apimachinery/meta/differences";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { differencesText } from "@coxswain/apimachinery/objects/meta/differences";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { dns1123LabelProblems, dns1123SubdomainProblems } from "../../field-checks.ts";
 import { each, optionalOneOf, requiredOneOf, unique } from "../../rules.ts";
 import { certificateFault, certificateRequestFault, goBytes } from "./pem.ts";

@@ -1,5 +1,5 @@
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
 import { isNegativeText } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import type { ComponentStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ComponentStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { startTestServer } from "../../../testing/start-test-server.ts";
 import type { SubresourceCall } from "../../generic/resource.ts";
 import { componentStatusSubresource } from "./probe.ts";

@@ -1,10 +1,10 @@
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
-import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
-import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import { plainError } from "@coxswain/apimachinery/errors/status-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { ComponentStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
+import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
+import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { ComponentStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import type { SubresourceDefinition } from "../../generic/resource.ts";
 

@@ -1,4 +1,4 @@
-import type { ComponentStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ComponentStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nameColumn, tableOf, text } from "../../cells.ts";
 
 export const componentStatusTable = tableOf<ComponentStatus>(

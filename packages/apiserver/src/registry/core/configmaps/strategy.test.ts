@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { StrategyContext } from "../../generic/strategy.ts";
 import { configMapStrategy } from "./strategy.ts";
 

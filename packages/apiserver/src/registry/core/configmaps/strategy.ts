@@ -1,7 +1,13 @@
-import { type FieldError, forbiddenField, invalidValue, mapKey, tooLong } from "@coxswain/apimachinery/errors/field-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  mapKey,
+  tooLong,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { configMapKeyProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { wholeObject } from "../../rules.ts";

@@ -1,4 +1,4 @@
-import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const configMapTable = tableOf<ConfigMap>(

@@ -1,6 +1,11 @@
-import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { EndpointAddress, EndpointPort, EndpointSubset, Endpoints } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import type {
+  EndpointAddress,
+  EndpointPort,
+  EndpointSubset,
+  Endpoints,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import {
   checkNonSpecialIp,
   dns1123Label,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { startTestServer } from "../../../testing/start-test-server.ts";
 import { agesAt } from "../../generic/ages.ts";
 import { validateEvent, validateNewEvent } from "./strategy.ts";

@@ -1,7 +1,7 @@
-import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
-import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
+import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
+import { validateObjectMeta } from "@coxswain/apimachinery/objects/validation/object-meta";
 import { dns1123SubdomainProblems, qualifiedNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 

@@ -1,5 +1,5 @@
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nameColumn, tableOf, text, wide } from "../../cells.ts";
 import type { Ages } from "../../generic/strategy.ts";
 

@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { LimitRange, ResourceList } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { LimitRange, ResourceList } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Derives default and defaultRequest of containers. Source: pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem */
 export function defaultLimitRange(object: KubeObject): void {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { LimitRange } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { LimitRange } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { validateLimitRange } from "./validation.ts";
 

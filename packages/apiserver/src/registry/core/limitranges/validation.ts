@@ -6,9 +6,9 @@ import {
   invalidValue,
   mapKey,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
-import type { LimitRange, LimitRangeItem } from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goQuantity } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { LimitRange, LimitRangeItem } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { qualifiedNameProblems, quantityOf } from "../../field-checks.ts";
 import { each, saying } from "../../rules.ts";
 import { checkContainerResourceName, checkResourceName, overcommitAllowed } from "../pods/validation/resources.ts";

@@ -1,4 +1,4 @@
-import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { each } from "../../rules.ts";
 import { keep } from "../../strategies.ts";

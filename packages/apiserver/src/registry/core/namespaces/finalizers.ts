@@ -1,5 +1,5 @@
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { validateKubeFinalizer } from "@coxswain/apimachinery/validation/object-meta";
+import type { FieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import { validateKubeFinalizer } from "@coxswain/apimachinery/objects/validation/object-meta";
 import { qualifiedName } from "../../field-checks.ts";
 
 /** Validates an item of spec.finalizers. Source: pkg/apis/core/validation validateFinalizerName */

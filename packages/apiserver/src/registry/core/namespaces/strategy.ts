@@ -1,6 +1,6 @@
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { dns1123LabelProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep, statusStrategyOf } from "../../strategies.ts";

@@ -1,6 +1,16 @@
-import { child, type FieldError, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { ConfigMapNodeConfigSource, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type {
+  ConfigMapNodeConfigSource,
+  NodeConfigSource,
+  NodeConfigStatus,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMapKeyProblems, dns1123LabelProblems, dns1123SubdomainProblems } from "../../field-checks.ts";
 import { saying } from "../../rules.ts";
 

@@ -1,7 +1,7 @@
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { badRequest, notFound, plainError } from "@coxswain/apimachinery/errors/status-error";
-import { parseIp } from "@coxswain/apimachinery/meta/ip";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { badRequest, notFound, plainError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { parseIp } from "@coxswain/apimachinery/objects/meta/ip";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import { checkNonSpecialIp } from "../../field-checks.ts";
 import type { SubresourceCall } from "../../generic/resource.ts";

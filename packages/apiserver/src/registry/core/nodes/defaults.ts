@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Node, NodeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Node, NodeSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Allocatable defaults to capacity. Source: pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus */
 export function defaultNode(object: KubeObject): void {

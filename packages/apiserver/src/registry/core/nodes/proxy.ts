@@ -1,4 +1,4 @@
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { splitSchemeNamePort } from "../pods/proxy.ts";

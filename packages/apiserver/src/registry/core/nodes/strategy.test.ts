@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodeStatusStrategy, nodeStrategy } from "./strategy.ts";
 
 const source = { configMap: { namespace: "a", name: "b", kubeletConfigKey: "k" } };

@@ -1,4 +1,4 @@
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep } from "../../strategies.ts";
 import { validateNode, validateNodeUpdate } from "./validation.ts";

@@ -1,4 +1,4 @@
-import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { age, ageColumn, nameColumn, tableOf, text, wide } from "../../cells.ts";
 
 /** kubectl get nodes. Source: pkg/printers/internalversion/printers.go printNode */

@@ -1,5 +1,5 @@
-import { DecodeFailure, decodeValue } from "@coxswain/apimachinery/codec/json-decode";
-import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
+import { DecodeFailure, decodeValue } from "@coxswain/apimachinery/objects/codec/json-decode";
+import { parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
 import {
   child,
   duplicate,
@@ -9,15 +9,15 @@ import {
   internalField,
   invalidValue,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { parseCidr } from "@coxswain/apimachinery/meta/ip";
-import { jsonWord } from "@coxswain/apimachinery/meta/json-value";
-import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { AvoidPods, Node, NodeAddress, NodeSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
+import { jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { AvoidPods, Node, NodeAddress, NodeSpec, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { labelValueProblems, qualifiedName } from "../../field-checks.ts";
 import { each, wholeObject } from "../../rules.ts";
 import { checkTaintEffect } from "../pods/validation/affinity.ts";

@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Source: pkg/apis/core/v1/defaults.go */
 export function defaultPersistentVolumeClaim(object: KubeObject): void {

@@ -1,4 +1,4 @@
-import type { PersistentVolumeClaim, TypedLocalObjectReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PersistentVolumeClaim, TypedLocalObjectReference } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep, statusStrategyOf } from "../../strategies.ts";
 import {

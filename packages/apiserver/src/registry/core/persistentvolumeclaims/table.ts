@@ -1,4 +1,4 @@
-import type { PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { age, ageColumn, nameColumn, tableOf, text, wide } from "../../cells.ts";
 
 export const persistentVolumeClaimTable = tableOf<PersistentVolumeClaim>(

@@ -6,15 +6,15 @@ import {
   mapKey,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { differencesText } from "@coxswain/apimachinery/meta/differences";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { differencesText } from "@coxswain/apimachinery/objects/meta/differences";
 import type {
   PersistentVolumeClaim,
   PersistentVolumeClaimSpec,
   TypedLocalObjectReference,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { checkLabelSelector, dns1123Subdomain, fieldImmutableText, immutableField, quantityOf } from "../../field-checks.ts";
 import { need, optionalOneOf } from "../../rules.ts";
 import { checkNotNegative, checkPositive } from "../pods/validation/resources.ts";

@@ -1,5 +1,5 @@
-import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import type { PersistentVolumeSpec, SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { PersistentVolumeSpec, SecretReference } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { dns1123Label } from "../../field-checks.ts";
 import { type Member, need } from "../../rules.ts";
 import { withoutBacksteps } from "../pods/validation/paths.ts";

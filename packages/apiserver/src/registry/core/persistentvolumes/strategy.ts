@@ -1,4 +1,4 @@
-import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PersistentVolume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep, statusStrategyOf } from "../../strategies.ts";
 import { validatePersistentVolume, validatePersistentVolumeUpdate } from "./validation.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { agesAt } from "../../generic/ages.ts";
 import { persistentVolumeTable } from "./table.ts";
 

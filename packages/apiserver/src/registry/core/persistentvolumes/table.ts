@@ -1,4 +1,4 @@
-import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PersistentVolume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { age, ageColumn, nameColumn, tableOf, text, wide } from "../../cells.ts";
 import { accessModesText } from "../persistentvolumeclaims/table.ts";
 

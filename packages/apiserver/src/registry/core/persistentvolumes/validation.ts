@@ -7,11 +7,11 @@ import {
   mapKey,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { differencesText } from "@coxswain/apimachinery/meta/differences";
-import { goField, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { differencesText } from "@coxswain/apimachinery/objects/meta/differences";
+import { goField, goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { dns1123Subdomain, fieldImmutableText, immutableField } from "../../field-checks.ts";
 import { need, oneMember, optionalOneOf } from "../../rules.ts";
 import { checkAccessModes } from "../persistentvolumeclaims/validation.ts";

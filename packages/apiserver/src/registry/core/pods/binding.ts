@@ -1,9 +1,9 @@
-import { type FieldError, formatFieldErrors, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, conflict, plainError } from "@coxswain/apimachinery/errors/status-error";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
-import type { Binding, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type FieldError, formatFieldErrors, notSupported, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import { badRequest, conflict, plainError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject, Status } from "@coxswain/apimachinery/objects/meta/types";
+import type { Binding, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Entry } from "../../../storage/storage.ts";
 import type { SubresourceCall } from "../../generic/resource.ts";
 

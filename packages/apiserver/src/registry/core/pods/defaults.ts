@@ -1,8 +1,7 @@
-import { setOwn } from "@coxswain/apimachinery/codec/json-parse";
-import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { valuesPerStep } from "@coxswain/apimachinery/meta/deep-equal";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { setOwn } from "@coxswain/apimachinery/objects/codec/json-parse";
+import { valuesPerStep } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type {
   Container,
   EnvVar,
@@ -12,8 +11,9 @@ import type {
   Probe,
   ResourceList,
   Volume,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { parseImageReference } from "@coxswain/apimachinery/validation/image-reference";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { parseImageReference } from "@coxswain/apimachinery/objects/validation/image-reference";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { defaultClaimSpec } from "../persistentvolumeclaims/defaults.ts";
 
 /**

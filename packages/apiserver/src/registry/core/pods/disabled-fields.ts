@@ -1,5 +1,5 @@
-import { appArmorContainer } from "@coxswain/apimachinery/meta/pod-security-names";
-import type { Container, PodSpec, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { appArmorContainer } from "@coxswain/apimachinery/objects/meta/pod-security-names";
+import type { Container, PodSpec, PodTemplateSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** A pod or a pod template. */
 type Carrier = Pick<PodTemplateSpec, "metadata" | "spec">;

@@ -1,4 +1,4 @@
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { podValidationOptions } from "./validation/options.ts";

@@ -1,4 +1,4 @@
-import { isConflict } from "@coxswain/apimachinery/errors/predicates";
+import { isConflict } from "@coxswain/apimachinery/objects/errors/predicates";
 import {
   badRequest,
   conflict,
@@ -6,12 +6,12 @@ import {
   invalid,
   plainError,
   tooManyRequests,
-} from "@coxswain/apimachinery/errors/status-error";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { DeleteOptions, KubeObject, Status } from "@coxswain/apimachinery/meta/types";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Eviction, PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+} from "@coxswain/apimachinery/objects/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { DeleteOptions, KubeObject, Status } from "@coxswain/apimachinery/objects/meta/types";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Eviction, PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import type { Entry } from "../../../storage/storage.ts";
 import { validateDeleteOptions } from "../../generic/delete-options.ts";
 import { isDryRun } from "../../generic/dry-run.ts";

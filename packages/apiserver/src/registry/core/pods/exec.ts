@@ -1,5 +1,5 @@
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { kubeletOf } from "../nodes/connection.ts";

@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Selectable fields of pods. Source: pkg/registry/core/pod/strategy.go ToSelectableFields */
 export function podFields(object: KubeObject): Record<string, string> {

@@ -1,6 +1,6 @@
-import { canonicalTime } from "@coxswain/apimachinery/codec/go-time";
-import { type FieldError, forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { canonicalTime } from "@coxswain/apimachinery/objects/codec/go-time";
+import { type FieldError, forbiddenField, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { badRequest, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { CatalogueConfig } from "../../config.ts";
 import { isNegativeText } from "../../field-checks.ts";
 import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";

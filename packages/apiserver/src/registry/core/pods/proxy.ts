@@ -1,5 +1,5 @@
-import { badRequest } from "@coxswain/apimachinery/errors/status-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { hostUrl, refuseSpecialAddress } from "../nodes/connection.ts";
 import { podOf } from "./exec.ts";

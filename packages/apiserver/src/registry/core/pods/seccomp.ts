@@ -1,5 +1,5 @@
-import { seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
-import type { Pod, SeccompProfile } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { seccompContainer, seccompPod } from "@coxswain/apimachinery/objects/meta/pod-security-names";
+import type { Pod, SeccompProfile } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { containerLists } from "./validation/options.ts";
 
 /**

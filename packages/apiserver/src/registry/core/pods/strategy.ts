@@ -1,5 +1,5 @@
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { keep } from "../../strategies.ts";

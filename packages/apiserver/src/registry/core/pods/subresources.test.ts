@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import type { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import { bind } from "./binding.ts";
 import { chooseContainer } from "./container-choice.ts";
 import { countDisruption } from "./eviction.ts";

@@ -1,5 +1,5 @@
-import { parseTime } from "@coxswain/apimachinery/meta/time";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { age, ageColumn, nameColumn, tableOf, text, wide } from "../../cells.ts";
 
 /** kubectl get pods. Source: pkg/printers/internalversion/printers.go printPod */

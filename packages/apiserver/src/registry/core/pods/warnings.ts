@@ -1,6 +1,6 @@
-import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
+import { child, index, mapKey } from "@coxswain/apimachinery/objects/errors/field-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { seccompContainer, seccompPod } from "@coxswain/apimachinery/objects/meta/pod-security-names";
 import type {
   Container,
   NodeSelectorTerm,
@@ -9,7 +9,7 @@ import type {
   PodTemplateSpec,
   ResourceList,
   Volume,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { quantityOf } from "../../field-checks.ts";
 import { containerLists } from "./validation/options.ts";
 

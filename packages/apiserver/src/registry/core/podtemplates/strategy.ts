@@ -1,5 +1,5 @@
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { PodTemplate } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { PodTemplate } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { strategyOf } from "../../strategies.ts";
 import { podValidationOptions } from "../pods/validation/options.ts";

@@ -1,4 +1,4 @@
-import type { PodTemplate } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodTemplate } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { containerCells, labelsText, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const podTemplateTable = tableOf<PodTemplate>(

@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { ReplicationController } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { defaultPodTemplate } from "../pods/defaults.ts";
 
 /** Source: pkg/apis/core/v1/defaults.go */

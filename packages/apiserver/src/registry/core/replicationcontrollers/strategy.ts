@@ -1,6 +1,6 @@
-import { type FieldError, required } from "@coxswain/apimachinery/errors/field-error";
-import type { ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { type FieldError, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { ReplicationController } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { validateReplicaCounts } from "../../apps/replicasets/validation.ts";
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";

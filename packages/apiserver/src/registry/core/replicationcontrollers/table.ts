@@ -1,4 +1,4 @@
-import type { ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ReplicationController } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { age, ageColumn, containerCells, integer, labelsText, nameColumn, tableOf, wide } from "../../cells.ts";
 
 export const replicationControllerTable = tableOf<ReplicationController>(

@@ -1,6 +1,6 @@
-import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { ResourceQuota } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { roundUpToMilliInSteps } from "../pods/defaults.ts";
 
 export function defaultResourceQuota(object: KubeObject): void {

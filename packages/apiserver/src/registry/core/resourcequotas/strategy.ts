@@ -1,4 +1,4 @@
-import type { ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ResourceQuota } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep } from "../../strategies.ts";
 import { validateQuota, validateQuotaStatus, validateQuotaUpdate } from "./validation.ts";

@@ -1,14 +1,21 @@
-import { addErrors, child, type FieldError, invalidValue, mapKey, required } from "@coxswain/apimachinery/errors/field-error";
-import { type GoText, goStrings } from "@coxswain/apimachinery/errors/go-syntax";
-import { atOnce, type Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import {
+  addErrors,
+  child,
+  type FieldError,
+  invalidValue,
+  mapKey,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { type GoText, goStrings } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type {
   ResourceList,
   ResourceQuota,
   ResourceQuotaSpec,
   ScopedResourceSelectorRequirement,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { fieldImmutableText } from "../../field-checks.ts";
 import { checkQuantity, checkResourceName, isHugePage } from "../pods/validation/resources.ts";
 

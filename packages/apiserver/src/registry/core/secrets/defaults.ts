@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Merges the write-only `stringData` into `data`. Source: pkg/apis/core/v1/{defaults,conversion}.go */
 export function defaultSecret(object: KubeObject): void {

@@ -1,4 +1,4 @@
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { validateSecret, validateSecretUpdate } from "./validation.ts";
 

@@ -1,4 +1,4 @@
-import { JsonSyntaxError, parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
+import { JsonSyntaxError, parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
 import {
   type FieldError,
   forbiddenField,
@@ -6,10 +6,10 @@ import {
   mapKey,
   required,
   tooLong,
-} from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { isJsonObject, jsonWord } from "@coxswain/apimachinery/meta/json-value";
-import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { isJsonObject, jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
+import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMapKeyProblems, immutableField } from "../../field-checks.ts";
 import { saying } from "../../rules.ts";
 import { mostDataBytes } from "../configmaps/strategy.ts";

@@ -1,4 +1,4 @@
-import type { ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 
 /** Source: pkg/registry/core/serviceaccount/strategy.go */

@@ -1,10 +1,10 @@
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, conflict, internalError, invalid } from "@coxswain/apimachinery/errors/status-error";
-import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { TokenRequest } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
-import type { Pod, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { badRequest, conflict, internalError, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
+import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { TokenRequest } from "@coxswain/apimachinery/objects/schema/kinds/authentication/v1";
+import type { Pod, ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { SubresourceCall, TokenIssuer } from "../../generic/resource.ts";
 
 const shortestSeconds = 10 * 60;

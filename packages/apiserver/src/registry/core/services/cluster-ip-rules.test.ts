@@ -1,4 +1,4 @@
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { validateClusterIpsUpdate } from "./cluster-ip-rules.ts";
 import { defaultIpFamilies } from "./ip-families.ts";

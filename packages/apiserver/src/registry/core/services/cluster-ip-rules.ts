@@ -1,6 +1,12 @@
-import { duplicate, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  duplicate,
+  type FieldError,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStrings } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { ipProblems, isIpv4Text } from "../../field-checks.ts";
 import { each, optionalOneOf, saying } from "../../rules.ts";
 import { isHeadless, needsClusterIp } from "./fields.ts";

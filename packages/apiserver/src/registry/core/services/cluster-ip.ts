@@ -1,8 +1,8 @@
 import { isIPv4 } from "node:net";
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { internalError, invalid } from "@coxswain/apimachinery/errors/status-error";
-import { bigIntToIp, ipToBigInt, parseCidr } from "@coxswain/apimachinery/meta/ip";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { internalError, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
+import { bigIntToIp, ipToBigInt, parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Storage } from "../../../storage/storage.ts";
 import type { Transaction } from "../../generic/strategy.ts";
 import { AllocationError, newRangeAllocator, type RangeAllocator } from "./range-allocator.ts";

@@ -1,5 +1,5 @@
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Fields that depend on the type of a service. Source: pkg/registry/core/service/strategy.go, storage/storage.go */
 export const needsClusterIp = (service: Service): boolean => service.spec.type !== "ExternalName";

@@ -1,7 +1,7 @@
 import { isIPv4 } from "node:net";
-import { type FieldError, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { parseIp } from "@coxswain/apimachinery/meta/ip";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type FieldError, index, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { parseIp } from "@coxswain/apimachinery/objects/meta/ip";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { validateClusterIps } from "./cluster-ip-rules.ts";
 import { isHeadless } from "./fields.ts";
 

@@ -1,6 +1,6 @@
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { internalError, invalid } from "@coxswain/apimachinery/errors/status-error";
-import type { Service, ServicePort } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { internalError, invalid } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Service, ServicePort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Storage } from "../../../storage/storage.ts";
 import type { Transaction } from "../../generic/strategy.ts";
 import { AllocationError, newRangeAllocator, type RangeAllocator } from "./range-allocator.ts";

@@ -1,7 +1,7 @@
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { notFound, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { EndpointAddress, Endpoints, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import type { EndpointAddress, Endpoints, Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { ConnectTarget, SubresourceCall } from "../../generic/resource.ts";
 import { hostUrl, refuseSpecialAddress } from "../nodes/connection.ts";
 import { splitSchemeNamePort } from "../pods/proxy.ts";

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { RangeAllocation } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { RangeAllocation } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Storage } from "../../../storage/storage.ts";
 import { type Bitmap, decodeBitmap } from "./bitmap.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { RegistryServices } from "../../generic/resource.ts";
 import { decodeBitmap } from "./bitmap.ts";
 import { newServiceRepair } from "./repair.ts";

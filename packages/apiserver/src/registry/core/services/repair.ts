@@ -1,7 +1,7 @@
 import { isIP, isIPv4 } from "node:net";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { CatalogueConfig } from "../../config.ts";
 import type { ClusterIpAllocator } from "./cluster-ip.ts";
 import { type NodePortAllocator, nodePortsOf } from "./node-port.ts";

@@ -1,4 +1,4 @@
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import { testKindRules } from "../../../testing/kind-rules.ts";
 
 const mixedPorts = [

@@ -1,5 +1,5 @@
-import { invalid } from "@coxswain/apimachinery/errors/status-error";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { invalid } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import { dns1035LabelProblems } from "../../field-checks.ts";
 import type { Strategy, Transaction } from "../../generic/strategy.ts";

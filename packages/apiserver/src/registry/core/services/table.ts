@@ -1,4 +1,4 @@
-import type { LoadBalancerStatus, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { LoadBalancerStatus, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { age, ageColumn, labelsText, nameColumn, tableOf, text, wide } from "../../cells.ts";
 
 /** kubectl get services. Source: pkg/printers/internalversion/printers.go printService */

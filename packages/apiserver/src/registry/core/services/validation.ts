@@ -6,11 +6,11 @@ import {
   invalidValue,
   mapKey,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import type { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { parseCidr } from "@coxswain/apimachinery/meta/ip";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { Service, ServicePort, ServiceSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import type { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { Service, ServicePort, ServiceSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   checkLabels,
   checkNonSpecialIp,

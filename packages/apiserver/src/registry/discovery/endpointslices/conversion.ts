@@ -1,6 +1,6 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Endpoint } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
-import type { Endpoint as EndpointV1beta1 } from "@coxswain/apimachinery/schema/kinds/discovery/v1beta1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Endpoint } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import type { Endpoint as EndpointV1beta1 } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1beta1";
 
 const hostnameLabel = "kubernetes.io/hostname";
 const zoneLabel = "topology.kubernetes.io/zone";

@@ -1,5 +1,5 @@
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { validateEndpointSlice, validateEndpointSliceUpdate } from "./validation.ts";
 

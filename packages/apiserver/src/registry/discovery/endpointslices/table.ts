@@ -1,4 +1,4 @@
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const endpointSliceTable = tableOf<EndpointSlice>(

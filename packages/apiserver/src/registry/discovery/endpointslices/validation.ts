@@ -7,10 +7,10 @@ import {
   notSupported,
   required,
   tooMany,
-} from "@coxswain/apimachinery/errors/field-error";
-import type { Steps } from "@coxswain/apimachinery/event-loop/steps";
-import { parseIp } from "@coxswain/apimachinery/meta/ip";
-import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { parseIp } from "@coxswain/apimachinery/objects/meta/ip";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import {
   checkLabels,
   checkNonSpecialIp,

@@ -1,6 +1,6 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Event as CoreEvent } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Event as NewEvent } from "@coxswain/apimachinery/schema/kinds/events/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Event as CoreEvent } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Event as NewEvent } from "@coxswain/apimachinery/objects/schema/kinds/events/v1";
 
 /** Field names in events.k8s.io and in core v1. Source: pkg/apis/events/v1/conversion.go */
 const renamed: readonly (readonly [keyof NewEvent, keyof CoreEvent])[] = [

@@ -1,4 +1,4 @@
-import type { FlowSchema } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+import type { FlowSchema } from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateTypedConditions } from "../conditions.ts";

@@ -1,4 +1,4 @@
-import type { FlowSchema } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+import type { FlowSchema } from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 import type { TableColumns } from "../../generic/strategy.ts";
 

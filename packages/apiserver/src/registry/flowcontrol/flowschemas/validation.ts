@@ -5,15 +5,15 @@ import {
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type {
   FlowSchema,
   NonResourcePolicyRule,
   PolicyRulesWithSubjects,
   ResourcePolicyRule,
   Subject,
-} from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+} from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 import { dns1123Label, dns1123LabelProblems, dns1123Subdomain } from "../../field-checks.ts";
 import { each, need, saying } from "../../rules.ts";
 

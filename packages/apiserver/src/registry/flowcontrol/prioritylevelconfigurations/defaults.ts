@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PriorityLevelConfiguration } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PriorityLevelConfiguration } from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 
 /** Source: pkg/apis/flowcontrol/v1beta2/defaults.go */
 export function defaultPriorityLevel(object: KubeObject): void {

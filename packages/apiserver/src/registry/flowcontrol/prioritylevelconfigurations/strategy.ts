@@ -1,5 +1,11 @@
-import { type FieldError, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import type { PriorityLevelConfiguration } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+import {
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import type { PriorityLevelConfiguration } from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateTypedConditions } from "../conditions.ts";

@@ -1,4 +1,4 @@
-import type { StorageVersion } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
+import type { StorageVersion } from "@coxswain/apimachinery/objects/schema/kinds/internal/v1alpha1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { storageVersionNameFaults, validateStorageVersionStatus } from "./validation.ts";

@@ -1,9 +1,9 @@
-import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import type {
   ServerStorageVersion,
   StorageVersionCondition,
   StorageVersionStatus,
-} from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
+} from "@coxswain/apimachinery/objects/schema/kinds/internal/v1alpha1";
 import {
   dns1035LabelProblems,
   dns1123Subdomain,

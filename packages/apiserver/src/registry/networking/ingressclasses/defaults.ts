@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 
 export function defaultIngressClass(object: KubeObject): void {
   const parameters = (object as IngressClass).spec?.parameters;

@@ -5,8 +5,8 @@ import {
   notSupported,
   required,
   tooLong,
-} from "@coxswain/apimachinery/errors/field-error";
-import type { IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import type { IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { dns1123Label, dns1123SubdomainProblems, immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { strategyOf } from "../../strategies.ts";

@@ -1,4 +1,4 @@
-import type { IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { IngressClass } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const ingressClassTable = tableOf<IngressClass>(

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { defaultIngressV1beta1, ingressFromV1beta1, ingressToV1beta1 } from "./conversion.ts";
 
 const rules = (backend: object, more: object = {}) => [

@@ -3,9 +3,12 @@
  * etcd. Their backends have the service name and port in two flat fields.
  * Source: pkg/apis/networking/{v1,v1beta1}/conversion.go, pkg/apis/extensions/v1beta1/{conversion,defaults}.go
  */
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Ingress, IngressBackend } from "@coxswain/apimachinery/schema/kinds/networking/v1";
-import type { IngressBackend as OldBackend, Ingress as OldIngress } from "@coxswain/apimachinery/schema/kinds/networking/v1beta1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Ingress, IngressBackend } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
+import type {
+  IngressBackend as OldBackend,
+  Ingress as OldIngress,
+} from "@coxswain/apimachinery/objects/schema/kinds/networking/v1beta1";
 
 export function ingressFromV1beta1(object: KubeObject): KubeObject {
   const { spec, ...rest } = object as OldIngress;

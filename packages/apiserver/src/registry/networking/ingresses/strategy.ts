@@ -1,4 +1,4 @@
-import type { Ingress } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { Ingress } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateIngress, validateIngressCreate, validateIngressStatus } from "./validation.ts";

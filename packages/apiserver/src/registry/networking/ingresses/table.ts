@@ -1,4 +1,4 @@
-import type { Ingress } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { Ingress } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 import { loadBalancerText } from "../../core/services/table.ts";
 

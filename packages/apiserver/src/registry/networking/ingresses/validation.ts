@@ -1,7 +1,19 @@
-import { child, type FieldError, index, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { parseIp } from "@coxswain/apimachinery/meta/ip";
-import type { HTTPIngressPath, Ingress, IngressBackend, IngressRule } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import {
+  child,
+  type FieldError,
+  index,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { parseIp } from "@coxswain/apimachinery/objects/meta/ip";
+import type {
+  HTTPIngressPath,
+  Ingress,
+  IngressBackend,
+  IngressRule,
+} from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import {
   checkPort,
   dns1035LabelProblems,

@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { NetworkPolicy } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { NetworkPolicy } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 
 /** Source: pkg/apis/networking/v1/defaults.go */
 export function defaultNetworkPolicy(object: KubeObject): void {

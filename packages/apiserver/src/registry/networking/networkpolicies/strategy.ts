@@ -6,15 +6,15 @@ import {
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
-import { cidrContains, parseCidr } from "@coxswain/apimachinery/meta/ip";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStrings } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { cidrContains, parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
 import type {
   IPBlock,
   NetworkPolicy,
   NetworkPolicyPeer,
   NetworkPolicyPort,
-} from "@coxswain/apimachinery/schema/kinds/networking/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { checkLabelSelector, checkPort, portNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { strategyOf } from "../../strategies.ts";

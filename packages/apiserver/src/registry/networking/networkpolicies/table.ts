@@ -1,4 +1,4 @@
-import type { NetworkPolicy } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { NetworkPolicy } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
 import { age, ageColumn, nameColumn, selectorText, tableOf, text } from "../../cells.ts";
 
 export const networkPolicyTable = tableOf<NetworkPolicy>(

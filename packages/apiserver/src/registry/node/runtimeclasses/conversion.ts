@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { RuntimeClass } from "@coxswain/apimachinery/schema/kinds/node/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { RuntimeClass } from "@coxswain/apimachinery/objects/schema/kinds/node/v1";
 
 interface RuntimeClassV1alpha1 extends KubeObject {
   spec?: { runtimeHandler?: string; overhead?: RuntimeClass["overhead"]; scheduling?: RuntimeClass["scheduling"] };

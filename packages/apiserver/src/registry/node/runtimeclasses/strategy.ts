@@ -1,8 +1,8 @@
-import { duplicate, type FieldError, index } from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { RuntimeClass } from "@coxswain/apimachinery/schema/kinds/node/v1";
+import { duplicate, type FieldError, index } from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { RuntimeClass } from "@coxswain/apimachinery/objects/schema/kinds/node/v1";
 import { validateTolerations } from "../../core/pods/validation/affinity.ts";
 import { validateResourceRequirements } from "../../core/pods/validation/resources.ts";
 import { checkLabels, dns1123Label, immutableField } from "../../field-checks.ts";

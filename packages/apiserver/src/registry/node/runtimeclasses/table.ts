@@ -1,5 +1,5 @@
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { RuntimeClass } from "@coxswain/apimachinery/schema/kinds/node/v1";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { RuntimeClass } from "@coxswain/apimachinery/objects/schema/kinds/node/v1";
 import { age, ageColumn, nameColumn, text } from "../../cells.ts";
 import type { Ages, TableColumns } from "../../generic/strategy.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { budgetFromV1beta1, budgetOfV1, budgetToV1beta1 } from "./conversion.ts";
 
 const budget = (selector: object | undefined): KubeObject => ({ metadata: {}, spec: { selector } }) as unknown as KubeObject;

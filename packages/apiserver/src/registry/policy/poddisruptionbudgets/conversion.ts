@@ -3,8 +3,8 @@
  * marker label that no pod has; combined with other requirements, the marker is dropped.
  * Source: pkg/apis/policy/{v1,v1beta1}/conversion.go, pkg/apis/policy/helper.go
  */
-import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/meta/types";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 
 const marker = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 const matchNothing = { matchExpressions: [{ key: marker, operator: "Exists" }] };

@@ -1,7 +1,7 @@
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
-import { pathSegmentFaults } from "@coxswain/apimachinery/validation/dns";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
+import { pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
 import { notAbove100Percent, positiveIntOrPercent } from "../../apps/int-or-percent.ts";
 import { validateConditions } from "../../conditions.ts";
 import { checkLabelSelector, nonNegative } from "../../field-checks.ts";

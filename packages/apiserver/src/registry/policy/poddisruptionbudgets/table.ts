@@ -1,4 +1,4 @@
-import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1";
 import { age, ageColumn, integer, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const podDisruptionBudgetTable = tableOf<PodDisruptionBudget>(

@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { PodSecurityPolicy } from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodSecurityPolicy } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1beta1";
 
 export function defaultPodSecurityPolicy(object: KubeObject): void {
   const { spec } = object as PodSecurityPolicy;

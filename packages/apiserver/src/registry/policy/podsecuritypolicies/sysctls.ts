@@ -1,5 +1,5 @@
-import { child, type FieldError, forbiddenField, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import type { PodSecurityPolicySpec } from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";
+import { child, type FieldError, forbiddenField, index, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { PodSecurityPolicySpec } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1beta1";
 import { isSysctlName } from "../../core/pods/validation/security-context.ts";
 import { each } from "../../rules.ts";
 

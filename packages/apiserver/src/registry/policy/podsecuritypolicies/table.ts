@@ -1,4 +1,4 @@
-import type { PodSecurityPolicy } from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";
+import type { PodSecurityPolicy } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1beta1";
 import { nameColumn, tableOf, text } from "../../cells.ts";
 
 export const podSecurityPolicyTable = tableOf<PodSecurityPolicy>(

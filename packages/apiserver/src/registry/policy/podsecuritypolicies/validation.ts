@@ -7,10 +7,10 @@ import {
   mapKey,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { GoText, goStrings } from "@coxswain/apimachinery/errors/go-syntax";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText, goStrings } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type {
   AllowedHostPath,
   IDRange,
@@ -18,7 +18,7 @@ import type {
   PodSecurityPolicySpec,
   RunAsGroupStrategyOptions,
   RuntimeClassStrategyOptions,
-} from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";
+} from "@coxswain/apimachinery/objects/schema/kinds/policy/v1beta1";
 import { checkSeccompName, isAppArmorProfile } from "../../core/pods/validation/annotations.ts";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { dns1123Subdomain } from "../../field-checks.ts";

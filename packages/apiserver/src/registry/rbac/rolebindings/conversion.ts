@@ -2,10 +2,10 @@
  * Subjects of v1alpha1 have an apiVersion instead of the group, and the user `*` stands for all authenticated users.
  * Source: pkg/apis/rbac/v1alpha1/{conversion,defaults}.go
  */
-import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Subject } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
-import type { Subject as OldSubject } from "@coxswain/apimachinery/schema/kinds/rbac/v1alpha1";
+import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Subject } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
+import type { Subject as OldSubject } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1alpha1";
 import { group } from "./defaults.ts";
 
 export const bindingFromV1alpha1 = eachSubject(({ apiVersion = "", ...rest }: OldSubject): Subject => {

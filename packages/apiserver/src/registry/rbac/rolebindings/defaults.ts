@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { RoleBinding } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { RoleBinding } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
 
 export const group = "rbac.authorization.k8s.io";
 

@@ -1,7 +1,14 @@
-import { child, type FieldError, index, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { ClusterRole, RoleBinding, Subject } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import {
+  child,
+  type FieldError,
+  index,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { ClusterRole, RoleBinding, Subject } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import { dns1123SubdomainProblems } from "../../field-checks.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";

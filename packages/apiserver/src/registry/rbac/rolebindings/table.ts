@@ -1,4 +1,4 @@
-import type { RoleBinding, Subject } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import type { RoleBinding, Subject } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
 import { age, ageColumn, nameColumn, tableOf, text, wide } from "../../cells.ts";
 
 export const bindingTable = tableOf<RoleBinding>(

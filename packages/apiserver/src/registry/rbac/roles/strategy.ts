@@ -1,5 +1,5 @@
-import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import type { ClusterRole } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import { child, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { ClusterRole } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import { readSelector } from "../../core/pods/validation/pod-template.ts";
 import { checkLabelSelector } from "../../field-checks.ts";

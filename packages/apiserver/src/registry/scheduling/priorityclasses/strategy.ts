@@ -1,6 +1,6 @@
-import { type FieldError, forbiddenField } from "@coxswain/apimachinery/errors/field-error";
-import { forbidden } from "@coxswain/apimachinery/errors/status-error";
-import type { PriorityClass } from "@coxswain/apimachinery/schema/kinds/scheduling/v1";
+import { type FieldError, forbiddenField } from "@coxswain/apimachinery/objects/errors/field-error";
+import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { PriorityClass } from "@coxswain/apimachinery/objects/schema/kinds/scheduling/v1";
 import { immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { requiredOneOf } from "../../rules.ts";

@@ -1,5 +1,5 @@
-import type { Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { PriorityClass } from "@coxswain/apimachinery/schema/kinds/scheduling/v1";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { PriorityClass } from "@coxswain/apimachinery/objects/schema/kinds/scheduling/v1";
 import { age, ageColumn, flag, integer, nameColumn } from "../../cells.ts";
 import type { Ages, TableColumns } from "../../generic/strategy.ts";
 

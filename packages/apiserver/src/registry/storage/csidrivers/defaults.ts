@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 
 /** Source: pkg/apis/storage/v1/defaults.go */
 export function defaultCsiDriver(object: KubeObject): void {

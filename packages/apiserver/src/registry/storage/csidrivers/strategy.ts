@@ -1,7 +1,14 @@
-import { child, duplicate, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  index,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStrings } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";

@@ -1,4 +1,4 @@
-import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { CSIDriver } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { age, ageColumn, flag, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const csiDriverTable = tableOf<CSIDriver>(

@@ -1,7 +1,14 @@
-import { child, duplicate, type FieldError, index, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import {
+  child,
+  duplicate,
+  type FieldError,
+  index,
+  invalidValue,
+  required,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { CSINode } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { fieldImmutableText, isNegativeText, qualifiedNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";

@@ -1,4 +1,4 @@
-import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { CSINode } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { age, ageColumn, integer, nameColumn, tableOf } from "../../cells.ts";
 
 export const csiNodeTable = tableOf<CSINode>(

@@ -1,6 +1,6 @@
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
-import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import { goLabelSelector } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { CSIStorageCapacity } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1beta1";
 import { checkLabelSelector, dns1123SubdomainProblems, immutableField, isNegativeText, quantityOf } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 

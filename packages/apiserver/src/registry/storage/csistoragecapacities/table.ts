@@ -1,4 +1,4 @@
-import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
+import type { CSIStorageCapacity } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1beta1";
 import { nameColumn, tableOf, text } from "../../cells.ts";
 
 export const csiStorageCapacityTable = tableOf<CSIStorageCapacity>(

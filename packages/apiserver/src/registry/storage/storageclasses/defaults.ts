@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 
 export function defaultStorageClass(object: KubeObject): void {
   const storageClass = object as StorageClass;

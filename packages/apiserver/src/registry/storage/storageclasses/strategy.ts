@@ -7,10 +7,10 @@ import {
   notSupported,
   required,
   tooLong,
-} from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { TopologySelectorTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { TopologySelectorTerm } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { immutableField, qualifiedName, qualifiedNameProblems } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { each, need, saying, unique } from "../../rules.ts";

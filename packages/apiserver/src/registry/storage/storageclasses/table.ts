@@ -1,4 +1,4 @@
-import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
 
 const defaultAnnotations = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];

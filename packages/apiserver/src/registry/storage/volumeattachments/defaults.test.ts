@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { defaultsOf } from "../../../testing/kind-rules.ts";
 
 test("a volume that an attachment describes gets its source's defaults, and no others", () => {

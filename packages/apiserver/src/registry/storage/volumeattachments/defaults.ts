@@ -1,5 +1,5 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { defaultSource } from "../../core/persistentvolumes/defaults.ts";
 
 /** Source: pkg/apis/storage/v1/zz_generated.defaults.go SetObjectDefaults_VolumeAttachment */

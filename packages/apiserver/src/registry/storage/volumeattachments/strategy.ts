@@ -1,5 +1,5 @@
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf } from "../../strategies.ts";

@@ -1,4 +1,4 @@
-import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { VolumeAttachment } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { age, ageColumn, flag, nameColumn, tableOf, text } from "../../cells.ts";
 
 export const volumeAttachmentTable = tableOf<VolumeAttachment>(

@@ -5,8 +5,12 @@ import {
   invalidValue,
   required,
   tooLong,
-} from "@coxswain/apimachinery/errors/field-error";
-import type { VolumeAttachment, VolumeAttachmentSource, VolumeError } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import type {
+  VolumeAttachment,
+  VolumeAttachmentSource,
+  VolumeError,
+} from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { validateInlineVolume } from "../../core/persistentvolumes/validation.ts";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { dns1123Subdomain } from "../../field-checks.ts";

@@ -7,8 +7,8 @@ import {
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type {
   Affinity,
   NodeSelector,
@@ -17,7 +17,7 @@ import type {
   Toleration,
   TopologySpreadConstraint,
   WeightedPodAffinityTerm,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
   checkLabelSelector,
   dns1123Label,

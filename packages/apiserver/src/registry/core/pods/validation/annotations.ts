@@ -1,7 +1,14 @@
-import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
-import { child, type FieldError, forbiddenField, index, invalidValue, mapKey } from "@coxswain/apimachinery/errors/field-error";
-import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
-import type { Pod, PodSpec, SeccompProfile, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
+import {
+  child,
+  type FieldError,
+  forbiddenField,
+  index,
+  invalidValue,
+  mapKey,
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/objects/meta/pod-security-names";
+import type { Pod, PodSpec, SeccompProfile, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { validateTolerations } from "./affinity.ts";
 import { deletionCost, podDeletionCostFault } from "./deletion-cost.ts";
 import { containerLists, type PodValidationOptions } from "./options.ts";

@@ -8,9 +8,15 @@ import {
   index,
   invalidValue,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { Container, ContainerPort, EphemeralContainer, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type {
+  Container,
+  ContainerPort,
+  EphemeralContainer,
+  PodSpec,
+  Volume,
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { dns1123Label, portNameProblems, portProblems } from "../../../field-checks.ts";
 import { each, need, requiredOneOf, saying } from "../../../rules.ts";
 import { validateEnv, validateEnvFrom } from "./environment.ts";

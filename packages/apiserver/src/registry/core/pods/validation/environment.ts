@@ -1,5 +1,5 @@
-import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import type { EnvFromSource, EnvVar } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { EnvFromSource, EnvVar } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMapKeyProblems, dns1123SubdomainProblems, envVarNameProblems } from "../../../field-checks.ts";
 import { each, saying, subdomainName } from "../../../rules.ts";
 import { checkFieldRef, checkResourceFieldRef, envFields } from "./field-references.ts";

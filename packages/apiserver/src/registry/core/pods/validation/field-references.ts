@@ -1,5 +1,5 @@
-import { child, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import type { ObjectFieldSelector, ResourceFieldSelector } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { child, type FieldError, invalidValue, notSupported, required } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { ObjectFieldSelector, ResourceFieldSelector } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { qualifiedNameProblems, quantityOf } from "../../../field-checks.ts";
 import { need, saying } from "../../../rules.ts";
 

@@ -1,4 +1,4 @@
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { testRefusals } from "../../../../testing/refusals.ts";
 import { type PodValidationOptions, podValidationOptions } from "./options.ts";
 import { validatePodSpec } from "./pod.ts";

@@ -5,8 +5,8 @@ import {
   forbiddenField,
   invalidValue,
   notSupported,
-} from "@coxswain/apimachinery/errors/field-error";
-import type { Container, Volume, VolumeMount } from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import type { Container, Volume, VolumeMount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { each, need } from "../../../rules.ts";
 import { localDescendingPath } from "./paths.ts";
 

@@ -1,5 +1,5 @@
-import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
-import type { Container, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ObjectMeta } from "@coxswain/apimachinery/objects/meta/types";
+import type { Container, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { quantityOf } from "../../../field-checks.ts";
 import { podDeletionCostFault } from "./deletion-cost.ts";
 import { isHugePage, pageSizeFits } from "./resources.ts";

@@ -1,4 +1,4 @@
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
 
 /** Relative paths inside volumes and containers. Source: pkg/apis/core/validation validateLocalNonReservedPath */
 export function localNonReservedPath(target: string, path: string): FieldError[] {

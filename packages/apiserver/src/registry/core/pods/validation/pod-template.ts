@@ -6,11 +6,11 @@ import {
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { GoText, goSyntax } from "@coxswain/apimachinery/errors/go-syntax";
-import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/meta/types";
-import type { PodTemplateSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { GoText, goSyntax } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { PodTemplateSpec, Volume } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import { checkAnnotations, checkLabels } from "../../../field-checks.ts";
 import { each } from "../../../rules.ts";
 import { seccompFieldsMatchAnnotations, validatePodAnnotations } from "./annotations.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { defaultPod } from "../defaults.ts";
 import { podValidationOptions } from "./options.ts";
 import { validatePod } from "./pod.ts";

@@ -7,9 +7,9 @@ import {
   invalidValue,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { parseIp } from "@coxswain/apimachinery/meta/ip";
-import type { HostAlias, Pod, PodDNSConfig, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { parseIp } from "@coxswain/apimachinery/objects/meta/ip";
+import type { HostAlias, Pod, PodDNSConfig, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { checkLabels, dns1123Label, dns1123Subdomain, dns1123SubdomainProblems, qualifiedName } from "../../../field-checks.ts";
 import { each, requiredOneOf, within } from "../../../rules.ts";
 import { validateAffinity, validateTolerations, validateTopologySpread } from "./affinity.ts";

@@ -1,4 +1,4 @@
-import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, type FieldError, invalidValue, required } from "@coxswain/apimachinery/objects/errors/field-error";
 import type {
   ExecAction,
   GRPCAction,
@@ -6,7 +6,7 @@ import type {
   LifecycleHandler,
   Probe,
   TCPSocketAction,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { checkPort, checkPortNumOrName, httpHeaderNameProblems, nonNegative } from "../../../field-checks.ts";
 import { type Member, need, oneMember, optionalOneOf, saying } from "../../../rules.ts";
 

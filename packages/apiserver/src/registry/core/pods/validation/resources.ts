@@ -5,11 +5,11 @@ import {
   invalidValue,
   mapKey,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
-import type { ResourceList, ResourceRequirements } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isExtendedResource, isNativeResource, requestsPrefix } from "@coxswain/apimachinery/validation/resource-names";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
+import { goQuantity } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { ResourceList, ResourceRequirements } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { isExtendedResource, isNativeResource, requestsPrefix } from "@coxswain/apimachinery/objects/validation/resource-names";
 import { isNegativeText, qualifiedNameProblems, quantityOf } from "../../../field-checks.ts";
 import { saying } from "../../../rules.ts";
 

@@ -5,9 +5,9 @@ import {
   forbiddenField,
   invalidValue,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { PodSpec, SeccompProfile, SecurityContext, Sysctl } from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { PodSpec, SeccompProfile, SecurityContext, Sysctl } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { each, optionalOneOf, within } from "../../../rules.ts";
 import type { PodValidationOptions } from "./options.ts";
 import { localDescendingPath } from "./paths.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { defaultPod } from "../defaults.ts";
 import { podValidationOptions } from "./options.ts";
 import { validateEphemeralContainersUpdate, validatePodStatusUpdate, validatePodUpdate } from "./update.ts";

@@ -6,12 +6,12 @@ import {
   index,
   internalField,
   invalidValue,
-} from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { differencesText } from "@coxswain/apimachinery/meta/differences";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { differencesText } from "@coxswain/apimachinery/objects/meta/differences";
+import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
+import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
+import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { dns1123Subdomain, ipProblems, isIpv4Text, qualifiedName } from "../../../field-checks.ts";
 import { each, need, saying, wholeObject } from "../../../rules.ts";
 import { validateTolerations } from "./affinity.ts";

@@ -6,8 +6,8 @@ import {
   mapKey,
   notSupported,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
-import { goFieldName } from "@coxswain/apimachinery/schema/go/go-names";
+} from "@coxswain/apimachinery/objects/errors/field-error";
+import { goFieldName } from "@coxswain/apimachinery/objects/schema/go/go-names";
 import type {
   AWSElasticBlockStoreVolumeSource,
   AzureDiskVolumeSource,
@@ -19,7 +19,7 @@ import type {
   ISCSIVolumeSource,
   NFSVolumeSource,
   QuobyteVolumeSource,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { dns1123Label, dns1123SubdomainProblems } from "../../../field-checks.ts";
 import { need, optionalOneOf, saying, within } from "../../../rules.ts";
 import { withoutBacksteps } from "./paths.ts";

@@ -5,7 +5,7 @@ import {
   forbiddenField,
   invalidValue,
   required,
-} from "@coxswain/apimachinery/errors/field-error";
+} from "@coxswain/apimachinery/objects/errors/field-error";
 import type {
   DownwardAPIVolumeFile,
   EphemeralVolumeSource,
@@ -13,7 +13,7 @@ import type {
   ProjectedVolumeSource,
   Volume,
   VolumeProjection,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { checkAnnotations, checkLabels, dns1123Label, dns1123SubdomainProblems, quantityOf } from "../../../field-checks.ts";
 import { each, type Member, need, oneMember, saying } from "../../../rules.ts";
 import { validateClaimSpec } from "../../persistentvolumeclaims/validation.ts";

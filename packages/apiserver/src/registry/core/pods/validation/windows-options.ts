@@ -1,5 +1,5 @@
-import { child, type FieldError, forbiddenField, index, invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import type { Container, PodSpec, WindowsSecurityContextOptions } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { child, type FieldError, forbiddenField, index, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { Container, PodSpec, WindowsSecurityContextOptions } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { dns1123SubdomainProblems } from "../../../field-checks.ts";
 import { saying } from "../../../rules.ts";
 import { containerLists, type PodValidationOptions } from "./options.ts";

@@ -1,0 +1,100 @@
+/** Protobuf messages of many values, in steps: the same values as `protobuf-decode.ts` reads. */
+import type { Steps } from "../../process/event-loop/steps.ts";
+import type { MessageField, TypeDescriptor } from "../schema/descriptor.ts";
+import { isZero } from "./json-decode.ts";
+import { tooManyValues } from "./json-parse.ts";
+import { fieldwiseReader, LimitedReader, largeMessageBytes, maxNesting, readingInGoWords } from "./protobuf-decode.ts";
+
+type Fields = Record<string, unknown>;
+
+/** Bytes that are read between two yields: at most some 3,000 entries of a map. */
+const bytesPerStep = 32 * 1024;
+
+/** As `readMessage`, in steps for large messages. */
+export function* readMessageInSteps(
+  bytes: Uint8Array,
+  type: TypeDescriptor,
+  maxElements = Number.POSITIVE_INFINITY,
+): Steps<Fields> {
+  const reader = new LimitedReader(bytes, maxElements);
+  try {
+    return yield* new SteppedReader(reader).message(reader.len, type, {});
+  } catch (err) {
+    return readingInGoWords(() => {
+      throw err;
+    });
+  }
+}
+
+/** Yields between the fields of large messages; a large map is many fields, one for each entry. */
+class SteppedReader {
+  readonly #reader: LimitedReader;
+  #yieldedAt = 0;
+
+  constructor(reader: LimitedReader) {
+    this.#reader = reader;
+  }
+
+  *message(end: number, type: TypeDescriptor, into: Fields): Steps<Fields> {
+    const reader = this.#reader;
+    const { one, complete } = fieldwiseReader(type);
+    if (end > reader.len) throw new Error("unexpected EOF");
+    if (++reader.nesting > maxNesting) throw new Error("message is nested too deep");
+    while (reader.pos < end) {
+      const start = reader.pos;
+      const tag = reader.uint32();
+      const inner = this.#largeInner(type, tag);
+      if (inner === undefined) {
+        reader.pos = start;
+        one(reader, end, into);
+      } else {
+        yield* this.#inner(inner, into);
+      }
+      if (reader.pos - this.#yieldedAt > bytesPerStep) {
+        this.#yieldedAt = reader.pos;
+        yield;
+      }
+    }
+    if (reader.pos !== end) throw new Error("unexpected EOF");
+    complete(into);
+    reader.nesting--;
+    return into;
+  }
+
+  /** The field when a large struct comes next, alone or as an item of a list. */
+  #largeInner(type: TypeDescriptor, tag: number): MessageField | undefined {
+    if ((tag & 7) !== 2) return undefined;
+    const field = type.message.find(({ number }) => number === tag >>> 3);
+    if (field === undefined || structOf(field) === undefined) return undefined;
+    const { pos } = this.#reader;
+    const isLarge = this.#reader.uint32() >= largeMessageBytes;
+    this.#reader.pos = pos;
+    return isLarge ? field : undefined;
+  }
+
+  *#inner(field: MessageField, into: Fields): Steps<void> {
+    const reader = this.#reader;
+    const struct = structOf(field) as TypeDescriptor;
+    const end = reader.uint32() + reader.pos;
+    const { name, type } = field;
+    if (name === undefined) {
+      yield* this.message(end, struct, into);
+    } else if (type.kind === "list") {
+      const value = yield* this.message(end, struct, {});
+      if (--reader.elementsLeft < 0) throw tooManyValues();
+      if (Array.isArray(into[name])) into[name].push(value);
+      else into[name] = [value];
+    } else {
+      const value = yield* this.message(end, struct, (into[name] ?? {}) as Fields);
+      if (!field.pointer && !field.required && isZero(value, type)) delete into[name];
+      else into[name] = value;
+    }
+  }
+}
+
+function structOf({ name, type }: MessageField): TypeDescriptor | undefined {
+  if (type.kind === "struct") return type.struct;
+  return name !== undefined && type.kind === "list" && !type.wrapped && type.element.kind === "struct"
+    ? type.element.struct
+    : undefined;
+}

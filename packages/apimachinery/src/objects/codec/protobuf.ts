@@ -1,0 +1,217 @@
+import protobuf from "protobufjs/minimal.js";
+import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
+import { badRequest, StatusError } from "../errors/status-error.ts";
+import { hasManyValues } from "../meta/deep-equal.ts";
+import { goQuote } from "../meta/go-quote.ts";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
+import type { KubeObject } from "../meta/types.ts";
+import type { TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+import { cannotHandle, unrecognized } from "./json.ts";
+import { largeMessageBytes, readingInGoWords, readMessage, skipUnknown } from "./protobuf-decode.ts";
+import { readMessageInSteps } from "./protobuf-decode-steps.ts";
+import { BackWriter, writeMessage } from "./protobuf-encode.ts";
+import { messageBytesInSteps } from "./protobuf-encode-steps.ts";
+
+/** Magic prefix of every Kubernetes protobuf body and etcd value. */
+export const protobufPrefix = Buffer.from("k8s\0");
+
+/** The envelope: type and bytes of an object. Source: apimachinery pkg/runtime/types.go, Unknown */
+export interface Unknown {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly raw: Uint8Array;
+  readonly contentEncoding: string;
+  readonly contentType: string;
+}
+
+/**
+ * Encodes an object of a built-in kind with its envelope, byte for byte as upstream does.
+ * @param gvk kind to encode as; default: the object's own apiVersion and kind
+ * @throws Error for kinds without protobuf encoding (custom resources, Table)
+ */
+export function encodeProtobuf(object: object, gvk?: GroupVersionKind): Buffer {
+  const { apiVersion, kind, type } = kindToEncode(object, gvk);
+  return envelope(apiVersion, kind, (writer) => writeMessage(writer, object as Record<string, unknown>, type));
+}
+
+/** As `encodeProtobuf`, in steps for many values. */
+export function* encodeProtobufInSteps(object: object, gvk?: GroupVersionKind): Steps<Buffer> {
+  if (!hasManyValues(object)) return encodeProtobuf(object, gvk);
+  yield;
+  const { apiVersion, kind, type } = kindToEncode(object, gvk);
+  const raw = yield* messageBytesInSteps(object as Record<string, unknown>, type);
+  return encodeUnknown({ apiVersion, kind, raw });
+}
+
+/** True when `encodeProtobuf` supports the kind. */
+export function hasProtobufForm(gvk: GroupVersionKind): boolean {
+  const type = scheme.kind(gvk);
+  return type !== undefined && !type.jsonOnly;
+}
+
+/**
+ * Encodes a message without envelope.
+ * @param type any struct, not necessarily a kind
+ */
+export function encodeMessage(object: object, type: TypeDescriptor): Buffer {
+  writer.reset();
+  writeMessage(writer, object as Record<string, unknown>, type);
+  return writer.finish();
+}
+
+/**
+ * Decodes an object with its envelope to canonical form; apiVersion and kind are those of the envelope.
+ * @param expected default for apiVersion and kind when the envelope has none
+ * @param maxElements limit for the elements of all lists and maps in total
+ * @throws StatusError 400 with upstream's text for malformed bytes, 413 for too many elements
+ */
+export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, maxElements?: number): KubeObject {
+  return atOnce(decodeProtobufInSteps(bytes, expected, maxElements));
+}
+
+/** As `decodeProtobuf`, in steps for large objects. */
+export function* decodeProtobufInSteps(bytes: Uint8Array, expected?: GroupVersionKind, maxElements?: number): Steps<KubeObject> {
+  const unknown = refusing(
+    (why) => (expected === undefined ? badRequest(why) : unrecognized(expected.kind, why, bytes)),
+    () => decodeUnknown(bytes),
+  );
+  const gv = parseGroupVersion(unknown.apiVersion) ?? expected;
+  const gvk = {
+    group: gv?.group ?? "",
+    version: gv?.version ?? "",
+    kind: unknown.kind === "" ? (expected?.kind ?? "") : unknown.kind,
+  };
+  const refuse = (why: string) => (expected === undefined ? badRequest(why) : cannotHandle(gvk, expected.kind, why));
+  const type = scheme.kind(gvk);
+  if (type === undefined || type.jsonOnly) {
+    const version = goQuote(formatGroupVersion(gvk));
+    const file = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
+    throw refuse(`no kind ${goQuote(gvk.kind)} is registered for version ${version} in scheme "${file}"`);
+  }
+  let message: Record<string, unknown>;
+  try {
+    message = yield* messageIn(unknown.raw, type, maxElements);
+  } catch (err) {
+    throw err instanceof StatusError ? err : refuse((err as Error).message);
+  }
+  return { apiVersion: formatGroupVersion(gvk), kind: gvk.kind, ...message } as unknown as KubeObject;
+}
+
+/** Reads a message, in steps when it is large. */
+export function* messageIn(bytes: Uint8Array, type: TypeDescriptor, maxElements?: number): Steps<Record<string, unknown>> {
+  if (bytes.length < largeMessageBytes) return readMessage(bytes, type, maxElements);
+  return yield* readMessageInSteps(bytes, type, maxElements);
+}
+
+/** Calls `read`; converts its errors with `refuse` unless they are StatusErrors already. */
+function refusing<T>(refuse: (why: string) => StatusError, read: () => T): T {
+  try {
+    return read();
+  } catch (err) {
+    throw err instanceof StatusError ? err : refuse((err as Error).message);
+  }
+}
+
+/**
+ * Decodes the message of an envelope as the given kind, ignoring the envelope's; apiVersion and kind are those of the envelope.
+ * @throws as `decodeProtobuf`
+ */
+export function decodeProtobufAs(kind: GroupVersionKind, bytes: Uint8Array, maxElements?: number): KubeObject {
+  const message = refusing(badRequest, () => {
+    const { apiVersion, kind: said, raw } = decodeUnknown(bytes);
+    const type = scheme.kind(kind);
+    if (type === undefined)
+      throw new Error(`no kind ${goQuote(kind.kind)} is registered for version ${goQuote(formatGroupVersion(kind))}`);
+    return { apiVersion, kind: said, ...readMessage(raw, type, maxElements) };
+  });
+  return message as unknown as KubeObject;
+}
+
+/** Encodes an envelope, magic prefix included. */
+export function encodeUnknown(unknown: Pick<Unknown, "apiVersion" | "kind" | "raw"> & Partial<Unknown>): Buffer {
+  return envelope(unknown.apiVersion, unknown.kind, (writer) => writer.bytes(unknown.raw), unknown);
+}
+
+/**
+ * Decodes an envelope; `raw` is a view into `bytes`.
+ * @throws Error with the text of upstream's generated code
+ * Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go
+ */
+export function decodeUnknown(bytes: Uint8Array): Unknown {
+  if (bytes.length === 0) throw new Error("empty data");
+  if (!protobufPrefix.equals(bytes.subarray(0, 4)))
+    throw new Error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
+  if (bytes.length === protobufPrefix.length) throw new Error("empty body");
+  return readingInGoWords(() => readUnknown(bytes.subarray(4)));
+}
+
+function readUnknown(bytes: Uint8Array): Unknown {
+  const reader = protobuf.Reader.create(bytes);
+  let [apiVersion, kind, contentEncoding, contentType] = ["", "", "", ""];
+  let raw: Uint8Array = new Uint8Array();
+  while (reader.pos < reader.len) {
+    const tag = reader.uint32();
+    switch (tag) {
+      case 10: {
+        const end = reader.uint32() + reader.pos;
+        if (end > reader.len) throw new Error("unexpected EOF");
+        while (reader.pos < end) {
+          const part = reader.uint32();
+          if (part === 10) apiVersion = reader.string();
+          else if (part === 18) kind = reader.string();
+          else skipUnknown(reader, part, "TypeMeta", { 1: "APIVersion", 2: "Kind" });
+        }
+        break;
+      }
+      case 18:
+        raw = reader.bytes();
+        break;
+      case 26:
+        contentEncoding = reader.string();
+        break;
+      case 34:
+        contentType = reader.string();
+        break;
+      default:
+        skipUnknown(reader, tag, "Unknown", { 1: "TypeMeta", 2: "Raw", 3: "ContentEncoding", 4: "ContentType" });
+    }
+  }
+  return { apiVersion, kind, raw, contentEncoding, contentType };
+}
+
+function kindToEncode(
+  object: object,
+  gvk: GroupVersionKind | undefined,
+): { apiVersion: string; kind: string; type: TypeDescriptor } {
+  const own = object as { apiVersion?: string; kind?: string };
+  const apiVersion = gvk === undefined ? (own.apiVersion ?? "") : formatGroupVersion(gvk);
+  const kind = gvk?.kind ?? own.kind ?? "";
+  const type = scheme.kind(gvk ?? { group: "", version: "", ...parseGroupVersion(apiVersion), kind });
+  if (type === undefined || type.jsonOnly) throw new Error(`${apiVersion} ${kind} has no protobuf form`);
+  return { apiVersion, kind, type };
+}
+
+/** Shared: encoding is synchronous, and the writer's grown buffer is reused. */
+const writer = new BackWriter();
+
+function envelope(apiVersion: string, kind: string, writeRaw: (writer: BackWriter) => void, rest: Partial<Unknown> = {}): Buffer {
+  writer.reset(); // an earlier encoding may have failed halfway
+  writer.string(rest.contentType ?? "");
+  writer.uint32(34);
+  writer.string(rest.contentEncoding ?? "");
+  writer.uint32(26);
+  let end = writer.mark;
+  writeRaw(writer);
+  writer.uint32(writer.mark - end);
+  writer.uint32(18);
+  end = writer.mark;
+  writer.string(kind);
+  writer.uint32(18);
+  writer.string(apiVersion);
+  writer.uint32(10);
+  writer.uint32(writer.mark - end);
+  writer.uint32(10);
+  writer.bytes(protobufPrefix);
+  return writer.finish();
+}

@@ -1,0 +1,155 @@
+/** Encoding and decoding in steps give the same as at once, for every kind. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
+import { arbitraryObject } from "../../testing/arbitrary-object.ts";
+import { randomOf } from "../../testing/random.ts";
+import { deepClone, deepCloneInSteps, deepEqual, deepEqualInSteps } from "../meta/deep-equal.ts";
+import type { GroupVersionKind } from "../meta/group-version.ts";
+import type { KubeObject } from "../meta/types.ts";
+import type { TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+import { decodeJson, encodeJsonText } from "./json.ts";
+import { encodeAny, sortedKeys, sortedKeysInSteps } from "./json-encode.ts";
+import { encodeJsonTextInSteps, encodeValueInSteps } from "./json-encode-steps.ts";
+import { decodeUnknown, encodeMessage, encodeProtobuf, encodeProtobufInSteps, hasProtobufForm } from "./protobuf.ts";
+import { readMessage } from "./protobuf-decode.ts";
+import { readMessageInSteps } from "./protobuf-decode-steps.ts";
+import { messageBytesInSteps } from "./protobuf-encode-steps.ts";
+import { decodeProtobufReusing, decodeProtobufReusingInSteps } from "./protobuf-reuse.ts";
+
+const many = 9_000;
+const labels = Object.fromEntries(Array.from({ length: many }, (_, at) => [`k${at}`, "v".repeat(at % 7)]));
+/** @returns what the steps return; there must be several */
+function stepped<T>(steps: Steps<T>): T {
+  let yields = 0;
+  for (;;) {
+    const step = steps.next();
+    if (step.done) {
+      assert.ok(yields > 0, "it yields");
+      return step.value;
+    }
+    yields++;
+  }
+}
+
+const typeOf = (gvk: GroupVersionKind): TypeDescriptor => scheme.kind(gvk) as TypeDescriptor;
+
+test("every kind has the same JSON and protobuf in steps", () => {
+  for (const gvk of scheme.kinds().filter(hasProtobufForm)) {
+    const type = typeOf(gvk);
+    for (const sample of fc.sample(arbitraryObject(type), { numRuns: 20, seed: 7 })) {
+      const { object } = decodeJson(encodeAny({ ...sample, kind: gvk.kind }), gvk);
+      const fields = object as unknown as Record<string, unknown>;
+      assert.equal(atOnce(encodeValueInSteps(object, type)), encodeJsonText(object, gvk));
+      const bytes = encodeMessage(object, type);
+      assert.ok(atOnce(messageBytesInSteps(fields, type)).equals(bytes));
+      assert.deepEqual(atOnce(readMessageInSteps(bytes, type)), readMessage(bytes, type));
+    }
+  }
+});
+
+function compare(object: KubeObject, gvk: GroupVersionKind): void {
+  assert.equal(stepped(encodeJsonTextInSteps(object, gvk)), encodeJsonText(object, gvk));
+  const bytes = encodeProtobuf(object, gvk);
+  assert.ok(stepped(encodeProtobufInSteps(object, gvk)).equals(bytes));
+  const { raw } = decodeUnknown(bytes);
+  assert.deepEqual(stepped(readMessageInSteps(raw, typeOf(gvk))), readMessage(raw, typeOf(gvk)));
+}
+
+const env = Array.from({ length: many }, (_, at) => ({ name: `e${at}`, value: "v" }));
+const quantities = Object.fromEntries(Array.from({ length: many }, (_, at) => [`count/k${at}.x`, `${at}`]));
+const schemas = Object.fromEntries(Array.from({ length: many }, (_, at) => [`p${at}`, { type: "string" }]));
+const addresses = Array.from({ length: many }, (_, at) => ({ ip: `10.0.${at >> 8}.${at & 255}` }));
+const version = { name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object", properties: schemas } } };
+const large: readonly Record<string, unknown>[] = [
+  { apiVersion: "v1", kind: "Pod", spec: { containers: [{ name: "a", env }, { name: "b" }], nodeName: "n" } },
+  { apiVersion: "apps/v1", kind: "Deployment", spec: { template: { spec: { containers: [{ name: "a", env }] } } } },
+  { apiVersion: "v1", kind: "ResourceQuota", spec: { hard: quantities } },
+  { apiVersion: "v1", kind: "Endpoints", subsets: [{ addresses, ports: [{ port: 1 }] }, { addresses }] },
+  { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", spec: { group: "g", versions: [version] } },
+  { apiVersion: "v1", kind: "Event", involvedObject: { kind: "Pod" }, metadata: { name: "e", labels }, message: "<&>" },
+];
+for (const value of large) {
+  const gvk = scheme.kinds().find(({ kind, group, version: of }) => {
+    return kind === value["kind"] && value["apiVersion"] === (group === "" ? of : `${group}/${of}`);
+  });
+  assert.ok(gvk);
+  const { object } = decodeJson(encodeAny({ metadata: { name: "x" }, ...value }), gvk);
+
+  test(`a large part inside of a ${gvk.kind} is the same in steps`, () => compare(object, gvk));
+
+  test(`malformed bytes of a ${gvk.kind} are refused with the same words in steps`, () => {
+    const { raw } = decodeUnknown(encodeProtobuf(object));
+    for (const part of [0.2, 0.5, 0.9]) {
+      const at = Math.floor(raw.length * part);
+      for (const bad of [raw.subarray(0, at), withByte(raw, at)]) {
+        assert.deepEqual(
+          outcome(() => atOnce(readMessageInSteps(bad, typeOf(gvk)))),
+          outcome(() => readMessage(bad, typeOf(gvk))),
+        );
+      }
+    }
+    assert.throws(() => atOnce(readMessageInSteps(raw, typeOf(gvk), 100)), { code: 413 });
+  });
+}
+
+test("an update of a large object in steps shares what has not changed", () => {
+  const before = { ...large[0], metadata: { name: "x", labels } } as unknown as KubeObject;
+  const bytes = encodeProtobuf(before);
+  const next = encodeProtobuf({ ...before, metadata: { name: "y", labels } });
+  const seen = stepped(decodeProtobufReusingInSteps(next, { bytes, object: before }));
+  assert.deepEqual(seen, decodeProtobufReusing(next, { bytes, object: before }));
+  assert.equal((seen as unknown as { spec: object }).spec, large[0]?.["spec"]);
+});
+
+const anyShape = { a: { labels, list: env, __proto__x: [] }, "": [[]], x: null, b: [{}, labels, [labels], "<"], n: 1.5 };
+Object.defineProperty(anyShape, "__proto__", { value: { labels }, enumerable: true, configurable: true, writable: true });
+
+test("an object of no known kind is the same in steps: text, copy, comparison", () => {
+  const object = anyShape as unknown as KubeObject;
+  assert.equal(stepped(encodeJsonTextInSteps(object)), encodeAny(object));
+  const copy = stepped(deepCloneInSteps(object));
+  assert.deepEqual(copy, deepClone(object));
+  assert.notEqual((copy as unknown as typeof anyShape).a.labels, labels);
+  assert.equal(stepped(deepEqualInSteps(copy, object)), true);
+  for (const other of [
+    { ...anyShape, n: 2 },
+    { ...anyShape, more: 1 },
+    { ...anyShape, b: [...anyShape.b, 1] },
+    { ...anyShape, a: { ...anyShape.a, labels: { ...labels, k7: "other" } } },
+    { ...anyShape, x: {} },
+    { ...anyShape, "": {} },
+    [anyShape],
+    null,
+  ]) {
+    assert.equal(atOnce(deepEqualInSteps(object, other)), deepEqual(object, other));
+    assert.equal(atOnce(deepEqualInSteps(object, other)), false);
+  }
+  assert.equal(stepped(deepEqualInSteps(object, { ...anyShape, gone: undefined })), true);
+});
+
+test("keys are sorted by their bytes, in steps and at once", () => {
+  const random = randomOf(5);
+  const parts = ["a", "b", "\u00e9", "\uffee", "\ud83d\ude00", "\ud800", "\u{10ffff}", "z"];
+  const key = () => Array.from({ length: 4 }, () => parts[Math.floor(random() * parts.length)]).join("");
+  const map = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`${key()}${at}`, 1]));
+  const sorted = Object.keys(map).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  assert.deepEqual(sortedKeys(map), sorted);
+  assert.deepEqual(stepped(sortedKeysInSteps(map)), sorted);
+});
+
+function withByte(bytes: Uint8Array, at: number): Uint8Array {
+  const copy = Uint8Array.from(bytes);
+  copy[at] = 0xff;
+  return copy;
+}
+
+function outcome(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch (err) {
+    return (err as Error).message;
+  }
+}

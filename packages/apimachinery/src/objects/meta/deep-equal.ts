@@ -1,0 +1,187 @@
+import type { Steps } from "../../process/event-loop/steps.ts";
+
+// `for in` uses the enum cache of an object's shape in V8; Object.keys would allocate an array for each object.
+
+/**
+ * Compares JSON values. A key with the value undefined counts as absent.
+ */
+export function deepEqual(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b) || a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a)) return Array.isArray(b) && sameItems(a, b, deepEqual);
+  if (Array.isArray(b)) return false;
+  const left = a as Record<string, unknown>;
+  const right = b as Record<string, unknown>;
+  let present = 0;
+  for (const key in left) {
+    if (!Object.hasOwn(left, key) || left[key] === undefined) continue;
+    if (!Object.hasOwn(right, key) || !deepEqual(left[key], right[key])) return false;
+    present++;
+  }
+  for (const key in right) if (Object.hasOwn(right, key) && right[key] !== undefined) present--;
+  return present === 0;
+}
+
+/**
+ * As Go's Semantic.DeepEqual on API objects: absent, null, empty list and empty map are equal.
+ * Source: k8s.io/apimachinery pkg/api/equality
+ */
+export function semanticEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (a === undefined || a === null || b === undefined || b === null) return isEmpty(a) && isEmpty(b);
+  if (typeof a !== "object" || typeof b !== "object") return false;
+  if (Array.isArray(a)) return Array.isArray(b) && sameItems(a, b, semanticEqual);
+  if (Array.isArray(b)) return false;
+  const left = a as Record<string, unknown>;
+  const right = b as Record<string, unknown>;
+  for (const key in left) {
+    if (!Object.hasOwn(left, key)) continue;
+    if (!semanticEqual(left[key], Object.hasOwn(right, key) ? right[key] : undefined)) return false;
+  }
+  for (const key in right) {
+    if (Object.hasOwn(right, key) && !Object.hasOwn(left, key) && !isEmpty(right[key])) return false;
+  }
+  return true;
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null) return true;
+  if (typeof value !== "object") return false;
+  return Array.isArray(value) ? value.length === 0 : Object.keys(value).length === 0;
+}
+
+function sameItems(a: readonly unknown[], b: readonly unknown[], same: (a: unknown, b: unknown) => boolean): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i] && !same(a[i], b[i])) return false;
+  return true;
+}
+
+/** A deep copy of a JSON value. Keys such as `__proto__` remain plain keys. */
+export function deepClone<T>(value: T): T {
+  return clone(value) as T;
+}
+
+/** Objects of more keys have no shape (they are hash tables in V8): spreading them takes three times as long as assigning. */
+const mostSpread = 512;
+
+function cloneOfMany(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    if (key === "__proto__") Object.defineProperty(copy, key, { ...plain, value: clone(value[key]) });
+    else copy[key] = clone(value[key]);
+  }
+  return copy;
+}
+
+const plain = { writable: true, enumerable: true, configurable: true };
+
+function clone(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) {
+    const list = new Array(value.length);
+    for (let i = 0; i < value.length; i++) list[i] = clone(value[i]);
+    return list;
+  }
+  let count = 0;
+  for (const _ in value) if (++count > mostSpread) return cloneOfMany(value as Readonly<Record<string, unknown>>);
+  // A spread copies the shape of the original at once; assigning key by key would cause a shape transition for each.
+  const copy: Record<string, unknown> = { ...value };
+  for (const key in copy) {
+    const member = copy[key];
+    if (typeof member === "object" && member !== null) copy[key] = clone(member);
+  }
+  return copy;
+}
+
+/** Values that are copied, compared or encoded between two yields: about a millisecond. */
+export const valuesPerStep = 2048;
+/** Fewer values are copied, compared or encoded in a few milliseconds. */
+const manyValues = 8192;
+
+/** True when the value has more than `most` members at all levels together. */
+export function hasManyValues(value: unknown, most = manyValues): boolean {
+  return membersLeft(value, most) < 0;
+}
+
+function membersLeft(value: unknown, most: number): number {
+  if (typeof value !== "object" || value === null) return most;
+  let left = most;
+  if (Array.isArray(value)) {
+    left -= value.length;
+    for (let i = 0; i < value.length && left >= 0; i++) left = membersLeft(value[i], left);
+    return left;
+  }
+  for (const key in value) {
+    if (--left < 0) return left;
+    left = membersLeft((value as Record<string, unknown>)[key], left);
+  }
+  return left;
+}
+
+/** As `deepClone`, in steps for many values. */
+export function* deepCloneInSteps<T>(value: T): Steps<T> {
+  if (!hasManyValues(value)) return deepClone(value);
+  yield;
+  const root: Record<string, unknown> = {};
+  /** Containers whose members are not copied yet, with their copies. */
+  const open: [from: object, to: object][] = [];
+  const put = (to: object, key: string | number, member: unknown): void => {
+    const isValue = typeof member !== "object" || member === null;
+    const copy = isValue ? member : Array.isArray(member) ? new Array(member.length) : {};
+    setMember(to, key, copy);
+    if (!isValue) open.push([member, copy as object]);
+  };
+  put(root, "value", value);
+  let count = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [from, to] = next;
+    const keys = Array.isArray(from) ? from.keys() : Object.keys(from);
+    for (const key of keys) {
+      put(to, key, (from as Record<string | number, unknown>)[key]);
+      if (++count % valuesPerStep === 0) yield;
+    }
+  }
+  return root["value"] as T;
+}
+
+function setMember(to: object, key: string | number, member: unknown): void {
+  if (key === "__proto__") Object.defineProperty(to, key, { ...plain, value: member });
+  else (to as Record<string | number, unknown>)[key] = member;
+}
+
+/** As `deepEqual`, in steps for many values. */
+export function* deepEqualInSteps(a: unknown, b: unknown): Steps<boolean> {
+  if (!hasManyValues(a)) return deepEqual(a, b);
+  yield;
+  const open: [unknown, unknown][] = [[a, b]];
+  let count = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [left, right] = next;
+    if (left === right) continue;
+    if (!isContainer(left) || !isContainer(right)) {
+      if (Object.is(left, right)) continue;
+      return false;
+    }
+    if (Array.isArray(left) !== Array.isArray(right)) return false;
+    const keys = presentKeys(left);
+    if (keys.length !== presentKeys(right).length) return false;
+    if (keys.length > valuesPerStep) yield;
+    for (const key of keys) {
+      if (!Object.hasOwn(right, key)) return false;
+      const [one, other] = [left[key], right[key]];
+      if (isContainer(one) && isContainer(other)) open.push([one, other]);
+      else if (!Object.is(one, other) && one !== other) return false;
+      if (++count % valuesPerStep === 0) yield;
+    }
+  }
+  return true;
+}
+
+function isContainer(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+function presentKeys(value: Record<string, unknown>): string[] {
+  const keys = Object.keys(value);
+  return Array.isArray(value) ? keys : keys.filter((key) => value[key] !== undefined);
+}

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import https from "node:https";
+import { connect as connectTcp, createServer, type Server, type Socket } from "node:net";
+import { test } from "node:test";
+import { newClient } from "../client/client.ts";
+import { listening } from "../testing/listening.ts";
+import { testPair } from "../testing/tls.ts";
+import { connectingOver } from "./connect.ts";
+
+const pair = await testPair();
+const answer = ({ httpVersion }: { httpVersion: string }, response: { end(text: string): void }): void =>
+  response.end(JSON.stringify({ httpVersion }));
+
+for (const { name, scheme, start, version, connections } of [
+  { name: "HTTP/2", scheme: "https", start: () => http2.createSecureServer(pair, answer), version: "2.0", connections: 1 },
+  // One to negotiate the protocol, one that is kept alive.
+  { name: "HTTP/1.1 over TLS", scheme: "https", start: () => https.createServer(pair, answer), version: "1.1", connections: 2 },
+  { name: "HTTP/1.1", scheme: "http", start: () => http.createServer(answer), version: "1.1", connections: 1 },
+]) {
+  test(`a client asks by ${name} over the connections that it is given`, async (t) => {
+    const server: Server = start();
+    const reached = await listening(t, server);
+    const asked: string[] = [];
+    const connect = async (host: string, port: number): Promise<Socket> => {
+      asked.push(`${host}:${port}`);
+      return connectTcp(reached, "127.0.0.1");
+    };
+    // Nothing listens on this port.
+    const client = newClient({ host: `${scheme}://127.0.0.1:1`, ca: pair.ca, qps: -1 }, { connect });
+    t.after(() => client.close());
+    for (let i = 0; i < 2; i++) {
+      const { body } = await client.raw("GET", "/");
+      assert.deepEqual(JSON.parse(String(body)), { httpVersion: version });
+    }
+    assert.deepEqual(
+      asked,
+      Array.from({ length: connections }, () => "127.0.0.1:1"),
+    );
+  });
+}
+
+test("a client says why it was given no connection", async (t) => {
+  for (const scheme of ["http", "https"]) {
+    const connect = () => Promise.reject(new Error("the tunnel is closed"));
+    const client = newClient({ host: `${scheme}://127.0.0.1:1`, qps: -1 }, { connect });
+    t.after(() => client.close());
+    await assert.rejects(client.raw("GET", "/"), /the tunnel is closed/);
+  }
+});
+
+test("where TLS cannot begin, the connection ends and the client is told", async (t) => {
+  const reached = await listening(t, createServer());
+  const made: Socket[] = [];
+  const connect = async (): Promise<Socket> => {
+    made.push(connectTcp(reached, "127.0.0.1"));
+    return made.at(-1) as Socket;
+  };
+  const notPem = { cert: "x", key: "y" };
+  const agent = connectingOver(new https.Agent(notPem), connect, true);
+  const asked = once(https.get("https://127.0.0.1:1", { agent }), "response");
+  await assert.rejects(asked, /no start line/);
+  const client = newClient({ host: "https://127.0.0.1:1", ...notPem, qps: -1 }, { connect });
+  t.after(() => client.close());
+  await assert.rejects(client.raw("GET", "/"), /no start line/);
+  assert.deepEqual(
+    made.map(({ destroyed }) => destroyed),
+    [true, true],
+  );
+});

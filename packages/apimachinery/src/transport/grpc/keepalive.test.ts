@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../../process/clock/fake-clock.ts";
+import { Keepalive } from "./channel.ts";
+
+function aKeepalive() {
+  const clock = newFakeClock();
+  const pings: (() => void)[] = [];
+  const seen = { pings, silent: 0 };
+  const options = { clock, checkMs: 500, silenceMs: 1_000, streamSilenceMs: 30_000, pingTimeoutMs: 2_000, leastPingMs: 6_000 };
+  const keepalive = new Keepalive(
+    options,
+    (answered) => void pings.push(answered),
+    () => void seen.silent++,
+  );
+  keepalive.start();
+  return { clock, keepalive, seen };
+}
+
+test("nobody is pinged without a call", async () => {
+  const { clock, seen } = aKeepalive();
+  await clock.advance(600_000);
+  assert.deepEqual([seen.pings.length, seen.silent], [0, 0]);
+});
+
+test("a server that is silent during a call is pinged, and given up when it does not answer", async () => {
+  const { clock, keepalive, seen } = aKeepalive();
+  await clock.advance(60_000);
+  keepalive.callBegan();
+  await clock.advance(400);
+  assert.equal(seen.pings.length, 0);
+  await clock.advance(600);
+  assert.equal(seen.pings.length, 1);
+  keepalive.callBegan();
+  await clock.advance(1_400);
+  assert.equal(seen.silent, 0);
+  await clock.advance(100);
+  assert.equal(seen.silent, 1);
+  await clock.advance(60_000);
+  assert.deepEqual([seen.pings.length, seen.silent], [1, 1], "once");
+});
+
+test("a server that answers is asked again after the least time only", async () => {
+  const { clock, keepalive, seen } = aKeepalive();
+  keepalive.callBegan();
+  await clock.advance(1_500);
+  seen.pings[0]?.();
+  await clock.advance(4_000);
+  assert.equal(seen.pings.length, 1);
+  await clock.advance(2_500);
+  assert.equal(seen.pings.length, 2);
+  seen.pings[1]?.();
+  keepalive.callEnded();
+  await clock.advance(60_000);
+  assert.deepEqual([seen.pings.length, seen.silent], [2, 0]);
+});
+
+test("a server that is heard is not pinged", async () => {
+  const { clock, keepalive, seen } = aKeepalive();
+  keepalive.callBegan();
+  for (let i = 0; i < 100; i++) {
+    keepalive.heard();
+    await clock.advance(500);
+  }
+  assert.equal(seen.pings.length, 0);
+});
+
+test("a server with open streams only is pinged after their time", async () => {
+  const { clock, keepalive, seen } = aKeepalive();
+  keepalive.streamBegan();
+  keepalive.heard();
+  await clock.advance(29_500);
+  assert.equal(seen.pings.length, 0);
+  await clock.advance(500);
+  assert.equal(seen.pings.length, 1);
+  keepalive.stop();
+  await clock.advance(60_000);
+  assert.deepEqual([seen.pings.length, seen.silent], [1, 0]);
+});

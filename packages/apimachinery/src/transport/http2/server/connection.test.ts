@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { duplexPair } from "node:stream";
+import { test } from "node:test";
+import { Turns } from "../../../process/event-loop/turns.ts";
+import { errorCodes } from "../wire/connection-error.ts";
+import { flags, frame, frameTypes, newFrameReader, numberFrame, preface, settingsFrame } from "../wire/frames.ts";
+import { encodeFields } from "../wire/hpack.ts";
+import { ServerConnection } from "./connection.ts";
+import { FieldWork } from "./input.ts";
+import type { ServerStream } from "./stream.ts";
+
+/** A server's connection whose client is the test, frame by frame. */
+function aConnection(maxConcurrentStreams = 10, spendReset = () => true) {
+  const [ours, theirs] = duplexPair();
+  for (const end of [ours, theirs]) end.on("error", () => {});
+  let sent: string[] = [];
+  const read = newFrameReader((type, flag, id, payload) => {
+    const name = Object.entries(frameTypes).find(([, value]) => value === type)?.[0];
+    if (type === frameTypes.resetStream || type === frameTypes.windowUpdate)
+      sent.push(`${name} ${id} ${payload.readUInt32BE(0)}`);
+    else if (type === frameTypes.goAway) sent.push(`goAway ${payload.readUInt32BE(0)} ${payload.readUInt32BE(4)}`);
+    else if (type !== frameTypes.settings) sent.push(`${name} ${id}${flag & flags.endStream ? " end" : ""}`);
+  });
+  theirs.on("data", read);
+  const streams: ServerStream[] = [];
+  const told = { ended: 0, closed: [] as (string | undefined)[] };
+  const client = { spendReset, ended: () => void told.ended++ };
+  const limits = { maxHeaderBytes: 16_384, headersTimeoutMs: 1000, idleTimeoutMs: 5000 };
+  const connection = new ServerConnection(
+    ours,
+    { maxConcurrentStreams, ...limits, client, fieldWork: new FieldWork(new Turns()) },
+    { request: (stream) => void streams.push(stream), refused() {}, closed: (reason) => void told.closed.push(reason) },
+  );
+  const says = async (...bytes: Buffer[]): Promise<string[]> => {
+    for (const chunk of bytes) theirs.write(chunk);
+    for (let i = 0; i < 6; i++) await new Promise(setImmediate);
+    const frames = sent;
+    sent = [];
+    return frames;
+  };
+  const begin = () => says(preface, settingsFrame([]));
+  return { connection, streams, told, says, begin, theirs };
+}
+
+const ask = (id: number, ...more: string[]): Buffer =>
+  frame(
+    frameTypes.headers,
+    flags.endHeaders | flags.endStream,
+    id,
+    encodeFields([":method", "GET", ":path", "/", ":scheme", "https", ...more]),
+  );
+const respond = encodeFields([":status", "200"]);
+const answer = (stream: ServerStream): void =>
+  stream.respond(frame(frameTypes.headers, flags.endHeaders | flags.endStream, stream.id, respond), true);
+
+test("a connection begins the same wherever its first bytes are cut", async () => {
+  const bytes = Buffer.concat([preface, settingsFrame([]), ask(1)]);
+  for (let at = 1; at < bytes.length; at++) {
+    const { streams, says, told } = aConnection();
+    await says(bytes.subarray(0, at), bytes.subarray(at));
+    assert.deepEqual([streams.length, told.closed], [1, []], `cut at ${at}`);
+  }
+  const { streams, says } = aConnection();
+  await says(...[...bytes].map((byte) => Buffer.from([byte])));
+  assert.equal(streams.length, 1);
+});
+
+for (const { name, bytes, code } of [
+  { name: "does not begin as HTTP/2", bytes: [Buffer.from("GET / HTTP/1.1\r\n")], code: errorCodes.protocol },
+  { name: "asks before its settings", bytes: [preface, ask(1)], code: errorCodes.protocol },
+  { name: "opens a stream of ours", bytes: [preface, settingsFrame([]), ask(2)], code: errorCodes.protocol },
+  {
+    name: "resets what did not begin",
+    bytes: [preface, settingsFrame([]), numberFrame(frameTypes.resetStream, 1, 0)],
+    code: errorCodes.protocol,
+  },
+]) {
+  test(`a client that ${name} is left, and may come back at once`, async () => {
+    const { says, told, theirs } = aConnection();
+    assert.ok((await says(...bytes)).includes(`goAway 0 ${code}`));
+    theirs.end();
+    await says();
+    assert.deepEqual([told.ended, told.closed.length], [0, 1]);
+  });
+}
+
+for (const { name, flood, spendReset } of [
+  {
+    name: "more pings than anybody needs",
+    flood: () => Array.from({ length: 1001 }, () => frame(frameTypes.ping, 0, 0, Buffer.alloc(8))),
+  },
+  {
+    name: "more requests that are broken off than its budget",
+    flood: () => [ask(1), numberFrame(frameTypes.resetStream, 1, errorCodes.cancel)],
+    spendReset: () => false,
+  },
+] as { name: string; flood: () => Buffer[]; spendReset?: () => boolean }[]) {
+  test(`a client that sends ${name} is told to calm down, and remembered`, async () => {
+    const { says, begin, told } = aConnection(10, spendReset);
+    await begin();
+    const frames = await says(Buffer.concat(flood()));
+    assert.ok(
+      frames.some((one) => one.endsWith(` ${errorCodes.enhanceYourCalm}`)),
+      frames.join(),
+    );
+    assert.equal(told.ended, 1);
+  });
+}
+
+test("a stream beyond the limit is refused, until one is over; broken off ones count as long as they are worked on", async () => {
+  const { connection, streams, says, begin } = aConnection(2);
+  await begin();
+  assert.deepEqual(await says(ask(1), ask(3), ask(5)), [`resetStream 5 ${errorCodes.refusedStream}`]);
+  answer(streams[0] as ServerStream);
+  connection.handled();
+  assert.deepEqual([await says(), await says(ask(7))], [["headers 1 end"], []]);
+  assert.equal(streams.length, 3);
+  const cancel = (id: number): Buffer => numberFrame(frameTypes.resetStream, id, errorCodes.cancel);
+  await says(cancel(3), cancel(7), ask(9), ask(11), cancel(9), cancel(11));
+  assert.deepEqual([connection.size, streams.length], [0, 5]);
+  // Four handlers, twice the limit, are at work for nobody.
+  assert.deepEqual(await says(ask(13)), [`resetStream 13 ${errorCodes.refusedStream}`]);
+  connection.handled();
+  assert.deepEqual(await says(ask(15)), []);
+  assert.equal(streams.length, 6);
+});
+
+test("a connection that is closed refuses what is new, ends what is open, and then itself", async () => {
+  const { connection, streams, says, begin, told, theirs } = aConnection();
+  await begin();
+  await says(ask(1));
+  connection.close();
+  connection.close();
+  assert.deepEqual(await says(ask(3)), ["goAway 1 0", `resetStream 3 ${errorCodes.refusedStream}`]);
+  assert.deepEqual(told.closed, []);
+  answer(streams[0] as ServerStream);
+  assert.deepEqual(await says(), ["headers 1 end"]);
+  assert.equal(theirs.readableEnded, true);
+});

@@ -1,0 +1,343 @@
+import type { Turns } from "../../../process/event-loop/turns.ts";
+import { protocolError, tooMuch } from "../wire/connection-error.ts";
+import { checkFrame, flags, frameTypes, headerFragment, newFrameReader, preface, unpadded } from "../wire/frames.ts";
+import { type DecodedFields, type FieldsDecoder, newFieldsDecoder } from "../wire/hpack.ts";
+
+/** Receives valid frames. Each method may throw a ConnectionError, which ends the connection. */
+export interface FrameReceiver {
+  /** A complete header block. @param isWhole END_STREAM was set: no body follows */
+  onHeaders(stream: number, isWhole: boolean, decoded: DecodedFields): void;
+  /** @param windowBytes size for flow control, padding included */
+  onData(stream: number, data: Buffer, windowBytes: number, ends: boolean): void;
+  onReset(stream: number): void;
+  onWindowUpdate(stream: number, increment: number): void;
+  onSetting(id: number, value: number): void;
+  /** All settings of one frame were reported. */
+  onSettings(): void;
+  onPing(payload: Buffer): void;
+  onGoAway(): void;
+  /** A frame without effect; also called for a PING and for repeated SETTINGS, before their own callback. */
+  onIdleFrame(): void;
+  /** The process holds too many incomplete header blocks and this connection's is the oldest. */
+  onStalledHeaders(): void;
+}
+
+/**
+ * Parses the client's preface and frames and checks what does not depend on the state of streams.
+ * Source: RFC 9113, sections 3.4, 4 and 6
+ */
+export class ServerInput {
+  readonly #receiver: FrameReceiver;
+  readonly #maxHeaderBytes: number;
+  readonly #decoder: FieldsDecoder;
+  readonly #read: (chunk: Buffer) => void;
+  /** The part of the preface that was not received yet. */
+  #prefaceLeft = preface;
+  #hasSettings = false;
+  /** A header block that awaits CONTINUATION frames. */
+  #block: HeaderBlock | undefined;
+  #isClosed = false;
+
+  constructor(receiver: FrameReceiver, maxHeaderBytes: number) {
+    this.#receiver = receiver;
+    this.#maxHeaderBytes = maxHeaderBytes;
+    this.#decoder = newFieldsDecoder({ mostListBytes: maxHeaderBytes });
+    this.#read = newFrameReader((type, flag, stream, payload) => this.#onFrame(type, flag, stream, payload));
+  }
+
+  /** Whether the client's preface and its first SETTINGS were received. */
+  get hasBegun(): boolean {
+    return this.#hasSettings;
+  }
+
+  /** When the incomplete header block began, as `performance.now()`; undefined without one. */
+  get headersSince(): number | undefined {
+    return this.#block?.since;
+  }
+
+  /** @throws ConnectionError or HpackError for invalid input */
+  take(chunk: Buffer): void {
+    if (this.#isClosed) return;
+    const rest = this.#prefaceLeft.length === 0 ? chunk : this.#afterPreface(chunk);
+    if (rest.length > 0) this.#read(rest);
+  }
+
+  /** Ignores further input. */
+  close(): void {
+    this.#isClosed = true;
+    this.#block?.drop();
+    this.#block = undefined;
+  }
+
+  #afterPreface(chunk: Buffer): Buffer {
+    const length = Math.min(chunk.length, this.#prefaceLeft.length);
+    if (chunk.compare(this.#prefaceLeft, 0, length, 0, length) !== 0) throw protocolError("the preface is wrong");
+    this.#prefaceLeft = this.#prefaceLeft.subarray(length);
+    return chunk.subarray(length);
+  }
+
+  #onFrame(type: number, flag: number, stream: number, payload: Buffer): void {
+    if (this.#isClosed) return;
+    if (this.#block !== undefined && (type !== frameTypes.continuation || stream !== this.#block.stream)) {
+      throw protocolError("a frame within headers");
+    }
+    if (!this.#hasSettings && type !== frameTypes.settings) throw protocolError("no settings come first");
+    checkFrame(type, flag, stream, payload.length);
+    switch (type) {
+      case frameTypes.data:
+        this.#receiver.onData(stream, unpadded(flag, payload), payload.length, (flag & flags.endStream) !== 0);
+        break;
+      case frameTypes.headers:
+        this.#onHeaders(stream, flag, payload);
+        break;
+      case frameTypes.continuation:
+        this.#onContinuation(flag, payload);
+        break;
+      case frameTypes.resetStream:
+        this.#receiver.onReset(stream);
+        break;
+      case frameTypes.settings:
+        this.#onSettings(flag, payload);
+        break;
+      case frameTypes.ping:
+        this.#receiver.onIdleFrame();
+        if ((flag & flags.ack) === 0) this.#receiver.onPing(payload);
+        break;
+      case frameTypes.goAway:
+        this.#receiver.onGoAway();
+        break;
+      case frameTypes.windowUpdate:
+        this.#receiver.onWindowUpdate(stream, payload.readUInt32BE(0) & 0x7fffffff);
+        break;
+      case frameTypes.pushPromise:
+        throw protocolError("a push of a client");
+      default: // PRIORITY, which RFC 9113 deprecates, and unknown types
+        this.#receiver.onIdleFrame();
+    }
+  }
+
+  #onHeaders(stream: number, flag: number, payload: Buffer): void {
+    if (stream % 2 === 0) throw protocolError("a stream that is not the client's");
+    const part = headerFragment(flag, payload);
+    if ((flag & flags.endHeaders) !== 0) {
+      this.#endOfHeaders(stream, flag, part);
+      return;
+    }
+    // A moderately oversized block is decoded, so that the request is answered with 431.
+    this.#block = new HeaderBlock(stream, flag, 2 * this.#maxHeaderBytes, () => this.#receiver.onStalledHeaders());
+    this.#block.add(part);
+  }
+
+  #onContinuation(flag: number, payload: Buffer): void {
+    const block = this.#block;
+    if (block === undefined) throw protocolError("headers go on that did not begin");
+    block.add(payload);
+    if ((flag & flags.endHeaders) === 0 || this.#isClosed) return;
+    this.#block = undefined;
+    this.#endOfHeaders(block.stream, block.flags, block.take());
+  }
+
+  #endOfHeaders(stream: number, flag: number, block: Buffer): void {
+    // Decoded even when the stream is refused: every block updates the dynamic table.
+    const decoded = this.#decoder.decode(block);
+    this.#receiver.onHeaders(stream, (flag & flags.endStream) !== 0, decoded);
+  }
+
+  #onSettings(flag: number, payload: Buffer): void {
+    if (this.#hasSettings) this.#receiver.onIdleFrame();
+    if ((flag & flags.ack) !== 0) return;
+    for (let at = 0; at < payload.length; at += 6) {
+      this.#receiver.onSetting(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
+    }
+    this.#hasSettings = true;
+    this.#receiver.onSettings();
+  }
+}
+
+/**
+ * Validation of request header fields. Values may begin or end with blanks, which RFC 9113 forbids: Go's clients send them, and Go's
+ * server accepts them and passes them on as they are.
+ * Source: RFC 9113, section 8; golang.org/x/net http/httpguts, ValidHeaderFieldValue
+ */
+
+export interface RequestHead {
+  readonly method: string;
+  /** Path and query, `/api/v1/pods?limit=5`, or `*` (OPTIONS only). */
+  readonly path: string;
+  readonly authority: string | undefined;
+  /** Value of `content-length`, in bytes; undefined without one. */
+  readonly contentLength: number | undefined;
+}
+
+/** Connection-specific fields, which HTTP/2 forbids (RFC 9113, 8.2.2). */
+export const connectionFields: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+const pseudoFields = [":method", ":path", ":scheme", ":authority"] as const;
+const colon = 58;
+
+/**
+ * @param fields name, value, name, value …
+ * @returns for a malformed request what is wrong with it
+ */
+export function requestHeadOf(fields: readonly string[]): RequestHead | string {
+  const pseudo: (string | undefined)[] = [undefined, undefined, undefined, undefined];
+  let at = 0;
+  for (; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    if (name.charCodeAt(0) !== colon) break;
+    const which = pseudoFields.indexOf(name as (typeof pseudoFields)[number]);
+    if (which === -1) return "an unknown pseudo field";
+    if (pseudo[which] !== undefined) return `two fields ${name}`;
+    if (!isValue(fields[at + 1] as string)) return `an invalid value of ${name}`;
+    pseudo[which] = fields[at + 1];
+  }
+  const [method, path, scheme, authority] = pseudo;
+  if (method === undefined || path === undefined || scheme === undefined) return "a missing pseudo field";
+  if (!isToken(method)) return "an invalid value of :method";
+  if (!(path.charCodeAt(0) === 47 /* / */ || (path === "*" && method === "OPTIONS"))) return "an invalid value of :path";
+  const fault = faultOf(fields, at);
+  if (fault !== undefined) return fault;
+  const length = announcedLength(fields, at);
+  return length === null ? "an invalid content-length" : { method, path, authority, contentLength: length };
+}
+
+/** @returns whether the fields are valid as trailers */
+export function areTrailers(fields: readonly string[]): boolean {
+  return faultOf(fields, 0) === undefined;
+}
+
+/** @returns what is wrong with the first malformed field */
+function faultOf(fields: readonly string[], from: number): string | undefined {
+  for (let at = from; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    const value = fields[at + 1] as string;
+    if (!isName(name)) return "an invalid field name";
+    if (!isValue(value)) return `an invalid value of ${name}`;
+    if (connectionFields.has(name)) return `a connection-specific field ${name}`;
+    if (name === "te" && value !== "trailers") return "a te other than trailers";
+  }
+  return undefined;
+}
+
+/** @returns null when the value is not a number, or when two values differ */
+function announcedLength(fields: readonly string[], from: number): number | undefined | null {
+  let text: string | undefined;
+  for (let at = from; at < fields.length; at += 2) {
+    if (fields[at] !== "content-length") continue;
+    if (text !== undefined && text !== fields[at + 1]) return null;
+    text = fields[at + 1];
+  }
+  if (text === undefined) return undefined;
+  return /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
+}
+
+/** Indexed by octet: 1 for token characters without upper-case letters (RFC 9110, 5.6.2; RFC 9113, 8.2.1). */
+const nameOctets = new Uint8Array(256);
+for (const character of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") nameOctets[character.charCodeAt(0)] = 1;
+
+/** Cache of validated names. */
+const knownNames = new Set<string>();
+const mostKnownNames = 500;
+
+function isName(name: string): boolean {
+  if (knownNames.has(name)) return true;
+  if (name === "") return false;
+  for (let i = 0; i < name.length; i++) if (nameOctets[name.charCodeAt(i)] !== 1) return false;
+  if (knownNames.size < mostKnownNames && name.length <= 64) knownNames.add(name);
+  return true;
+}
+
+/** Control characters other than the tab. */
+const forbiddenInValue = /[\x00-\x08\x0a-\x1f\x7f]/;
+
+function isValue(value: string): boolean {
+  return !forbiddenInValue.test(value);
+}
+
+function isToken(method: string): boolean {
+  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(method);
+}
+
+const mostParts = 500;
+/** Upper bound over all connections of this process: clients are not authenticated before their headers are complete. */
+const mostUnfinishedBytes = 64 * 1024 * 1024;
+
+/** Incomplete blocks of all connections, oldest first: the limit is one of the process. */
+const unfinished = new Set<HeaderBlock>();
+let unfinishedBytes = 0;
+
+/** A header block that arrives as HEADERS and CONTINUATION frames. */
+export class HeaderBlock {
+  readonly stream: number;
+  /** Flags of the HEADERS frame. */
+  readonly flags: number;
+  readonly since = performance.now();
+  readonly #mostBytes: number;
+  readonly #onTooMany: () => void;
+  #parts: Buffer[] = [];
+  #size = 0;
+
+  /** @param onTooMany called when the process-wide limit is exceeded and this block is the oldest; its connection has to close */
+  constructor(stream: number, flags: number, mostBytes: number, onTooMany: () => void) {
+    this.stream = stream;
+    this.flags = flags;
+    this.#mostBytes = mostBytes;
+    this.#onTooMany = onTooMany;
+    unfinished.add(this);
+  }
+
+  /** Appends the payload of a frame. @throws ConnectionError above the limits on frames or bytes */
+  add(part: Buffer): void {
+    this.#parts.push(part);
+    this.#size += part.length;
+    unfinishedBytes += part.length;
+    if (this.#parts.length > mostParts || this.#size > this.#mostBytes) throw tooMuch("headers without end");
+    for (const block of unfinished) {
+      if (unfinishedBytes <= mostUnfinishedBytes) return;
+      block.drop();
+      block.#onTooMany();
+    }
+  }
+
+  /** Returns the complete block, after END_HEADERS. */
+  take(): Buffer {
+    const bytes = Buffer.concat(this.#parts, this.#size);
+    this.drop();
+    return bytes;
+  }
+
+  /** Discards the block and releases its share of the process-wide limit. Idempotent. */
+  drop(): void {
+    if (!unfinished.delete(this)) return;
+    unfinishedBytes -= this.#size;
+    this.#parts = [];
+    this.#size = 0;
+  }
+}
+
+/** Header fields whose decoding takes a whole slice: a few milliseconds of work. */
+const fieldsPerSlice = 20_000;
+
+/** Accounts decoded header fields. Two octets on the wire may decode to one field, and the client is not authenticated yet. */
+export class FieldWork {
+  readonly #turns: Turns;
+
+  constructor(turns: Turns) {
+    this.#turns = turns;
+  }
+
+  add(count: number): void {
+    this.#turns.charge(count / fieldsPerSlice);
+  }
+
+  /** @returns a promise to await before decoding more; undefined while the fields of this iteration have not used up its slice */
+  wait(): Promise<void> | undefined {
+    return this.#turns.isCharged ? this.#turns.next() : undefined;
+  }
+}
