@@ -31,5 +31,5 @@ test("the Kubernetes release is written once", () => {
     (file) => !file.endsWith(".test.ts") && !file.includes("/testing/"),
   );
   const copies = sources.filter((file) => readFileSync(join(root, file), "utf8").includes(`"${gitVersion}"`));
-  assert.deepEqual(copies, [join("packages", "apimachinery", "src", "meta", "release.ts")]);
+  assert.deepEqual(copies, [join("packages", "apimachinery", "src", "process", "release.ts")]);
 });
