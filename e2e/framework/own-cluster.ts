@@ -1,8 +1,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { networkInterfaces, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
@@ -12,7 +11,6 @@ import { exitCodeOf } from "@coxswain/dev-cluster/commands";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { kubeconfigFile, pkiFile, prepareCertificates } from "@coxswain/dev-cluster/pki";
 import type { ProcessSpec } from "@coxswain/dev-cluster/processes";
-import { readRegistry } from "@coxswain/dev-cluster/registry";
 import { removeRemains } from "@coxswain/dev-cluster/remains";
 import {
   askedByVariables,
@@ -24,6 +22,7 @@ import {
   type Settings,
   withAsked,
 } from "@coxswain/dev-cluster/settings";
+import { freeNetwork } from "./free-network.ts";
 import type { Outcome } from "./kubectl.ts";
 import { waitFor } from "./wait-for.ts";
 
@@ -94,18 +93,6 @@ async function freeSettings(): Promise<Record<string, string>> {
     COX_SERVICE_NETWORK: freeNetwork("172", 16, 31),
     COX_ETCD_WITHOUT_SYNC: "1",
   };
-}
-
-/** A network that contains no address of this machine and is not registered by another cluster: its first two numbers. */
-function freeNetwork(first: string, from: number, to: number): string {
-  const used = [
-    ...Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address)),
-    ...readRegistry().flatMap(({ podCidr, serviceCidr }) => [podCidr, serviceCidr]),
-  ];
-  for (;;) {
-    const network = `${first}.${randomInt(from, to)}`;
-    if (!used.some((other) => other.startsWith(`${network}.`))) return network;
-  }
 }
 
 export interface TestContext {
