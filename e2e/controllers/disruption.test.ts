@@ -23,8 +23,9 @@ test("kubectl drain takes what the budget allows, and no more until the pods are
   await readyPods(namespace, "app=web", 3);
   assert.partialDeepStrictEqual(await status(1, 3), { desiredHealthy: 2, expectedPods: 3 });
 
-  // Long enough for one pod to terminate on any machine; the eviction of the next one is refused until the timeout.
-  const drain = ["drain", settings.nodeName, "--pod-selector=app=web", "--timeout=20s"];
+  // Long enough for one pod to terminate on any machine, even if its shell has not set the trap yet; the eviction of the next one
+  // is refused until the timeout.
+  const drain = ["drain", settings.nodeName, "--pod-selector=app=web", "--grace-period=1", "--timeout=20s"];
   const stopped = await tryKubectl(drain);
   assert.notEqual(stopped.code, 0);
   assert.equal(stopped.stdout.match(/^pod\/web-.* evicted$/gm)?.length, 1, stopped.stdout);
