@@ -14,8 +14,8 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "etcd's watch skips a revision after a reconnect",
     file: "apiserver/src/storage/etcd/watcher.ts",
-    find: "startRevision: Math.max(revision, 1),",
-    replace: "startRevision: Math.max(turn > 0 ? revision + 2 : revision, 1),",
+    find: "startRevision: Math.max(this.#revision, 1),",
+    replace: "startRevision: Math.max(this.#turn > 0 ? this.#revision + 2 : this.#revision, 1),",
     plans: ["deployment", "job"],
   },
   {
@@ -28,13 +28,13 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "a watch resumed from history misses its first change",
     file: "apiserver/src/watch/history.ts",
-    find: "return changes.slice(indexAfter(revision)) as Change[];",
-    replace: "return changes.slice(indexAfter(revision + 1)) as Change[];",
+    find: "return this.#changes.slice(this.#indexAfter(revision)) as Change[];",
+    replace: "return this.#changes.slice(this.#indexAfter(revision + 1)) as Change[];",
     plans: ["deployment", "job"],
   },
   {
     name: "an update is accepted under an old resourceVersion",
-    file: "apiserver/src/registry/generic/store.ts",
+    file: "apiserver/src/registry/generic/store-update.ts",
     find: "} else if (String(wanted) !== present) throw conflict(definition, name, optimisticLockText);",
     replace:
       "} else if (wanted > BigInt(present)) throw conflict(definition, name, optimisticLockText);\n    else next.metadata.resourceVersion = present;",
@@ -50,8 +50,8 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "a relist keeps what was deleted meanwhile",
     file: "apimachinery/src/informers/shared-informer.ts",
-    find: "if (!present.has(key)) remove(store.get(key) as T);",
-    replace: "if (!present.has(key) && !isOtherHistory) remove(store.get(key) as T);",
+    find: "if (!present.has(key)) this.#remove(this.#store.get(key) as T);",
+    replace: "if (!present.has(key) && !isOtherHistory) this.#remove(this.#store.get(key) as T);",
     plans: ["deployment", "restore"],
   },
   {
@@ -64,8 +64,8 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "after an error other than a conflict a key is not requeued",
     file: "apimachinery/src/controller/controller.ts",
-    find: "    queue.addRateLimited(key);",
-    replace: "    if (isConflict(err)) queue.addRateLimited(key);",
+    find: "const delayMs = queue.addRateLimited(key);",
+    replace: "const delayMs = isConflict(err) ? queue.addRateLimited(key) : 0;",
     plans: ["deployment", "job"],
   },
   {
@@ -85,21 +85,21 @@ export const productFaults: readonly ProductFault[] = [
   },
   {
     name: "creations that fail stay expected",
-    file: "controller-manager/src/pods/change-pods.ts",
+    file: "controller-manager/src/pods/apply-pod-changes.ts",
     find: "  for (let i = succeeded; i < create.length; i++) expectations.creationObserved(key);",
     replace: "  void succeeded;",
     plans: ["deployment", "quota"],
   },
   {
     name: "creations are not expected",
-    file: "controller-manager/src/pods/change-pods.ts",
-    find: "    create.length,\n    doomed.map",
-    replace: "    0,\n    doomed.map",
+    file: "controller-manager/src/pods/apply-pod-changes.ts",
+    find: "    create.length,\n    toDelete.map",
+    replace: "    0,\n    toDelete.map",
     plans: ["deployment", "job"],
   },
   {
     name: "the deployment's scaling of a ReplicaSet has no resourceVersion",
-    file: "controller-manager/src/controllers/deployment/rollout.ts",
+    file: "controller-manager/src/controllers/deployment/writes.ts",
     find: "ctx.client.update<ReplicaSet>(replicaSets, changed, { signal })",
     replace:
       "ctx.client.update<ReplicaSet>(replicaSets, { ...changed, metadata: { ...changed.metadata, resourceVersion: undefined } } as never, { signal })",
@@ -123,16 +123,16 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "a quota is not counted again when a pod is gone",
     file: "controller-manager/src/controllers/resourcequota/monitors.ts",
-    find: '      deleted: ({ metadata }) => tell(evaluator, metadata.namespace ?? ""),\n',
+    find: "      deleted: replenished,\n",
     replace: "",
     plans: ["quota"],
   },
   {
     name: "endpoints are not updated when a pod goes",
     file: "controller-manager/src/services/service-pods.ts",
-    find: "          if (showsInEndpoints(old, now)) enqueueFor(old, now);\n        },\n        deleted: (pod: Pod) => enqueueFor(pod),",
+    find: "          if (endpointChanged(old, now)) enqueueFor(old, now);\n        },\n        deleted: (pod: Pod) => enqueueFor(pod),",
     replace:
-      "          if (showsInEndpoints(old, now) && !now.metadata.deletionTimestamp) enqueueFor(old, now);\n        },\n        deleted: () => {},",
+      "          if (endpointChanged(old, now) && !now.metadata.deletionTimestamp) enqueueFor(old, now);\n        },\n        deleted: () => {},",
     plans: ["service"],
   },
   {
@@ -144,7 +144,7 @@ export const productFaults: readonly ProductFault[] = [
   },
   {
     name: "a namespace is finalized while objects with finalizers remain",
-    file: "controller-manager/src/controllers/namespace/delete-contents.ts",
+    file: "controller-manager/src/controllers/namespace/writes.ts",
     find: "return { objects, estimateSeconds: finalizerEstimateSeconds };",
     replace: "return { objects, estimateSeconds: 0 };",
     plans: ["namespace"],
@@ -152,13 +152,13 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "a binding that failed stays assumed",
     file: "scheduler/src/scheduler.ts",
-    find: "      cache.forget(pod);\n      // The assumed",
+    find: "      this.#cache.forget(pod);\n      // The assumed",
     replace: "      // The assumed",
     plans: ["deployment", "job"],
   },
   {
     name: "a StatefulSet's pod is deleted without its uid",
-    file: "controller-manager/src/controllers/statefulset/take-step.ts",
+    file: "controller-manager/src/controllers/statefulset/writes.ts",
     find: "const preconditions = uid === undefined ? {} : { preconditions: { uid } };",
     replace: "const preconditions = uid === undefined ? { preconditions: { uid } } : {};",
     plans: ["statefulset"],
@@ -166,7 +166,7 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "finished pods of a Job are let go before they are counted",
     file: "controller-manager/src/controllers/job/tracking.ts",
-    find: '} else if ((phase === "Failed" || ending) && hasValidIndex(job, pod)) failed.add(uidOf(pod));',
+    find: '} else if ((phase === "Failed" || terminating) && hasValidIndex(job, pod)) failed.add(uidOf(pod));',
     replace: "}",
     plans: ["job"],
   },
