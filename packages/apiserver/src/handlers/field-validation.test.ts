@@ -104,6 +104,21 @@ describe("with ServerSideFieldValidation", () => {
     });
   }
 
+  test("patches in a race with others warn once each", async () => {
+    await server.request("POST", configMaps, aConfigMap("raced"));
+    const headers = { "content-type": "application/merge-patch+json" };
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, i) =>
+        server.request("PATCH", `${configMaps}/raced`, `{"foo":1,"data":{"k${i}":"a","k${i}":"b","k${i}":"c"}}`, headers),
+      ),
+    );
+    for (const [i, answer] of answers.entries()) {
+      assert.equal(answer.code, 200);
+      const wanted = [`duplicate field "data.k${i}"`, 'unknown field "foo"'];
+      assert.equal(warningsOf(answer.headers), wanted.map((text) => `299 - ${JSON.stringify(text)}`).join(", "));
+    }
+  });
+
   for (const type of ["merge", "strategic-merge"]) {
     test(`fields that a ${type} patch repeats are named`, async () => {
       const name = `repeated-${type}`;

@@ -9,7 +9,7 @@ import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { Entry, ListResult } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
 import { handlerGates } from "./env.ts";
-import { ListBodies, type ListBody } from "./list-body.ts";
+import { ListBodies, type ListBody, varint } from "./list-body.ts";
 import { jsonType, type Output, protobufType } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { writeList } from "./write-list.ts";
@@ -123,6 +123,39 @@ describe("the bytes of a list", () => {
     }
   });
 });
+
+test("chunks that do not fit are made for each reader, and one that was read again outlives the others", () => {
+  const oneEach = (owner: string) => [anEntry(owner, 130 * 1024)];
+  const small = new ListBodies(new ByteShare(1000));
+  const refused = oneEach("refused");
+  readAll(small.json(refused, served));
+  assert.notEqual(readAll(small.json(refused, served))[0], readAll(small.json(refused, served))[0]);
+
+  const bodies = new ListBodies(new ByteShare(300 * 1024, 150 * 1024)); // two chunks
+  const read = (entries: Entry[]) => readAll(bodies.json(entries, served))[0];
+  const [a, b, c] = [oneEach("a"), oneEach("b"), oneEach("c")];
+  for (const entries of [a, b, c]) bodies.json(entries, served); // the first reader, who caches nothing
+  const [keptA, keptB] = [read(a), read(b)];
+  assert.equal(read(a), keptA);
+  read(c);
+  assert.equal(read(a), keptA, "used since it was kept");
+  assert.notEqual(read(b), keptB, "dropped");
+});
+
+test("a list of one chunk has nothing after it", () => {
+  const body = new ListBodies(new ByteShare(1024)).json(entriesOf(2, 10), served);
+  assert.ok(body.chunk(0));
+  assert.equal(body.hasAfter(0), false);
+});
+
+for (const [value, bytes] of [
+  [0, [0]],
+  [127, [127]],
+  [128, [128, 1]],
+  [2 ** 35, [128, 128, 128, 128, 128, 1]],
+] as const) {
+  test(`the varint of ${value}`, () => assert.deepEqual([...varint(value)], bytes));
+}
 
 /** A client that reads one event-loop turn later. @param keeps whether it stores the data */
 function aClient(keeps = false) {

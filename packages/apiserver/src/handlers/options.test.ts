@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
-import { boolParam, deleteOptions, intParam, listOptions, listRequest, writeOptions } from "./options.ts";
+import type { ResourceDefinition } from "../registry/generic/resource.ts";
+import { boolParam, checkFieldSelector, deleteOptions, intParam, listOptions, listRequest, writeOptions } from "./options.ts";
 
 const never = new AbortController().signal;
 
@@ -177,6 +178,34 @@ test("the body of a delete replaces its query", () => {
   const query = new URLSearchParams("gracePeriodSeconds=7");
   assert.deepEqual(deleteOptions(query, undefined), { gracePeriodSeconds: 7 });
   assert.deepEqual(deleteOptions(query, { propagationPolicy: "Orphan" }), { propagationPolicy: "Orphan" });
+});
+
+test("a grace period of 0 is one", () => {
+  assert.deepEqual(deleteOptions(new URLSearchParams("gracePeriodSeconds=0"), undefined), { gracePeriodSeconds: 0 });
+});
+
+for (const { query, chunking, limit } of [
+  { query: "limit=5", chunking: true, limit: 5 },
+  { query: "limit=5", chunking: false, limit: undefined },
+  { query: "limit=0", chunking: true, limit: undefined },
+  { query: "limit=-5", chunking: true, limit: undefined },
+]) {
+  test(`a list with ${query} ${chunking ? "and" : "without"} chunking has the limit ${limit}`, () => {
+    const options = listOptions(new URLSearchParams(query));
+    assert.ok(options.limit >= 0);
+    assert.equal(listRequest(options, never, chunking, true).limit, limit);
+  });
+}
+
+test("each term of a field selector has to be known", () => {
+  const check = (fieldSelector: string) =>
+    checkFieldSelector(
+      { selectableFields: () => ({ type: "" }) } as unknown as ResourceDefinition,
+      listOptions(new URLSearchParams({ fieldSelector })).fields,
+    );
+  check("metadata.name=a,type=b");
+  assert.throws(() => check("metadata.name=a,other=b"), /field label not supported: other/);
+  assert.throws(() => check("type=a,other=b"), /field label not supported: other/);
 });
 
 test("propagationPolicy and orphanDependents exclude each other", () => {

@@ -79,6 +79,9 @@ describe("update, patch and delete", () => {
     { what: "malformed JSON", patch: "{", headers: merge, code: 400 },
     { what: "a list for a merge", patch: [], headers: merge, code: 422 },
     { what: "a wrong type", patch: { data: 7 }, headers: merge, code: 422 },
+    { what: "a wrong type behind a right one", patch: { metadata: { labels: { a: "b" } }, data: 7 }, headers: merge, code: 422 },
+    { what: "another kind", patch: { kind: "Secret" }, headers: merge, code: 422 },
+    { what: "another version of its kind", patch: { apiVersion: "v2" }, headers: merge, code: 422 },
     { what: "a changed name", patch: { metadata: { name: "renamed" } }, headers: merge, code: 400 },
     {
       what: "an old resourceVersion",
@@ -111,6 +114,30 @@ describe("update, patch and delete", () => {
     );
     assert.equal(Object.keys((await server.request("GET", path)).body.data).length, 14);
   });
+
+  test("concurrent PUTs without a resourceVersion all succeed", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => server.request("PUT", path, aConfigMap(name, { [`k${i}`]: "v" }))),
+    );
+    assert.deepEqual(
+      answers.map((answer) => [answer.code, answer.body.data]),
+      answers.map((_, i) => [200, { [`k${i}`]: "v" }]),
+    );
+  });
+
+  test("the kind in a strategic merge patch is not looked at", async () => {
+    const { code, body } = await server.request("PATCH", path, { kind: "Secret", data: { c: "3" } }, strategic);
+    assert.deepEqual([code, body.kind, body.data.c], [200, "ConfigMap", "3"]);
+  });
+
+  for (const missing of [`${configMaps}/absent`, "/apis/coordination.k8s.io/v1/namespaces/default/leases/absent"]) {
+    test(`a patch of what is not there is 404 (${missing.split("/").at(-2)})`, async () => {
+      for (const headers of [merge, strategic]) {
+        const { code, body } = await server.request("PATCH", missing, { metadata: { labels: { a: "b" } } }, headers);
+        assert.deepEqual([code, body.reason], [404, "NotFound"]);
+      }
+    });
+  }
 
   test("a patch that changes nothing keeps the resourceVersion", async () => {
     const { body: before } = await server.request("GET", path);

@@ -1,0 +1,139 @@
+/** What happens to managed fields when they cannot be computed, when admission breaks them, and when they make an object too large. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Call } from "./env.ts";
+import { guardEntries, managerName, trackFields, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
+
+const entry: ManagedFieldsEntry = {
+  manager: "m",
+  operation: "Update",
+  apiVersion: "v1",
+  time: "2022-01-01T00:00:00Z",
+  fieldsType: "FieldsV1",
+  fieldsV1: { "f:data": {} },
+};
+
+function aCall({ tracksFields = true, userAgent = "", run = (): unknown => [entry] } = {}) {
+  const [warnings, errors]: [string[], unknown[]] = [[], []];
+  const call = {
+    env: {
+      gates: { tracksFields },
+      services: { now: () => 0, turns: { run } },
+      log: { error: (_text: string, err: unknown) => errors.push(err) },
+    },
+    served: {
+      isHub: true,
+      version: {},
+      definition: { resource: "configmaps" },
+      fieldManagers: { getOrInsertComputed: () => ({ update: () => undefined }) },
+    },
+    ctx: { exchange: { headers: { "user-agent": userAgent } }, warn: (text: string) => warnings.push(text) },
+    name: "a",
+    subresource: "",
+  } as unknown as Call;
+  return { call, warnings, errors };
+}
+const objectWith = (managedFields?: ManagedFieldsEntry[]) => ({ metadata: { name: "a", managedFields } }) as KubeObject;
+
+for (const { userAgent, want } of [
+  { userAgent: "kubectl/v1.23 (linux)", want: "kubectl" },
+  { userAgent: `${"m".repeat(128)}/1`, want: "m".repeat(128) },
+  { userAgent: `${"m".repeat(129)}/1`, want: "m".repeat(128) },
+  { userAgent: `${"ö".repeat(70)}/1`, want: "ö".repeat(64) },
+  { userAgent: "a\tb", want: "ab" },
+]) {
+  test(`the manager of a client named ${JSON.stringify(userAgent.slice(0, 20))} is printable and at most 128 bytes`, () => {
+    assert.equal(managerName(aCall({ userAgent }).call, ""), want);
+    assert.equal(managerName(aCall({ userAgent }).call, "given"), "given");
+  });
+}
+
+for (const { name, options, wantErrors } of [
+  { name: "tracking is off", options: { tracksFields: false }, wantErrors: 0 },
+  {
+    name: "they cannot be computed",
+    options: {
+      run() {
+        throw new Error("no");
+      },
+    },
+    wantErrors: 1,
+  },
+  { name: "their computation fails later", options: { run: () => Promise.reject(new Error("no")) }, wantErrors: 1 },
+]) {
+  test(`the client's own entries are dropped when ${name}`, async () => {
+    const { call, errors } = aCall(options);
+    const object = await trackFields(call, "m", undefined, objectWith([{ ...entry, manager: "invented" }]));
+    assert.ok(!Object.hasOwn(object.metadata, "managedFields"));
+    assert.equal(errors.length, wantErrors);
+  });
+}
+
+test("computed entries replace the client's", async () => {
+  const object = await trackFields(aCall().call, "m", undefined, objectWith([{ ...entry, manager: "invented" }]));
+  assert.deepEqual(object.metadata.managedFields, [entry]);
+});
+
+for (const { name, before, after, want, warned } of [
+  { name: "leaves them", before: [entry], after: "same", want: [entry], warned: 0 },
+  {
+    name: "changes them validly",
+    before: [entry],
+    after: [{ ...entry, manager: "n" }],
+    want: [{ ...entry, manager: "n" }],
+    warned: 0,
+  },
+  { name: "breaks them", before: [entry], after: [{ ...entry, operation: "No" }], want: [entry], warned: 1 },
+  { name: "invents broken ones", before: undefined, after: [{ ...entry, operation: "No" }], want: undefined, warned: 1 },
+] as const) {
+  test(`managed fields after an admission that ${name}`, async () => {
+    const { call, warnings } = aCall();
+    const object = objectWith(before as ManagedFieldsEntry[] | undefined);
+    if (before === undefined) delete object.metadata.managedFields;
+    await guardEntries(
+      call,
+      () => object,
+      async () => {
+        if (after !== "same") object.metadata.managedFields = after as unknown as ManagedFieldsEntry[];
+      },
+    );
+    assert.deepEqual(object.metadata.managedFields, want);
+    assert.equal(Object.hasOwn(object.metadata, "managedFields"), want !== undefined);
+    assert.equal(warnings.length, warned);
+  });
+}
+
+const failure = (code: number) => new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code });
+
+test("an object that is too large is written once more, without its entries", async () => {
+  const writes: boolean[] = [];
+  let dropped = false;
+  const write = async () => {
+    writes.push(dropped);
+    if (!dropped) throw failure(413);
+    return "written";
+  };
+  const drop = () => {
+    dropped = true;
+  };
+  assert.equal(await withoutEntriesWhenTooLarge(new Turns(), write, drop), "written");
+  assert.deepEqual(writes, [false, true]);
+});
+
+for (const code of [409, 422, 500]) {
+  test(`a write that fails with ${code} is not repeated without entries`, async () => {
+    let [writes, drops] = [0, 0];
+    const write = async () => {
+      writes++;
+      throw failure(code);
+    };
+    await assert.rejects(
+      withoutEntriesWhenTooLarge(new Turns(), write, () => void drops++),
+      (err: unknown) => err instanceof StatusError && err.code === code,
+    );
+    assert.deepEqual([writes, drops], [1, 0]);
+  });
+}

@@ -1,0 +1,101 @@
+/** What becomes of a list whose client accepts gzip, goes away or breaks off in the middle. */
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
+import type { Entry } from "../storage/storage.ts";
+import { type Call, handlerGates } from "./env.ts";
+import { ListBodies } from "./list-body.ts";
+import { jsonType, type Output, protobufType } from "./response.ts";
+import { writeList } from "./write-list.ts";
+
+const kind = { group: "", version: "v1", kind: "ConfigMap" };
+
+function anEntry(name: string): Entry {
+  // Random, so that it stays long when compressed.
+  const text = Array.from({ length: 3000 }, () => Math.random().toString(36).slice(2)).join("");
+  const object = { kind: "ConfigMap", apiVersion: "v1", metadata: { name }, data: { text } } as unknown as KubeObject;
+  const json = encodeJson(object, kind);
+  const kept = (_slot: string, make: (object: KubeObject) => Buffer) => make(object);
+  const keptSize = (slot: string, make: (object: KubeObject) => Buffer) => kept(slot, make).length;
+  return { key: name, revision: 7, object: () => object, json: () => json, kept, keptSize } as unknown as Entry;
+}
+const entries = Array.from({ length: 30 }, (_, i) => anEntry(`map-${i}`));
+
+/** @param drained what the client does after each chunk, which it is always behind with */
+function listTo(mediaType: string, gzip: boolean, drained: (aborted: AbortController) => Promise<void>) {
+  const aborted = new AbortController();
+  const seen = { chunks: [] as Buffer[], headers: {} as Record<string, unknown>, ended: false, destroyed: false };
+  const response = {
+    write: (chunk: Buffer) => seen.chunks.push(chunk) === 0,
+    drained: () => drained(aborted),
+    end: () => (seen.ended = true),
+  };
+  const exchange = {
+    headers: gzip ? { "accept-encoding": "gzip" } : {},
+    stream(_code: number, headers: Record<string, unknown>) {
+      seen.headers = headers;
+      return response;
+    },
+    destroy: () => (seen.destroyed = true),
+  };
+  const call = {
+    env: {
+      listBodies: new ListBodies(new ByteShare(1024)),
+      services: { turns: new Turns(), featureEnabled: () => true },
+      gates: handlerGates(() => true),
+    },
+    served: { definition: { listKind: "ConfigMapList" }, kind, hubKind: kind, isHub: true },
+    ctx: { exchange, signal: aborted.signal, query: new URLSearchParams() },
+  } as unknown as Call;
+  const done = writeList(call, { entries, revision: 9 }, { mediaType } as Output);
+  return { seen, done, signal: aborted.signal };
+}
+
+for (const mediaType of [jsonType, protobufType]) {
+  test(`${mediaType}: a compressed list is complete, has no length, and leaves no listener behind`, async () => {
+    const { seen, done, signal } = listTo(mediaType, true, async () => {});
+    await done;
+    assert.ok(seen.ended);
+    assert.equal(seen.headers["content-encoding"], "gzip");
+    assert.equal(seen.headers["content-length"], undefined);
+    assert.ok(gunzipSync(Buffer.concat(seen.chunks)).includes("map-29"));
+    assert.deepEqual(getEventListeners(signal, "abort"), []);
+  });
+}
+
+test("a list is not written on when its client has gone away", async () => {
+  const { seen, done } = listTo(jsonType, false, async (aborted) => aborted.abort());
+  await done;
+  assert.ok(seen.destroyed && !seen.ended);
+  assert.equal(seen.chunks.length, 1);
+});
+
+const never = () => new Promise<void>(() => {});
+for (const { name, drained } of [
+  {
+    name: "whose client goes away while it waits for it",
+    drained: (aborted: AbortController) => {
+      setImmediate(() => aborted.abort());
+      return never();
+    },
+  },
+  { name: "whose connection breaks", drained: () => Promise.reject(new Error("reset")) },
+]) {
+  test(`a compressed list ${name} is given up`, async () => {
+    const { seen, done } = listTo(jsonType, true, drained);
+    const outcome = await Promise.race([
+      done.then(
+        () => "ended",
+        () => "failed",
+      ),
+      new Promise((resolve) => setTimeout(resolve, 3000, "still waiting").unref()),
+    ]);
+    assert.ok(outcome === "failed" || seen.destroyed, String(outcome));
+    assert.ok(!seen.ended);
+  });
+}
