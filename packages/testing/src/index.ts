@@ -10,5 +10,6 @@ export { type Cluster, createCluster } from "./create-cluster.ts";
 export type { Fault, FaultMatch, Faults, InjectedFault } from "./faults/faults.ts";
 export type { ObjectTarget } from "./history/target.ts";
 export type { FakeNodes, NodeSpec } from "./nodes/fake-nodes.ts";
+export type { Exec, ExecRequest, ExecResult, LogLines, LogRequest, Logs } from "./nodes/kubelet/rules.ts";
 export type { PodMatch, PodRule } from "./nodes/pod-rules.ts";
 export type { Duration } from "./time/duration.ts";

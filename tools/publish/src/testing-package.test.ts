@@ -85,7 +85,7 @@ test("types are complete", async () => {
     `import { type Cluster, type ClusterOptions, createCluster } from "@coxswain/testing";
 import type { AppsV1 } from "@coxswain/testing/kinds";
 import { deployments } from "@coxswain/testing/resources";
-const options: ClusterOptions = { nodes: 3, pods: [{ readyAfter: "5s" }] };
+const options: ClusterOptions = { nodes: 3, pods: [{ readyAfter: "5s", logs: ["a"], exec: ({ command }) => command.join(" ") }] };
 const cluster: Cluster = await createCluster(options);
 const web = await cluster.eventually<AppsV1.Deployment>(deployments, { name: "web", namespace: "default" }, (one) => one.status?.replicas === 1);
 const replicas: number | undefined = web.spec?.replicas;

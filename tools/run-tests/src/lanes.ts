@@ -14,6 +14,7 @@ export const withoutSharedCluster: readonly string[] = [
   "e2e/deploy",
   "e2e/framework",
   "e2e/hostile",
+  "e2e/in-process",
   "e2e/node/dynamic-config.test.ts",
   "e2e/robustness/recovery",
   "e2e/robustness/restore.test.ts",

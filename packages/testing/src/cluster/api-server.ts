@@ -40,6 +40,8 @@ export async function startInProcessApiServer(options: ApiServerOptions): Promis
     `--service-account-signing-key-file=${scratch.serviceAccountKey}`,
     "--authorization-mode=RBAC",
     "--allow-privileged=true",
+    // Names of fake nodes mean nothing outside, or something else.
+    "--kubelet-preferred-address-types=InternalIP",
     "--service-cluster-ip-range=10.0.0.0/16",
     // The store keeps what it was given; JSON can be read in messages of failed assertions.
     "--storage-media-type=application/json",

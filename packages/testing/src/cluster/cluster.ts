@@ -195,6 +195,7 @@ export class ClusterParts {
       signal: this.signal,
       nodes,
       rules: this.options.pods ?? [],
+      serve: (host, accept) => void this.dialer.serve(host, accept),
     });
     await this.#nodes.start();
   }

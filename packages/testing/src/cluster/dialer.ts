@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { duplexPair } from "node:stream";
 import type { Connect, Connection } from "@coxswain/apimachinery/transport/connect";
 
-/** Takes connections to a host of the cluster that exists in this process only. */
+/** Takes connections to a host of the cluster that exists in this process only. @throws Error when it cannot be reached */
 export type Accept = (connection: Duplex) => void;
 
 /** Where an API server of this process dials nodes, pods and webhooks: hosts that are functions first, then the network. */
@@ -39,8 +39,16 @@ export class Dialer {
 
   #pair(accept: Accept): Connection {
     const [near, far] = duplexPair();
+    // As the two ends of a socket: an end that closes in good order has been read to its end by the other one.
+    near.once("close", () => far.destroy());
+    far.once("close", () => near.destroy());
     this.#kept(far as Duplex & Connection);
-    accept(far);
+    try {
+      accept(far);
+    } catch (err) {
+      far.destroy();
+      throw err;
+    }
     return this.#kept(Object.assign(near, { destroySoon: () => void near.end() }));
   }
 

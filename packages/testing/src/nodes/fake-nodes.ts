@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
@@ -9,7 +10,8 @@ import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import { FakePod } from "./fake-pod.ts";
-import { checkRules, type PodRule } from "./pod-rules.ts";
+import { FakeKubelet } from "./kubelet/fake-kubelet.ts";
+import { checkRules, type PodRule, ruleOf } from "./pod-rules.ts";
 
 export interface NodeSpec {
   readonly name: string;
@@ -26,12 +28,14 @@ export interface FakeNodesOptions {
   readonly signal: AbortSignal;
   readonly nodes: readonly NodeSpec[];
   readonly rules: readonly PodRule[];
+  /** Lets the API server reach a kubelet at `host:port`; absent: nobody reaches it. */
+  readonly serve?: (host: string, accept: (connection: Duplex) => void) => void;
 }
 
 const heartbeatMs = 10_000;
 const leaseSeconds = 40;
 const retryMs = 500;
-export const kubeletPort = 10250;
+const kubeletPort = 10250;
 
 /** Nodes without containers: each has a Node, a lease, and pods that behave by rules. One watch serves all of them. */
 export class FakeNodes {
@@ -42,6 +46,8 @@ export class FakeNodes {
   /** By uid. */
   readonly #pods = new Map<string, FakePod>();
   readonly #silent = new Set<string>();
+  /** Waiting for a change of any pod. */
+  readonly #waiting = new Set<() => void>();
   #addressesGiven = 0;
   #rules: readonly PodRule[];
   #heartbeat: Timer | undefined;
@@ -59,7 +65,8 @@ export class FakeNodes {
 
   /** Resolves when all Nodes are ready and pods are watched. */
   async start(): Promise<void> {
-    const { signal, clock, nodes: specs } = this.#options;
+    const { signal, clock, nodes: specs, serve } = this.#options;
+    if (serve !== undefined) this.#serveKubelets(serve);
     await Promise.all(specs.map((spec) => this.#register(spec)));
     this.#bound.addHandler({
       added: (pod) => this.#changed(pod),
@@ -75,6 +82,7 @@ export class FakeNodes {
     this.#heartbeat?.cancel();
     for (const pod of this.#pods.values()) pod.stop();
     this.#pods.clear();
+    this.#tellWaiting();
   }
 
   get rules(): readonly PodRule[] {
@@ -98,17 +106,51 @@ export class FakeNodes {
     }
   }
 
-  /** The node at an address of one; undefined: none of these. */
-  nodeAt(address: string): string | undefined {
-    for (const [name, own] of this.#addresses) if (own === address || name === address) return name;
-    return undefined;
+  #serveKubelets(serve: FakeNodesOptions["serve"] & object): void {
+    const kubelet = new FakeKubelet(
+      {
+        podOf: (namespace, name) => {
+          const pod = this.#bound.lister.get(`${namespace}/${name}`);
+          return pod !== undefined && this.#addresses.has(pod.spec.nodeName ?? "") ? pod : undefined;
+        },
+        answersOf: (pod) => {
+          const { logs = [], exec } = ruleOf(pod, this.#rules);
+          return { logs, exec };
+        },
+        changed: (signal) => this.#nextChange(signal),
+      },
+      this.#options.clock,
+    );
+    for (const [name, address] of this.#addresses) {
+      serve(`${address}:${kubeletPort}`, (connection) => {
+        if (this.#silent.has(name)) throw new Error(`dial tcp ${address}:${kubeletPort}: connect: no route to host`);
+        kubelet.accept(connection);
+      });
+    }
   }
 
-  podOf(namespace: string, name: string): Pod | undefined {
-    return this.#bound.lister.get(`${namespace}/${name}`);
+  #nextChange(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = (): void => {
+        this.#waiting.delete(done);
+        signal.removeEventListener("abort", stopped);
+        resolve();
+      };
+      const stopped = (): void => {
+        this.#waiting.delete(done);
+        reject(signal.reason);
+      };
+      this.#waiting.add(done);
+      signal.addEventListener("abort", stopped, { once: true });
+    });
+  }
+
+  #tellWaiting(): void {
+    for (const done of [...this.#waiting]) done();
   }
 
   #changed(pod: Pod): void {
+    this.#tellWaiting();
     const { uid = "" } = pod.metadata;
     const { nodeName = "" } = pod.spec;
     const hostIP = this.#addresses.get(nodeName);
@@ -129,6 +171,7 @@ export class FakeNodes {
   }
 
   #gone(pod: Pod): void {
+    this.#tellWaiting();
     const { uid = "" } = pod.metadata;
     this.#pods.get(uid)?.stop();
     this.#pods.delete(uid);

@@ -1,5 +1,6 @@
 import type { Container, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { type Duration, durationMs } from "../time/duration.ts";
+import type { Exec, Logs } from "./kubelet/rules.ts";
 
 /** How pods behave on fake nodes, as data. The first rule that matches a pod holds for it; `defaultRule` for the others. */
 export interface PodRule {
@@ -15,6 +16,10 @@ export interface PodRule {
   readonly waits?: { readonly reason: string; readonly message?: string };
   /** From the deletion to the end. Default: at once. */
   readonly stopAfter?: Duration;
+  /** What `kubectl logs` shows: lines, or a function that is asked for each reader. Default: nothing. */
+  readonly logs?: Logs;
+  /** Answers `kubectl exec`. Default: commands are refused. */
+  readonly exec?: Exec;
 }
 
 export interface PodMatch {

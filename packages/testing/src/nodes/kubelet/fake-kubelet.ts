@@ -1,0 +1,147 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
+import type { ContainerStatus, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
+import { runExec } from "./exec.ts";
+import { logOptionsOf, logText } from "./log-text.ts";
+import { acceptStreams, refuse } from "./remote-command.ts";
+import type { Exec, Logs } from "./rules.ts";
+
+/** What the kubelet of fake nodes asks them. */
+export interface KubeletPods {
+  podOf(namespace: string, name: string): Pod | undefined;
+  /** What its rule says. */
+  answersOf(pod: Pod): { readonly logs: Logs; readonly exec: Exec | undefined };
+  /** Resolves when a pod may have changed. @throws when aborted */
+  changed(signal: AbortSignal): Promise<void>;
+}
+
+/** The kubelet's server of all fake nodes of a cluster, over connections of this process: logs and exec. */
+export class FakeKubelet {
+  readonly #pods: KubeletPods;
+  readonly #clock: Clock;
+  readonly #server: Server;
+  #secure: Promise<SecureContext> | undefined;
+
+  constructor(pods: KubeletPods, clock: Clock) {
+    this.#pods = pods;
+    this.#clock = clock;
+    this.#server = createServer((request, response) => void this.#answer(request, response));
+    this.#server.on("upgrade", (request, socket, head) => void this.#upgrade(request, socket, head));
+  }
+
+  /** Takes a connection, which begins with TLS. */
+  readonly accept = (connection: Duplex): void => {
+    connection.on("error", () => connection.destroy());
+    // The certificate library takes long to load, and few clusters need it.
+    this.#secure ??= selfSignedPair({ certDir: "", pairName: "kubelet", host: "fake-node", dnsNames: [], ips: [] }).then((pair) =>
+      createSecureContext(pair as { cert: string; key: string }),
+    );
+    this.#secure.then(
+      (secureContext) => {
+        const socket = new TLSSocket(connection, { isServer: true, secureContext });
+        socket.on("error", () => socket.destroy());
+        this.#server.emit("connection", socket);
+      },
+      (err) => connection.destroy(err as Error),
+    );
+  };
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const refused = (code: number, text: string): void => {
+      response.writeHead(code, { "content-type": "text/plain; charset=utf-8" }).end(text);
+    };
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://node");
+    const [endpoint, ...names] = pathname.split("/").slice(1).map(decodeURIComponent);
+    if (endpoint === "healthz") return void response.end("ok");
+    if (endpoint !== "containerLogs") return refused(404, "fake nodes serve logs and exec only\n");
+    const gone = new AbortController();
+    response.once("close", () => gone.abort(new Error("the reader is gone")));
+    try {
+      await this.#log(names, searchParams, response, gone.signal, refused);
+    } catch (err) {
+      if (response.headersSent) response.destroy();
+      else refused(500, (err as Error).message);
+    }
+  }
+
+  async #log(
+    [namespace = "", name = "", container = ""]: readonly string[],
+    query: URLSearchParams,
+    response: ServerResponse,
+    signal: AbortSignal,
+    refused: (code: number, text: string) => void,
+  ): Promise<void> {
+    const pod = this.#pods.podOf(namespace, name);
+    if (pod === undefined) return refused(404, `pod ${JSON.stringify(name)} does not exist\n`);
+    const previous = query.get("previous") === "true";
+    const life = lifeOf(pod, container, previous);
+    if (typeof life === "string") return refused(400, life);
+    const options = logOptionsOf(query, this.#clock.now());
+    const { logs } = this.#pods.answersOf(pod);
+    const lines = typeof logs === "function" ? await logs({ pod, container, previous, follow: options.follow, signal }) : logs;
+    response.writeHead(200, { "content-type": "text/plain" }).flushHeaders();
+    for await (const bytes of logText(lines, options, { startedMs: life.startedMs, now: () => this.#clock.now() })) {
+      if (signal.aborted) return;
+      if (!response.write(bytes)) await new Promise<void>((resolve) => response.once("drain", resolve).once("close", resolve));
+    }
+    if (options.follow && !previous) await this.#untilEnded(pod, container, signal);
+    response.end();
+  }
+
+  /** Until the container's present life is over, or nobody reads. */
+  async #untilEnded(before: Pod, container: string, signal: AbortSignal): Promise<void> {
+    const { namespace = "", name = "", uid } = before.metadata;
+    const livesOf = (pod: Pod | undefined) => statusOf(pod, container)?.restartCount;
+    while (!signal.aborted) {
+      const pod = this.#pods.podOf(namespace, name);
+      if (pod?.metadata.uid !== uid || livesOf(pod) !== livesOf(before)) return;
+      if (statusOf(pod, container)?.state?.running === undefined) return;
+      await this.#pods.changed(signal).catch(() => {});
+    }
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    socket.on("error", () => socket.destroy());
+    const { pathname, searchParams: query } = new URL(request.url ?? "/", "http://node");
+    const [endpoint, namespace = "", name = "", container = ""] = pathname.split("/").slice(1).map(decodeURIComponent);
+    if (endpoint !== "exec") return refuse(socket, 404, `fake nodes have no ${endpoint}`);
+    const pod = this.#pods.podOf(namespace, name);
+    if (pod === undefined) return refuse(socket, 404, "pod does not exist");
+    if (statusOf(pod, container)?.state?.running === undefined) {
+      return refuse(socket, 500, `container not found (${JSON.stringify(container)})`);
+    }
+    const { exec } = this.#pods.answersOf(pod);
+    if (exec === undefined) {
+      return refuse(socket, 500, `the pods rule of ${namespace}/${name} has no \`exec\`, the function that answers commands`);
+    }
+    const is = (flag: string): boolean => query.get(flag) === "1";
+    const tty = is("tty");
+    const asked = { stdin: is("input"), stdout: is("output"), stderr: is("error") && !tty, tty };
+    const streams = await acceptStreams(request, socket, head, asked);
+    if (streams === undefined) return;
+    const gone = new AbortController();
+    socket.once("close", () => gone.abort(new Error("the client is gone")));
+    await runExec(exec, { pod, container, command: query.getAll("command"), tty }, streams, gone.signal);
+  }
+}
+
+function statusOf(pod: Pod | undefined, container: string): ContainerStatus | undefined {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = pod?.status ?? {};
+  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find(({ name }) => name === container);
+}
+
+/** When the container began that a log is of, or why there is none. Source: pkg/kubelet/kubelet_pods.go validateContainerLogStatus */
+function lifeOf(pod: Pod, container: string, previous: boolean): { readonly startedMs: number } | string {
+  const who = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod.metadata.name)}`;
+  const { state, lastState } = statusOf(pod, container) ?? {};
+  const last = lastState?.terminated;
+  if (previous) return last === undefined ? `previous terminated ${who} not found` : startOf(last);
+  const life = state?.running ?? state?.terminated ?? last;
+  if (life !== undefined) return startOf(life);
+  return `${who} is waiting to start: ${state?.waiting?.reason ?? "no logs yet"}`;
+}
+
+const startOf = ({ startedAt }: { readonly startedAt?: string | null }) => ({ startedMs: Date.parse(startedAt ?? "") || 0 });
