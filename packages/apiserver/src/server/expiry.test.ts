@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { WatchEventDecoder } from "@coxswain/apimachinery/objects/codec/stream";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
@@ -71,6 +72,25 @@ describe("without a watch cache", () => {
       details: { causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }] },
     });
   });
+});
+
+test("a continue token expires when its revision is compacted, though the watch cache still holds the changes since", async (t) => {
+  const server = await startTestServer(t, ["--etcd-compaction-interval=200ms"]);
+  for (const name of ["token-a", "token-b"]) await server.request("POST", maps, { metadata: { name, labels: { of: "token" } } });
+  const page = (token: string) =>
+    server.request("GET", `${maps}?labelSelector=of=token&limit=1&continue=${encodeURIComponent(token)}`);
+  const first = await page("");
+  const token: string = first.body.metadata.continue;
+  assert.deepEqual((await page(token)).body.items?.length, 1);
+  await waitFor(async () => {
+    // etcd must have new revisions.
+    const headers = { "content-type": "application/merge-patch+json" };
+    await server.request("PATCH", `${maps}/token-a`, { data: { at: randomUUID() } }, headers);
+    return (await page(token)).code === 410;
+  });
+  const expired = await page(token);
+  assert.ok(expired.body.message.startsWith(gone), expired.body.message);
+  assert.deepEqual((await page(expired.body.metadata.continue)).body.items?.length, 1);
 });
 
 test("without the gate APIListChunking a list is whole, without RemainingItemCount it tells no number", async (t) => {

@@ -54,6 +54,8 @@ export interface Cluster {
   readonly client: EtcdClient;
   readonly leases: Leases;
   readonly multiplexer: WatchMultiplexer;
+  /** Older revisions are compacted, as far as this server knows. */
+  compacted(): number;
   stop(): void;
 }
 
@@ -108,6 +110,7 @@ export function openCluster(servers: readonly string[], prefix: string, options:
     client,
     leases: newLeases({ client, clock, reuseSeconds: leaseReuseSeconds, metrics }),
     multiplexer,
+    compacted: () => compactor.compacted,
     stop() {
       compactor.stop();
       multiplexer.stop();

@@ -180,7 +180,7 @@ class OpenStorage implements StorageSet {
     const { clock, log, metrics, transformerFor, mediaType, readPatienceMs } = this.#options;
     // Two resources with the same objects (events of two groups) share a location and an encryption.
     const home = { group: resource.hubGroup ?? resource.group, resource: resource.resource };
-    const { client, leases, multiplexer } = this.#clusters.of(home);
+    const { client, leases, multiplexer, compacted } = this.#clusters.of(home);
     const transformer = transformerFor?.(home);
     const store = newEtcdStore({
       client,
@@ -208,6 +208,7 @@ class OpenStorage implements StorageSet {
       metrics,
       turns: this.#turns,
       histories: this.#memory.histories,
+      compacted,
     });
     return { storage: cache, cache };
   }

@@ -114,7 +114,7 @@ function aCache(t: TestContext) {
     turns: new Turns(),
     histories: new HistoryMemory(Number.POSITIVE_INFINITY),
     ...{ store, multiplexer: multiplexer as unknown as WatchMultiplexer, folder: "configmaps", resource: "configmaps" },
-    ...{ bookmarks, clock, log },
+    ...{ bookmarks, clock, log, compacted: () => 0 },
   });
   let busy: void | Promise<void>;
   const apply = (key: string, color: string | undefined, revision: number): void => {

@@ -121,6 +121,7 @@ function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger)
     resource: "pods",
     clock,
     log,
+    compacted: () => 0,
   });
   t.after(() => {
     cache.stop();

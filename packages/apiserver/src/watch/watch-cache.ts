@@ -66,6 +66,8 @@ export interface WatchCacheOptions {
   metrics?: StorageMetrics | undefined;
   turns: Turns;
   histories: HistoryMemory;
+  /** Lists of older revisions are left to etcd, which refuses them: they expire at the same time on every server, cached or not. */
+  compacted(): number;
 }
 
 const defaultPatienceMs = 3_000;
@@ -325,9 +327,9 @@ class FilledCache implements WatchCache {
     return result;
   }
 
-  /** @returns undefined when the history does not reach back to `revision` */
+  /** @returns undefined when the history does not reach back to `revision`, or etcd no longer has it */
   #past(request: PageRequest, start: string, revision: number): ListResult | undefined {
-    if (!this.ready || revision > this.#freshness.revision()) return undefined;
+    if (!this.ready || revision > this.#freshness.revision() || revision < this.#options.compacted()) return undefined;
     return this.#state.past(request, start, revision);
   }
 

@@ -110,18 +110,20 @@ test("without any member a call fails at its deadline, as 504 or 503", async (t)
 test("API servers that compact together agree: one does, the others learn", async (t) => {
   const { client, prefix } = await aClient(t);
   // The key is shared by all tests of this etcd: read its current version first.
-  let mine = await compactOnce(client, -1, 0);
+  let mine = await compactOnce(client, { version: -1, revision: 0, compacted: 0 });
   let others = mine;
   const old = await client.put(`${prefix}a`, Buffer.from("1"));
   await client.put(`${prefix}a`, Buffer.from("2"));
-  mine = await compactOnce(client, mine.version, 0);
-  others = await compactOnce(client, others.version, 0);
+  mine = await compactOnce(client, { ...mine, revision: 0 });
+  others = await compactOnce(client, { ...others, revision: 0 });
   assert.equal(others.version, mine.version);
   await client.range({ key: `${prefix}a`, revision: old });
-  mine = await compactOnce(client, mine.version, mine.revision);
+  const upTo = mine.revision;
+  mine = await compactOnce(client, mine);
   await assert.rejects(client.range({ key: `${prefix}a`, revision: old }), reason("compacted"));
-  others = await compactOnce(client, others.version, others.revision);
+  others = await compactOnce(client, others);
   assert.equal(others.version, mine.version);
+  assert.deepEqual([mine.compacted, others.compacted], [upTo, upTo]);
 });
 
 test("TLS with client certificates", async (t) => {

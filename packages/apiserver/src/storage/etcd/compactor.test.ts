@@ -45,16 +45,24 @@ test("what was current is kept for one interval, then compacted", async (t) => {
 
 /** An etcd whose key of compactions the test sets; every transaction is at the next revision. */
 function aCluster() {
-  const state = { version: 0, revision: 100, compacted: [] as number[], failure: undefined as Error | undefined };
+  const state = {
+    version: 0,
+    revision: 100,
+    compacted: [] as number[],
+    failure: undefined as Error | undefined,
+    value: undefined as Buffer | undefined,
+  };
   let held: Promise<void> | undefined;
   const client = {
-    async txn({ compare }: { compare: { value: number }[] }) {
+    async txn({ compare, success }: { compare: { value: number }[]; success: { value: Buffer }[] }) {
       await held;
       state.revision++;
       if (compare[0]?.value !== state.version) {
-        return { succeeded: false, revision: state.revision, ranges: [{ kvs: [{ version: state.version }] }] };
+        const kvs = state.value === undefined ? [] : [{ version: state.version, value: state.value }];
+        return { succeeded: false, revision: state.revision, ranges: [{ kvs }] };
       }
       state.version++;
+      state.value = success[0]?.value;
       return { succeeded: true, revision: state.revision, ranges: [] };
     },
     async compact(revision: number) {
@@ -80,6 +88,11 @@ test("of two servers one compacts in each interval, at the revision that it saw 
   assert.deepEqual([state.version, state.compacted], [2, [101]]);
   await clock.advance(1000);
   assert.deepEqual([state.version, state.compacted], [3, [101, 103]]);
+  assert.deepEqual(
+    compactors.map(({ compacted }) => compacted),
+    [103, 103],
+    "the second has read what the first compacted",
+  );
   for (const compactor of compactors) compactor.stop();
   await clock.advance(5000);
   assert.deepEqual([state.version, errors, clock.waiting], [3, [], 0]);
@@ -99,6 +112,20 @@ test("a failed compaction is logged, one that another server was faster with is 
   await clock.advance(1000); // its own write of the key is read first
   await clock.advance(1000);
   assert.deepEqual(state.compacted, [104]);
+});
+
+test("after a restore the compacted revision is that of the restored key, and 0 without one", async () => {
+  const { state, client, clock, log } = aCluster();
+  const compactor = startCompactor({ client, intervalMs: 1000, clock, log });
+  await clock.advance(1000);
+  await clock.advance(1000);
+  assert.equal(compactor.compacted, 101);
+  Object.assign(state, { version: 9, value: Buffer.from("40") });
+  await clock.advance(1000);
+  assert.equal(compactor.compacted, 40);
+  Object.assign(state, { version: 0, value: undefined });
+  await clock.advance(1000);
+  assert.equal(compactor.compacted, 0);
 });
 
 test("a round that takes longer than the interval is not joined by a second one", async () => {
