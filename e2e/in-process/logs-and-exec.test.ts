@@ -1,6 +1,7 @@
 /** kubectl (SPDY) and a client library (WebSocket) against the kubelets of fake nodes. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +14,6 @@ import { findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { readSettings } from "@coxswain/dev-cluster/settings";
 import { type Cluster, createCluster, type ExecRequest } from "@coxswain/testing";
 import { Exec, KubeConfig, type V1Status } from "@kubernetes/client-node";
-import { outcomeOf } from "../framework/kubectl.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cox-streams-"));
 const kubectlProgram = findKubectl(readSettings(join(import.meta.dirname, "../..")));
@@ -82,7 +82,10 @@ const isRunning = ({ status }: Pod): boolean => status?.phase === "Running";
 async function kubectl(args: readonly string[], input?: string) {
   const child = spawn(await kubectlProgram, ["--kubeconfig", kubeconfig, ...args], { stdio: ["pipe", "pipe", "pipe"] });
   child.stdin.end(input);
-  return outcomeOf(child);
+  const ended = once(child, "close");
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const [code] = await ended;
+  return { stdout, stderr, code };
 }
 
 for (const { args, input, code = 0, stdout = "", stderr = /^$/ } of [
