@@ -36,7 +36,7 @@ for (const { name, argv, message } of [
     message: /--pid/,
   },
   { name: "refuses lists without bound", argv: ["api", "--pods", "1000000"], message: /--pods/ },
-  { name: "knows nothing but the API", argv: ["scheduler"], message: /usage/ },
+  { name: "knows nothing but the API", argv: ["objects"], message: /usage/ },
 ]) {
   test(name, () => assert.throws(() => parseOptions(argv), message));
 }

@@ -1,0 +1,112 @@
+import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
+import type { Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { Node, NodeCondition, Pod, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { closedLoop } from "../load.ts";
+import type { DaemonCluster } from "./cluster.ts";
+
+const concurrency = 16;
+
+/** Calls `operation` for 0 to `count - 1`, 16 at once. @throws the first error */
+export async function repeat(count: number, operation: (index: number) => Promise<unknown>): Promise<void> {
+  const timed = async (index: number) => {
+    await operation(index);
+    return { totalMs: 0 };
+  };
+  await closedLoop(timed, { concurrency, seconds: 600, maxOperations: count });
+}
+
+export interface Capacity {
+  readonly cpu: string;
+  readonly memory: string;
+  readonly pods: string;
+}
+
+const large: Capacity = { cpu: "64", memory: "256Gi", pods: "500" };
+const zones = 3;
+
+/** Makes nodes of three zones, which exist as objects only. */
+export function addNodes({ client }: DaemonCluster, count: number, capacity: Capacity = large): Promise<void> {
+  return repeat(count, async (index) => {
+    const name = nodeName(index);
+    const labels = { "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": `zone-${index % zones}` };
+    const now = new Date().toISOString();
+    const ready: NodeCondition = {
+      type: "Ready",
+      status: "True",
+      lastHeartbeatTime: now,
+      lastTransitionTime: now,
+      reason: "KubeletReady",
+    };
+    const conditions = [ready];
+    const status = { capacity: { ...capacity }, allocatable: { ...capacity }, conditions };
+    await client.create<Node>(nodes, { apiVersion: "v1", kind: "Node", metadata: { name, labels }, spec: {}, status });
+    // Admission taints new nodes as not ready; there may be no controller that removes the taint.
+    await client.patch(nodes, { name }, { type: "merge", body: { spec: { taints: null } } });
+  });
+}
+
+export const nodeName = (index: number): string => `node-${String(index).padStart(4, "0")}`;
+
+export interface PodOptions {
+  readonly name: string;
+  readonly labels?: Record<string, string>;
+  readonly cpu?: string;
+  readonly spec?: Partial<PodSpec>;
+}
+
+/** A small pod without volumes; ends at once when it is deleted. */
+export function benchPod({ name, labels = {}, cpu = "10m", spec = {} }: PodOptions): Pod {
+  const container = { name: "web", image: "example.com/web:1", resources: { requests: { cpu, memory: "16Mi" } } };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, labels: { app: "web", ...labels } },
+    spec: { containers: [container], automountServiceAccountToken: false, terminationGracePeriodSeconds: 0, ...spec },
+  };
+}
+
+export function addPods({ client, namespace }: DaemonCluster, count: number, podOf: (index: number) => Pod): Promise<void> {
+  return repeat(count, (index) => client.create<Pod>(pods, podOf(index), { namespace }));
+}
+
+/** Deletes all objects of a resource at once; resolves when they are gone. */
+export async function removeAll(cluster: DaemonCluster, ref: ResourceRef): Promise<void> {
+  const { client, namespace } = cluster;
+  await client.deleteCollection(ref, { namespace }, { gracePeriodSeconds: 0, propagationPolicy: "Background" });
+  await untilLeft(cluster, ref, 0);
+}
+
+/** Resolves when `left` objects of a resource are there, whatever namespace they have; asks a few times a second. */
+export async function untilLeft({ client, namespace }: DaemonCluster, ref: ResourceRef, left: number, label = ""): Promise<void> {
+  const count = async (): Promise<number> => {
+    const list = await client.list(
+      ref,
+      { namespace },
+      { limit: 1, resourceVersion: "", ...(label !== "" && { labelSelector: label }) },
+    );
+    return list.items.length + (list.metadata.remainingItemCount ?? 0);
+  };
+  await waitFor(async (seen) => seen(await count()) === left, { what: `${left} ${ref.resource}`, timeoutMs: 600_000 });
+}
+
+export async function get<T extends object>({ client, namespace }: DaemonCluster, ref: ResourceRef, name: string): Promise<T> {
+  return client.get<T>(ref, { namespace, name });
+}
+
+/** Waits for a state of one object, looking every 25 ms at first. */
+export async function untilObject<T extends object = Unstructured>(
+  cluster: DaemonCluster,
+  ref: ResourceRef,
+  name: string,
+  matches: (object: T) => boolean,
+): Promise<void> {
+  await waitFor(async (seen) => matches(seen(await get<T>(cluster, ref, name))), {
+    what: `${ref.resource} ${name}`,
+    timeoutMs: 600_000,
+    intervalMs: 25,
+    retry: isNotFound,
+  });
+}

@@ -1,0 +1,117 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
+import { namespaces, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { freePort, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { cpuSeconds, residentMb } from "../process-usage.ts";
+import { startProgram } from "../program.ts";
+import { ourProgram } from "../target.ts";
+import { type DaemonProgram, type RunningDaemon, startDaemon } from "./daemon.ts";
+import { sumOfSamples } from "./metrics-text.ts";
+import { PodView } from "./pod-view.ts";
+
+/** Usage of a daemon and of its cluster; the difference of two is what happened in between. */
+export interface Usage {
+  readonly atMs: number;
+  readonly cpuSeconds: number;
+  readonly serverCpuSeconds: number;
+  /** Requests that the API server has answered, without those of this process. */
+  readonly apiCalls: number;
+  readonly residentMb: number;
+}
+
+/** A cluster of etcd, our API server and one daemon, with objects in place of machines. */
+export interface DaemonCluster {
+  readonly name: DaemonProgram["name"];
+  readonly client: Client;
+  readonly pods: PodView;
+  readonly namespace: string;
+  usage(): Promise<Usage>;
+  stop(): Promise<void>;
+}
+
+/** @param flags the daemon's, besides kubeconfig and port */
+export async function startDaemonCluster(program: DaemonProgram, flags: readonly string[]): Promise<DaemonCluster> {
+  const parts = new Parts();
+  try {
+    return await start(parts, program, flags);
+  } catch (err) {
+    await parts.stop();
+    throw err;
+  }
+}
+
+/** What was started, in order. */
+class Parts {
+  readonly #stops: (() => unknown)[] = [];
+
+  add(stop: () => unknown): void {
+    this.#stops.push(stop);
+  }
+
+  /** In reverse order. */
+  async stop(): Promise<void> {
+    for (const stop of this.#stops.splice(0).toReversed()) await stop();
+  }
+}
+
+async function start(parts: Parts, program: DaemonProgram, flags: readonly string[]): Promise<DaemonCluster> {
+  const etcd = await startOwnEtcd();
+  parts.add(() => etcd.stop());
+  const server = await ourProgram();
+  parts.add(() => server.remove());
+  const { token, ca } = server.program;
+  const api = await startProgram(server.program, { "etcd-servers": etcd.endpoint, "secure-port": String(await freePort()) });
+  parts.add(() => api.stop());
+  let ownCalls = 0;
+  const observer = { requested: () => void ownCalls++, rateLimited: () => {} };
+  const client = newClient({ host: api.url, ca: ca?.toString(), token, qps: -1 }, { observer });
+  parts.add(() => client.close());
+  const namespace = "bench";
+  await client.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+  // There may be no controller that makes it.
+  await client
+    .create(serviceAccounts, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default", namespace } })
+    .catch((err) => {
+      if (!isAlreadyExists(err)) throw err;
+    });
+  const folder = mkdtempSync(join(tmpdir(), "cox-bench-"));
+  parts.add(() => rmSync(folder, { recursive: true, force: true }));
+  const kubeconfig = join(folder, "kubeconfig");
+  writeFileSync(kubeconfig, kubeconfigText(api.url, ca, token), { mode: 0o600 });
+  const daemon: RunningDaemon = await startDaemon(program, [`--kubeconfig=${kubeconfig}`, ...flags]);
+  parts.add(() => daemon.stop());
+  const pods = new PodView(client);
+  parts.add(() => pods.stop());
+  await pods.start();
+  return {
+    name: program.name,
+    client,
+    pods,
+    namespace,
+    async usage() {
+      const metrics = await client.raw("GET", "/metrics");
+      return {
+        atMs: performance.now(),
+        cpuSeconds: cpuSeconds(daemon.pid),
+        serverCpuSeconds: cpuSeconds(api.pid),
+        apiCalls: sumOfSamples(metrics.body.toString(), "apiserver_request_total") - ownCalls,
+        residentMb: residentMb(daemon.pid),
+      };
+    },
+    stop: () => parts.stop(),
+  };
+}
+
+function kubeconfigText(server: string, ca: Buffer | undefined, token: string): string {
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "c", cluster: { server, ...(ca && { "certificate-authority-data": ca.toString("base64") }) } }],
+    users: [{ name: "u", user: { token } }],
+    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+    "current-context": "x",
+  });
+}

@@ -1,0 +1,83 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { newClient } from "@coxswain/apimachinery/client/client";
+import { freePort } from "@coxswain/apimachinery/testing/etcd";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+
+/** A daemon under test: ours from `dist`, or another implementation that takes the same flags. */
+export interface DaemonProgram {
+  readonly name: "ours" | "peer";
+  readonly command: readonly string[];
+}
+
+export interface RunningDaemon {
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+const root = join(fileURLToPath(new URL(".", import.meta.url)), "..", "..", "..", "..");
+
+const packages = {
+  "kube-controller-manager": "controller-manager",
+  "kube-scheduler": "scheduler",
+  kubelet: "node-agent",
+} as const;
+export type DaemonName = keyof typeof packages;
+
+export interface ProgramOptions {
+  /** Folder of the second implementation's programs. */
+  readonly peerBin?: string | undefined;
+  /** Folder for CPU profiles of ours. */
+  readonly cpuProfileFolder?: string | undefined;
+  /** Flags of Node for ours, to compare settings of the heap. */
+  readonly nodeFlags?: readonly string[];
+}
+
+/** Ours first, then the second implementation when there is one. */
+export function programsOf(daemon: DaemonName, options: ProgramOptions): DaemonProgram[] {
+  const { peerBin, cpuProfileFolder, nodeFlags = [] } = options;
+  const profile = cpuProfileFolder === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${resolve(cpuProfileFolder)}`];
+  const main = join(root, "packages", packages[daemon], "dist", "main.js");
+  const ours: DaemonProgram = { name: "ours", command: [process.execPath, ...nodeFlags, ...profile, main] };
+  return peerBin === undefined ? [ours] : [ours, { name: "peer", command: [join(peerBin, daemon)] }];
+}
+
+/** Starts a daemon with a secure port on loopback; resolves when its /healthz answers 200. It ends with this process. */
+export async function startDaemon(program: DaemonProgram, flags: readonly string[]): Promise<RunningDaemon> {
+  const port = await freePort();
+  const own = ["--bind-address=127.0.0.1", `--secure-port=${port}`];
+  const [command = "", ...args] = program.command;
+  const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...args, ...flags, ...own], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let output = "";
+  child.stderr?.on("data", (chunk: Buffer) => {
+    output = (output + chunk.toString()).slice(-4000);
+  });
+  const client = newClient({ host: `https://127.0.0.1:${port}`, insecure: true, qps: -1 });
+  try {
+    await waitFor(async () => child.exitCode !== null || (await client.raw("GET", "/healthz")).status === 200, {
+      what: `${command} to be healthy`,
+      retry: () => true,
+    });
+    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
+  } catch (err) {
+    child.kill("SIGKILL");
+    throw new Error(`${[command, ...args].join(" ")} did not start: ${output}`, { cause: err });
+  } finally {
+    client.close();
+  }
+  return { pid: child.pid as number, stop: () => end(child) };
+}
+
+/** SIGTERM first, so that a CPU profile is written. */
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, "exit");
+  child.kill("SIGTERM");
+  const kill = setTimeout(() => child.kill("SIGKILL"), 15_000);
+  await gone;
+  clearTimeout(kill);
+}

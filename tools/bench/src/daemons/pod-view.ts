@@ -1,0 +1,92 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+
+/** What happens to pods in place of a kubelet: nothing, they become ready, or they succeed. */
+export type PodFate = "none" | "ready" | "succeeded";
+
+/** All pods of a cluster by a watch, and their fate. */
+export class PodView {
+  fate: PodFate = "none";
+  readonly #client: Client;
+  readonly #ended = new AbortController();
+  readonly #pods = new Map<string, Pod>();
+  /** UIDs whose fate was written. */
+  readonly #done = new Set<string>();
+  #watch: Promise<void> | undefined;
+  #failure: unknown;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  async start(): Promise<void> {
+    const { metadata } = await this.#client.list<Pod>(pods);
+    this.#watch = this.#follow(metadata.resourceVersion ?? "").catch((err) => {
+      if (!this.#ended.signal.aborted) this.#failure = err;
+    });
+  }
+
+  async #follow(resourceVersion: string): Promise<void> {
+    const events = this.#client.watch<Pod>(pods, {}, { resourceVersion, signal: this.#ended.signal, timeoutSeconds: 36_000 });
+    for await (const { type, object } of events) {
+      const { uid = "" } = object.metadata;
+      if (type === "DELETED") {
+        this.#pods.delete(uid);
+        this.#done.delete(uid);
+      } else {
+        this.#pods.set(uid, object);
+        if (this.fate !== "none" && !this.#done.has(uid)) this.#write(object, this.fate);
+      }
+    }
+  }
+
+  #write({ metadata: { name = "", namespace, uid = "" } }: Pod, fate: PodFate): void {
+    this.#done.add(uid);
+    const body = { status: statusOf(fate, this.#done.size) };
+    this.#client.patch(pods, { name, namespace, subresource: "status" }, { type: "strategic", body }).catch((err) => {
+      if (!isNotFound(err) && !isConflict(err)) this.#failure = err; // deleted in the meantime
+    });
+  }
+
+  all(): Iterable<Pod> {
+    return this.#pods.values();
+  }
+
+  count(matches: (pod: Pod) => boolean): number {
+    let count = 0;
+    for (const pod of this.#pods.values()) if (matches(pod)) count++;
+    return count;
+  }
+
+  /** Resolves when as many pods match. @throws the error that ended the watch */
+  async until(what: string, count: number, matches: (pod: Pod) => boolean): Promise<void> {
+    await waitFor(
+      (seen) => {
+        if (this.#failure !== undefined) throw this.#failure;
+        return seen(this.count(matches)) === count;
+      },
+      { what, timeoutMs: 120_000, intervalMs: 10 },
+    );
+  }
+
+  async stop(): Promise<void> {
+    this.#ended.abort();
+    await this.#watch;
+  }
+}
+
+function statusOf(fate: PodFate, sequence: number): object {
+  const now = new Date().toISOString();
+  const isReady = fate === "ready";
+  const podIP = `10.${(sequence >> 16) % 256}.${(sequence >> 8) % 256}.${sequence % 256}`;
+  return {
+    phase: isReady ? "Running" : "Succeeded",
+    conditions: [{ type: "Ready", status: isReady ? "True" : "False", lastTransitionTime: now }],
+    podIP,
+    podIPs: [{ ip: podIP }],
+    startTime: now,
+  };
+}

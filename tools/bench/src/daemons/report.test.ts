@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sumOfSamples } from "./metrics-text.ts";
+import { medianOf, reportLines } from "./report.ts";
+import type { RoundResult } from "./scenario.ts";
+import { svgOf } from "./svg.ts";
+
+const round = (more: Partial<RoundResult> = {}): RoundResult => ({
+  operations: 10,
+  seconds: 1,
+  cpuSeconds: 1,
+  serverCpuSeconds: 1,
+  apiCalls: 20,
+  residentMb: 100,
+  ...more,
+});
+
+test("takes the median of each figure by itself", () => {
+  const rounds = [
+    round({ seconds: 5, cpuSeconds: 1 }),
+    round({ seconds: 1, cpuSeconds: 9 }),
+    round({ seconds: 2, cpuSeconds: 3 }),
+  ];
+  assert.partialDeepStrictEqual(medianOf(rounds), { seconds: 2, cpuSeconds: 3 });
+});
+
+test("a median of no rounds is an error", () => assert.throws(() => medianOf([]), /at least one/));
+
+test("says of each limit whether the ratio holds, a ratio at the limit included", () => {
+  const limits = { seconds: 0.5, cpu: 0.5, apiCalls: 1 };
+  const ours = round({ seconds: 1, cpuSeconds: 1.2, apiCalls: 21 });
+  const peer = round({ seconds: 2, cpuSeconds: 2, apiCalls: 20 });
+  assert.deepEqual(reportLines({ name: "row", limits, ours, peer }).slice(-3), [
+    "  s: ratio 0.50, limit 0.5: ok",
+    "  CPU s: ratio 0.60, limit 0.5: NOT OK",
+    "  API calls: ratio 1.05, limit 1: NOT OK",
+  ]);
+});
+
+test("has no ratios without a second implementation", () => {
+  assert.equal(reportLines({ name: "row", limits: { cpu: 0.5 }, ours: round() }).length, 2);
+});
+
+test("sums the samples of one metric only", () => {
+  const text = '# TYPE a counter\na{x="1"} 2\na{x="2 }"} 3\na_total{x="1"} 50\na 4\n';
+  assert.equal(sumOfSamples(text, "a"), 9);
+  assert.equal(sumOfSamples(text, "b"), 0);
+});
+
+test("draws two bars for a row, cut at the end of the scale, and marks those above their limit", () => {
+  const rows = [{ name: "a < b", limits: { cpu: 0.5 }, ours: round({ cpuSeconds: 9 }), peer: round({ cpuSeconds: 1 }) }];
+  const svg = svgOf("kubelet", [...rows, { name: "alone", limits: {}, ours: round() }]);
+  assert.match(svg, /a &lt; b: CPU/);
+  assert.match(svg, /9\.00 \(9\.00 to 1\.00 s\)/);
+  assert.match(svg, /width="300\.0" height="16" fill="#c98a2b"/);
+  assert.match(svg, /width="150\.0" height="16" fill="#3b7dc4"/);
+  assert.doesNotMatch(svg, /alone/);
+});

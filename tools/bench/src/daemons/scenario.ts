@@ -1,0 +1,47 @@
+import type { DaemonCluster } from "./cluster.ts";
+
+/** Limits for the ratio of ours to the second implementation's. */
+export interface ScenarioLimits {
+  readonly seconds?: number;
+  readonly cpu?: number;
+  readonly apiCalls?: number;
+}
+
+/** One kind of work for a daemon; the same for all implementations. */
+export interface Scenario {
+  readonly name: string;
+  readonly limits: ScenarioLimits;
+  /** Not measured. */
+  prepare?(cluster: DaemonCluster): Promise<void>;
+  /** @returns how many objects the work was about */
+  run(cluster: DaemonCluster): Promise<number>;
+  /** Not measured. */
+  clean?(cluster: DaemonCluster): Promise<void>;
+}
+
+/** What one scenario took with one implementation, in one round. */
+export interface RoundResult {
+  readonly operations: number;
+  readonly seconds: number;
+  readonly cpuSeconds: number;
+  readonly serverCpuSeconds: number;
+  readonly apiCalls: number;
+  readonly residentMb: number;
+}
+
+export async function runScenario(scenario: Scenario, cluster: DaemonCluster): Promise<RoundResult> {
+  await scenario.prepare?.(cluster);
+  const before = await cluster.usage();
+  const operations = await scenario.run(cluster);
+  const doneMs = performance.now();
+  const after = await cluster.usage();
+  await scenario.clean?.(cluster);
+  return {
+    operations,
+    seconds: (doneMs - before.atMs) / 1000,
+    cpuSeconds: after.cpuSeconds - before.cpuSeconds,
+    serverCpuSeconds: after.serverCpuSeconds - before.serverCpuSeconds,
+    apiCalls: after.apiCalls - before.apiCalls,
+    residentMb: after.residentMb,
+  };
+}
