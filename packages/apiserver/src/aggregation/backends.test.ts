@@ -38,3 +38,39 @@ for (const { name, tunnel: dialer } of [
     if (!socket.closed) await once(socket, "close");
   });
 }
+
+test("a backend is kept while its APIService and the certificate are the same, and made anew when one of them changes", () => {
+  const certificate = { current: undefined as { cert: string; key: string } | undefined };
+  const backends = newBackends(certificate);
+  const service = { namespace: "a", name: "b", port: 443 };
+  const of = (changes: object = {}, name = "v1.example.com") =>
+    backends.of({ metadata: { name }, spec: { groupPriorityMinimum: 1, versionPriority: 1, service, ...changes } });
+  const first = of();
+  assert.equal(of({ versionPriority: 2 }), first);
+  assert.notEqual(of({}, "v2.example.com"), first);
+  let last = first;
+  for (const changes of [
+    { service: { ...service, namespace: "c" } },
+    { service: { ...service, name: "c" } },
+    { service: { ...service, port: 8443 } },
+    { insecureSkipTLSVerify: true },
+    { caBundle: Buffer.from("no certificate").toString("base64") },
+    {},
+  ]) {
+    const next = of(changes);
+    assert.notEqual(next, last, JSON.stringify(changes));
+    assert.equal(of(changes), next);
+    last = next;
+  }
+  assert.match(
+    of({ caBundle: Buffer.from("no certificate").toString("base64") })?.problem ?? "",
+    /unable to load root certificates/,
+  );
+  last = of();
+  certificate.current = { cert: "", key: "" };
+  assert.notEqual(of(), last);
+  last = of();
+  backends.forget("v1.example.com");
+  assert.notEqual(of(), last);
+  assert.equal(of({ service: undefined }), undefined);
+});

@@ -25,6 +25,7 @@ for (const { name, data = {}, deletionTimestamp, type = "bootstrap.kubernetes.io
   { name: "whose secret is another", data: { "token-secret": "0123456789abcdee" }, want: undefined },
   { name: "whose secret has none", data: { "token-secret": "" }, want: undefined },
   { name: "that may not be used to authenticate", data: { "usage-bootstrap-authentication": "false" }, want: undefined },
+  { name: "that nothing says may authenticate", data: { "usage-bootstrap-authentication": "" }, want: undefined },
   { name: "whose end is no time", data: { expiration: "soon" }, want: undefined },
   { name: "whose end is to come", data: { expiration: "2022-01-01T00:00:00Z" }, want: ["system:bootstrappers"] },
   { name: "whose end is past", data: { expiration: "2021-12-31T23:59:59Z" }, want: undefined },

@@ -153,8 +153,8 @@ for (const { name, options, claims, want } of [
   {
     name: "groups get their prefix",
     options: { groupsClaim: "groups", groupsPrefix: "g:" },
-    claims: { groups: ["a"] },
-    want: { name: "jane", groups: ["g:a"] },
+    claims: { groups: ["a", "b"] },
+    want: { name: "jane", groups: ["g:a", "g:b"] },
   },
   { name: "no groups claim, no groups", options: { groupsClaim: "groups" }, claims: {}, want: { name: "jane", groups: [] } },
   {
@@ -233,13 +233,13 @@ for (const { name, options, claims, want } of [
   },
   {
     name: "a required claim missing",
-    options: { requiredClaims: { hd: "x" } },
+    options: { requiredClaims: { sub: "jane", hd: "x" } },
     claims: {},
     want: /oidc: required claim hd not present in ID token/,
   },
   {
     name: "a required claim of another value",
-    options: { requiredClaims: { hd: "x" } },
+    options: { requiredClaims: { sub: "jane", hd: "x" } },
     claims: { hd: "y" },
     want: /oidc: required claim hd value does not match. Got = y, want = x/,
   },

@@ -88,6 +88,8 @@ for (const { name, claims = boundClaims(), key, objects = alive, audiences = [is
   { name: "asked for an audience it does not have", audiences: ["vault"] },
   { name: "of a deleted service account", objects: { "pods/web/p": alive["pods/web/p"] } },
   { name: "of a service account made again", claims: boundClaims({}, { serviceaccount: { name: "robot", uid: "old" } }) },
+  { name: "that says no uid of its account", claims: boundClaims({}, { serviceaccount: { name: "robot" } }) },
+  { name: "that says no uid of its pod", claims: boundClaims({}, { pod: { name: "p" } }) },
   { name: "of a deleted pod", objects: { "serviceaccounts/web/robot": alive["serviceaccounts/web/robot"] } },
   { name: "of a pod made again under its name", claims: boundClaims({}, { pod: { name: "p", uid: "old" } }) },
   {
@@ -119,6 +121,7 @@ test("a token is good for a minute more at either end, for clocks that differ", 
 
 for (const { name, claims, requested, granted } of [
   { name: "of no audience is for ours", claims: { aud: undefined }, requested: ["api", issuer], granted: [issuer] },
+  { name: "of an empty list of audiences is for ours", claims: { aud: [] }, requested: ["api", issuer], granted: [issuer] },
   { name: "of one audience as a text is for it", claims: { aud: "vault" }, requested: ["api", "vault"], granted: ["vault"] },
   {
     name: "of several is for those that are asked for",
@@ -190,8 +193,18 @@ test("a legacy token must be the one that its secret holds", async () => {
     }) as KubeObject;
   const good = await legacyServiceAccountToken(options({ ...alive, "secrets/web/robot-token": secret(token) }))(token, [issuer]);
   assert.equal(good?.user.name, "system:serviceaccount:web:robot");
-  const other = options({ ...alive, "secrets/web/robot-token": secret("another") });
-  await assert.rejects(legacyServiceAccountToken(other)(token, [issuer]), /does not match server's copy/);
+  for (const stored of ["another", await sign({ ...claims, "kubernetes.io/serviceaccount/service-account.uid": "sa-uix" })]) {
+    const other = options({ ...alive, "secrets/web/robot-token": secret(stored) });
+    await assert.rejects(legacyServiceAccountToken(other)(token, [issuer]), /does not match server's copy/);
+  }
+  const forged = options(alive);
+  await assert.rejects(
+    legacyServiceAccountToken(forged)(await sign(claims, {}, foreign.keyPem), [issuer]),
+    /invalid bearer token/,
+  );
+  assert.equal(forged.use.legacy.value, 0);
+  const named = { ...options(alive), issuers: [issuer, "kubernetes/serviceaccount"] };
+  assert.equal(await boundServiceAccountToken(named)(token, [issuer]), undefined);
   await assert.rejects(legacyServiceAccountToken(options(alive))(token, [issuer]), /invalidated/);
 });
 

@@ -38,6 +38,12 @@ for (const { name, text, want } of [
   });
 }
 
+test("of a token that is there twice the last line counts", () => {
+  const users = parseTokenFile("t1,jane,u1\nt2,joe,u2\nt1,ann,u3", "f", discardLogger);
+  assert.deepEqual([users.size, users.get(digest("t1"))?.name], [2, "ann"]);
+});
+
 test("skips an empty token", () => {
-  assert.equal(parseTokenFile(",jane,u1", "f", discardLogger).size, 0);
+  const users = parseTokenFile(",jane,u1\nt2,joe,u2", "f", discardLogger);
+  assert.deepEqual([users.size, users.get(digest("t2"))?.name], [1, "joe"]);
 });

@@ -48,6 +48,16 @@ for (const { type, same, other, key } of [
   });
 }
 
+test("the time of a refused event counts once", async () => {
+  const { clock, write } = limited({ type: "Server", qps: 1, burst: 1 });
+  assert.equal(await write(), "");
+  const after = async (ms: number) => {
+    await clock.advance(ms);
+    return (await write()) === "";
+  };
+  assert.deepEqual([await after(600), await after(600), await after(300), await after(500)], [false, true, false, false]);
+});
+
 test("a limit by source and object tells each part of both apart", async () => {
   const { write } = limited({ type: "SourceAndObject", qps: 1, burst: 1 });
   assert.equal(await write(), "");

@@ -122,6 +122,17 @@ test("a quota that always changes is given up after eleven attempts, for all who
   assert.equal(updates().length, 11);
 });
 
+test("who waits together is given up together, and is held to the quotas that the last of them knew", async (t) => {
+  const { ask, used, client } = await charging(t, quota("a", 5, 0), quota("b", 5, 0));
+  const all = ["a", "b"].map((name) => client.object<QuotaObject>(resourceQuotas, `web/${name}`) as QuotaObject);
+  assert.deepEqual(await Promise.all([ask(all), ask(all.slice(0, 1)), ask(all)]), ["charged", "charged", "charged"]);
+  assert.deepEqual([used("a"), used("b")], [3, 3]);
+  client.react("update", "resourcequotas", () => {
+    throw conflict(resourceQuotas, "a", "changed");
+  });
+  for (const answer of await Promise.all([ask(all), ask(all), ask(all)])) assert.match(answer, /evaluation timed out/);
+});
+
 test("a quota that cannot be written or read is the answer of those who asked; the next one is charged", async (t) => {
   const { ask, used, client } = await charging(t, quota("a", 5, 0));
   let failures = 0;

@@ -42,3 +42,26 @@ test("leaves alone quotas of other scopes and of other things", () => {
   assert.deepEqual(create(aPod({ cpu: "1" }), [quota({ pods: "0" }, { pods: "0" }, { scopes: ["BestEffort"] })]), []);
   assert.deepEqual(create(aPod({ cpu: "1" }), [quota({ services: "0" }, { services: "0" })]), []);
 });
+
+test("each of several quotas has to be counted, and to be told what it bounds", () => {
+  const first = quota({ pods: "5" }, { pods: "0" });
+  assert.throws(
+    () => create(aPod({ cpu: "1" }), [first, quota({ cpu: "2", memory: "1Gi" }, { cpu: "0", memory: "0" })]),
+    /must specify memory/,
+  );
+  assert.throws(
+    () => create(aPod({ cpu: "1" }), [first, quota({ pods: "1", cpu: "2" }, { pods: "0" })]),
+    /status unknown for quota: q, resources: cpu,pods/,
+  );
+});
+
+test("what is exceeded already does not refuse a pod that takes none of it", () => {
+  const [charged] = create(aPod({ cpu: "1" }), [quota({ cpu: "2", services: "1" }, { cpu: "0", services: "3" })]);
+  assert.deepEqual(charged?.status?.used, { cpu: "1", services: "3" });
+});
+
+test("the scope of an update is that of the object as it becomes", () => {
+  const attributes = { operation: "UPDATE", resource, name: "p", object: aPod(), oldObject: aPod({ cpu: "1" }) } as const;
+  const bestEffort = quota({ pods: "0" }, {}, { scopes: ["BestEffort"] });
+  assert.throws(() => chargedQuotas(attributes, evaluator, [bestEffort]), /status unknown/);
+});
