@@ -12,8 +12,8 @@ interface Budget {
 test("kubectl drain takes what the budget allows, and no more until the pods are back", async (t) => {
   const namespace = await newNamespace(t, "disruption");
   t.after(() => tryKubectl(["uncordon", settings.nodeName]));
-  const untilTold = ["sh", "-c", "trap exit TERM; sleep 3600 & wait"];
-  await kubectl("-n", namespace, "create", "deployment", "web", "--image=busybox:1.35", "--replicas=3", "--", ...untilTold);
+  const untilTerminated = ["sh", "-c", "trap exit TERM; sleep 3600 & wait"];
+  await kubectl("-n", namespace, "create", "deployment", "web", "--image=busybox:1.35", "--replicas=3", "--", ...untilTerminated);
   await kubectl("-n", namespace, "create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=60%");
   const status = (allowed: number, healthy: number) =>
     waitFor(`${allowed} disruptions to be allowed`, async () => {

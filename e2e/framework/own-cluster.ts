@@ -13,14 +13,14 @@ import { kubeconfigFile, pkiFile, prepareCertificates } from "@coxswain/dev-clus
 import type { ProcessSpec } from "@coxswain/dev-cluster/processes";
 import { removeRemains } from "@coxswain/dev-cluster/remains";
 import {
-  askedByVariables,
   defaultChoices,
   newSettings,
   portNames,
   portVariable,
   readSettings,
+  requestedByVariables,
   type Settings,
-  withAsked,
+  withRequested,
 } from "@coxswain/dev-cluster/settings";
 import { freeNetwork } from "./free-network.ts";
 import type { Outcome } from "./kubectl.ts";
@@ -118,8 +118,8 @@ export interface ManualCluster {
 export async function newManualCluster(t: TestContext, options: ManualOptions = {}): Promise<ManualCluster> {
   const state = mkdtempSync(join(tmpdir(), "cox-start-"));
   const { withNode = false, etcdWithoutSync = true } = options;
-  const asked = { ...askedByVariables(await freeSettings()), nodeName: "start-node", withNode, etcdWithoutSync };
-  const settings = newSettings(root, "default", state, withAsked(defaultChoices(), asked));
+  const requested = { ...requestedByVariables(await freeSettings()), nodeName: "start-node", withNode, etcdWithoutSync };
+  const settings = newSettings(root, "default", state, withRequested(defaultChoices(), requested));
   const started: OwnProcess[] = [];
   const clients: Client[] = [];
   t.after(async () => {

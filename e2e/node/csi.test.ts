@@ -187,8 +187,8 @@ test("a claim whose volume has grown is told when the file system has, and not b
   });
   assert.equal(await capacity(), "2Gi");
   assert.ok(driver.calls().some(({ method }) => method === "NodeExpandVolume"));
-  const told = `MountVolume.NodeExpandVolume succeeded for volume "${name}" ${settings.nodeName}`;
-  await waitFor("an event", async () => (await kubectl("get", "events", "-n", namespace)).includes(told));
+  const reported = `MountVolume.NodeExpandVolume succeeded for volume "${name}" ${settings.nodeName}`;
+  await waitFor("an event", async () => (await kubectl("get", "events", "-n", namespace)).includes(reported));
   await kubectl("delete", "pod", "user", "-n", namespace);
   await waitFor("the volume to be unstaged", async () => driver.calls().at(-1)?.method === "NodeUnstageVolume");
   await driver.kill();

@@ -17,8 +17,8 @@ import { waitFor } from "../framework/wait-for.ts";
 test("no daemon is refused what it asks for, and none is in system:masters", async (t) => {
   if (!existsSync(auditLog(settings))) return t.skip("this cluster has no audit: COX_AUDIT_POLICY");
   const namespace = await newNamespace(t, "rights");
-  const untilTold = ["sh", "-c", "trap exit TERM; sleep 3600 & wait"];
-  await kubectl("-n", namespace, "create", "deployment", "web", "--image=busybox:1.35", "--", ...untilTold);
+  const untilTerminated = ["sh", "-c", "trap exit TERM; sleep 3600 & wait"];
+  await kubectl("-n", namespace, "create", "deployment", "web", "--image=busybox:1.35", "--", ...untilTerminated);
   await kubectl("-n", namespace, "expose", "deployment", "web", "--port=80");
   await kubectl("-n", namespace, "rollout", "status", "deployment/web", "--timeout=180s");
   // The API server's connection to the kubelet.

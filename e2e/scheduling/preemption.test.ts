@@ -73,12 +73,12 @@ test("an important pod takes the place of lesser ones, least harm first, and wai
   });
   assert.equal(going.length, 1);
   assert.notEqual(going[0], "guarded");
-  const told = await waitFor("the victim to be told", async () => {
+  const reported = await waitFor("the victim to be told", async () => {
     const { items } = await client.list<Event>(events, { namespace: "default" });
     return items.find(({ reason }) => reason === "Preempted");
   });
-  assert.equal(told.message, "Preempted by default/urgent on node free");
-  assert.equal(told.involvedObject.name, going[0]);
+  assert.equal(reported.message, "Preempted by default/urgent on node free");
+  assert.equal(reported.involvedObject.name, going[0]);
 
   // There is no kubelet: the test removes terminated pods.
   await client.delete(pods, { namespace: "default", name: going[0] ?? "" }, { gracePeriodSeconds: 0 });

@@ -36,7 +36,7 @@ test("one process serves two scheduler names, each by its profile, and no other"
   await cluster.addPod("spread", "1", { schedulerName: "spreading" });
   assert.notEqual(await nodeOf("spread"), first);
   assert.equal((await cluster.pod("foreign")).spec.nodeName, undefined);
-  const told = await waitFor("events", async () => {
+  const reported = await waitFor("events", async () => {
     const { items } = await cluster.server.client.list<Event>(eventsV1, { namespace: "default" });
     assert.ok(items.every(({ regarding }) => regarding?.name !== "foreign"));
     // A scheduler that sees the pod before the node reports an event.
@@ -44,7 +44,7 @@ test("one process serves two scheduler names, each by its profile, and no other"
     return scheduled.length === 3 ? scheduled : undefined;
   });
   assert.deepEqual(
-    told
+    reported
       .map(({ regarding, reason, action, reportingController }) => [regarding?.name, reason, action, reportingController])
       .sort(),
     [
@@ -53,7 +53,7 @@ test("one process serves two scheduler names, each by its profile, and no other"
       ["spread", "Scheduled", "Binding", "spreading"],
     ],
   );
-  for (const { eventTime, reportingInstance, deprecatedSource, deprecatedCount } of told) {
+  for (const { eventTime, reportingInstance, deprecatedSource, deprecatedCount } of reported) {
     assert.match(String(eventTime), /\.\d{6}Z$/);
     assert.match(String(reportingInstance), /^(spreading|packing)-./);
     assert.deepEqual([deprecatedSource, deprecatedCount], [{}, undefined]);

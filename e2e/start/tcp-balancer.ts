@@ -25,14 +25,14 @@ export async function startTcpBalancer(
   let turn = 0;
   let refused = 0;
   const check = (port: number): void => {
-    const asked = request({ host: "127.0.0.1", port, path: "/readyz", ca, agent: false, timeout: 2_000 }, (response) => {
+    const pending = request({ host: "127.0.0.1", port, path: "/readyz", ca, agent: false, timeout: 2_000 }, (response) => {
       response.resume();
       if (response.statusCode === 200) inRotation.add(port);
       else inRotation.delete(port);
     });
-    asked.on("timeout", () => asked.destroy());
-    asked.on("error", () => inRotation.delete(port));
-    asked.end();
+    pending.on("timeout", () => pending.destroy());
+    pending.on("error", () => inRotation.delete(port));
+    pending.end();
   };
   const timer = ca === undefined ? undefined : setInterval(() => backends.forEach(check), checkMs);
 

@@ -101,8 +101,8 @@ async function assertAccessible(page: Page): Promise<void> {
   const violations = await page.evaluate<readonly { id: string; nodes: { html: string; failureSummary: string }[] }[]>(
     "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations)",
   );
-  const told = violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}\n${nodes[0]?.failureSummary}`);
-  assert.deepEqual(told, []);
+  const reported = violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}\n${nodes[0]?.failureSummary}`);
+  assert.deepEqual(reported, []);
 }
 
 test("asks who is there, says why it refuses, and forgets the token with the session", async (t) => {

@@ -142,12 +142,12 @@ test("the table has the sixty situations of its groups", () => {
   assert.deepEqual([all.length, new Set(all.map(namespaceOf)).size], [60, 60]);
 });
 
-const asked = isLong ? together : together.filter(({ quick }) => quick);
+const requested = isLong ? together : together.filter(({ quick }) => quick);
 
 test("the first line of kubectl why names the cause", async (t) => {
-  t.after(() => undo(asked));
-  await make(asked);
-  for (const situation of asked) await t.test(situation.name, () => check(situation));
+  t.after(() => undo(requested));
+  await make(requested);
+  for (const situation of requested) await t.test(situation.name, () => check(situation));
 });
 
 test("and of what concerns the whole cluster", { skip: isLong ? false : "takes minutes, with --long" }, async (t) => {

@@ -32,7 +32,7 @@ test("API servers restarted in turn under load, certificates rotated, the leader
   t.after(() => {
     working = false;
   });
-  let asked = 0;
+  let requested = 0;
   let failed = 0;
   let tags = 0;
   const load = Array.from({ length: clients }, async (_, i) => {
@@ -44,7 +44,7 @@ test("API servers restarted in turn under load, certificates rotated, the leader
         if (n === 0) return client.create(object);
         return n % 2 === 0 ? client.update(object) : client.list(`${namespaces[0]}/`);
       };
-      asked++;
+      requested++;
       for (let attempt = 0; attempt < 2; attempt++) {
         const { code } = await act(both[(i + n + attempt) % both.length] as (typeof both)[number]);
         if (code !== undefined && code < 429) break;
@@ -82,9 +82,9 @@ test("API servers restarted in turn under load, certificates rotated, the leader
   const relists = informers.map((informer) => informer.relists);
   await Promise.all(informers.map((informer) => informer.stop()));
   await history.caughtUp();
-  t.diagnostic(JSON.stringify({ asked, failed, relists }));
+  t.diagnostic(JSON.stringify({ requested, failed, relists }));
   assert.deepEqual(check(recording, history.versions(configMaps)).slice(0, 20), []);
-  assert.ok(failed <= asked / 1000, `${failed} of ${asked} requests failed twice`);
+  assert.ok(failed <= requested / 1000, `${failed} of ${requested} requests failed twice`);
   assert.deepEqual(relists, [1, 1], "watches went on where they stopped");
 });
 

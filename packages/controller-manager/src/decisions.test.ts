@@ -23,8 +23,16 @@ import { newTestContext, type TestContext } from "./testing/test-context.ts";
 const of = ({ ctx }: TestContext, { group, resource, kind }: ResourceRef, name: string) =>
   ctx.decisions.of({ group, resource, kind, namespace: "default", name, uid: "" })[0];
 
-function told({ verdict, reason, tell }: Outcome) {
-  return { verdict, reason, ...(typeof tell === "string" ? { summary: tell } : typeof tell === "function" ? tell() : tell) };
+function reported({ verdict, reason, description }: Outcome) {
+  return {
+    verdict,
+    reason,
+    ...(typeof description === "string"
+      ? { summary: description }
+      : typeof description === "function"
+        ? description()
+        : description),
+  };
 }
 
 test("a refusal is kept with the next attempt, and forgotten when it is over or the object is gone", async (t) => {
@@ -99,21 +107,21 @@ test("a namespace tells the unavailable API group before the finalizers, and the
     ["pods.", 1],
   ]);
   const left = { ...none, remaining };
-  assert.partialDeepStrictEqual(told(obstacles(left)), {
+  assert.partialDeepStrictEqual(reported(obstacles(left)), {
     reason: "ContentRemaining",
     summary: "waits for its content to end: 2 of widgets.example.com, 1 of pods",
   });
   const held = { ...left, finalizers: new Map([["example.com/keep", 2]]) };
-  assert.partialDeepStrictEqual(told(obstacles(held)), {
+  assert.partialDeepStrictEqual(reported(obstacles(held)), {
     reason: "FinalizerPending",
     summary: "waits for the finalizer example.com/keep of 2 objects; left: 2 of widgets.example.com, 1 of pods",
   });
   const discoveryFailures = [{ groupVersion: "metrics.k8s.io/v1beta1", error: new Error("503") }];
-  const away = told(obstacles({ ...held, discoveryFailures } as never));
+  const away = reported(obstacles({ ...held, discoveryFailures } as never));
   assert.equal(away.reason, "ApiUnavailable");
   assert.match(away.summary, /metrics\.k8s\.io\/v1beta1 \(503\)/);
   assert.equal(away.related?.[0]?.name, "v1beta1.metrics.k8s.io");
-  assert.equal(told(obstacles({ ...left, failures: [new Error("no")] })).reason, "ContentDeletionFailed");
+  assert.equal(reported(obstacles({ ...left, failures: [new Error("no")] })).reason, "ContentDeletionFailed");
 });
 
 test("a service tells why pods are no endpoints, by reason", () => {
@@ -125,7 +133,7 @@ test("a service tells why pods are no endpoints, by reason", () => {
   });
   const look = (...selected: object[]) => missingAddresses(service as never, selected as never);
   assert.equal(look(pod("a", {})), undefined);
-  assert.deepEqual(told(look() as Outcome).reason, "NoPodsSelected");
+  assert.deepEqual(reported(look() as Outcome).reason, "NoPodsSelected");
   const all = [
     pod("a", {}),
     pod("b", { ready: false }),
@@ -133,13 +141,13 @@ test("a service tells why pods are no endpoints, by reason", () => {
     pod("d", { port: "web" }),
     pod("e", { gone: true }),
   ];
-  const some = told(look(...all) as Outcome);
+  const some = reported(look(...all) as Outcome);
   assert.equal(some.reason, "EndpointsMissing");
   assert.equal(
     some.summary,
     "4 of 5 selected pods are no endpoints: 1 not ready, 1 without an address yet, 1 without a port named http, 1 being deleted",
   );
-  assert.equal(told(look(pod("b", { ready: false })) as Outcome).reason, "NoEndpoints");
+  assert.equal(reported(look(pod("b", { ready: false })) as Outcome).reason, "NoEndpoints");
 });
 
 test("an autoscaler tells its sum", () => {
@@ -154,7 +162,7 @@ test("an autoscaler tells its sum", () => {
     currentMetrics: [{ type: "Resource", resource: { name: "cpu", current: { averageUtilization: 90 } } }],
     conditions: [{ type: "ScalingLimited", status: "True", reason: "TooManyReplicas", message: "more than the maximum" }],
   };
-  assert.partialDeepStrictEqual(told(sumOf({ spec } as never, status as never)), {
+  assert.partialDeepStrictEqual(reported(sumOf({ spec } as never, status as never)), {
     ...{ verdict: "done", reason: "TooManyReplicas" },
     summary: "has 3 replicas and wants 4, of 1 to 4; cpu 90% of the requests, target 50% of the requests; more than the maximum",
   });

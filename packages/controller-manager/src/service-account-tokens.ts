@@ -16,7 +16,7 @@ export function serviceAccountTokens(client: Client, name: string, clock: Clock)
   let asking: Promise<void> | undefined;
 
   const ask = async (): Promise<void> => {
-    const askedAt = clock.now();
+    const requestedAt = clock.now();
     const request = {
       apiVersion: "authentication.k8s.io/v1",
       kind: "TokenRequest",
@@ -35,8 +35,8 @@ export function serviceAccountTokens(client: Client, name: string, clock: Clock)
       answer = await create();
     }
     const { token = "", expirationTimestamp = "" } = answer.status ?? {};
-    const expiresAt = parseTime(expirationTimestamp) ?? askedAt + 3_600_000;
-    current = { token, renewAt: askedAt + (expiresAt - askedAt) * 0.8 };
+    const expiresAt = parseTime(expirationTimestamp) ?? requestedAt + 3_600_000;
+    current = { token, renewAt: requestedAt + (expiresAt - requestedAt) * 0.8 };
   };
   return async () => {
     if (current === undefined || clock.now() >= current.renewAt) {

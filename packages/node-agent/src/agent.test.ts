@@ -93,8 +93,10 @@ if (await canRunContainerd()) {
     const cgroup = await readFile(`/proc/${await pidOf(socket, id)}/cgroup`, "utf8");
     assert.match(cgroup, new RegExp(`memory:${cgroupRoot}/kubepods/burstable/pod${pod.metadata.uid}/`));
 
-    const told = [...(await get(agent, "/metrics")).matchAll(/^kubelet_runtime_operations_total\{operation_type="(\w+)"\}/gm)];
-    assert.deepEqual(new Set(told.map(([, operation]) => operation)), new Set(["version", "unexpected"]));
+    const reported = [
+      ...(await get(agent, "/metrics")).matchAll(/^kubelet_runtime_operations_total\{operation_type="(\w+)"\}/gm),
+    ];
+    assert.deepEqual(new Set(reported.map(([, operation]) => operation)), new Set(["version", "unexpected"]));
 
     await agent.stop();
     agent = await start(dir, socket, manifests, cgroupRoot, pluginDir);

@@ -180,20 +180,20 @@ function openRuntime(options: AgentOptions, foundation: Foundation, links: Links
     });
   const runtimeHealth = newRuntimeHealth({ runtime, clock });
   const api = options.api && newApiConnection({ api: options.api, config, nodeName, metrics, clock, log });
-  const tell = newAgentEvents({ recorder: api?.recorder, nodeName, log, decisions: foundation.podDecisions });
+  const notify = newAgentEvents({ recorder: api?.recorder, nodeName, log, decisions: foundation.podDecisions });
   const events = newLifecycleEvents({
     ...basics,
     runtime,
     onChange: (uid) => links.workers.get().wake(uid),
     onRelist: (ms) => agentMetrics.relisted(ms, clock.now()),
   });
-  return { runtime, runtimeHealth, api, tell, events };
+  return { runtime, runtimeHealth, api, notify, events };
 }
 
 type Machine = Awaited<ReturnType<typeof openMachine>>;
 
 /** The Node, and what its Pods use: volumes, CPUs, memory, devices, cgroups. */
-async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api, tell, events }: Runtime, links: Links) {
+async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api, notify, events }: Runtime, links: Links) {
   const { basics, clock, featureGates, identity, nodeName, podsDir, topology, metrics, agentMetrics, background } = foundation;
   const appArmor = await readAppArmor(featureGates.enabled("AppArmor"));
   const node = newOwnNode({
@@ -206,7 +206,7 @@ async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api
     problems: () => [links.volumes.get().csi?.problem(), links.shutdown.get()?.problem()],
     devices: () => links.managers.current?.devices.amounts(),
     volumesInUse: () => volumesInUse(links.volumes.get()),
-    tell,
+    notify,
     appArmor: appArmor.enabled,
     metrics,
   });
@@ -218,7 +218,7 @@ async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api
     podsDir,
     objects,
     api,
-    tellPod: tell.pod,
+    reportPodEvent: notify.pod,
     metrics,
     mounter: systemMounter,
     onCall: (...call) => agentMetrics.csiCall(...call),
@@ -228,7 +228,7 @@ async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api
     ...basics,
     activePods: () => localPods(links.intake.get()),
     endPod: (pod, verdict, graceSeconds) => links.workers.get().evict(pod.metadata.uid, verdict, graceSeconds),
-    tellNode: tell.node,
+    reportNodeEvent: notify.node,
     onChange: () => node.hurry(),
   });
   links.shutdown.set(shutdown);
@@ -251,7 +251,7 @@ async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api
     ...basics,
     ...identity,
     capacity,
-    tell,
+    notify,
     signal: background.signal,
   });
   const cgroups = timedCgroups(started, metrics, clock);
@@ -265,22 +265,22 @@ type Pods = Awaited<ReturnType<typeof openPods>>;
 async function openPods(foundation: Foundation, parts: Runtime, machine: Machine, links: Links) {
   const { basics, config, clock, log, featureGates, nodeName, podLogsDir, metrics, agentMetrics, probeMetrics, podDecisions } =
     foundation;
-  const { runtime, api, tell } = parts;
+  const { runtime, api, notify } = parts;
   const { node, volumes, shutdown, managers, allocatable } = machine;
   const { status, mirrors } = openStatuses({ api, node, clock, log });
   const probes = newProbeManager({
     ...basics,
     runtime,
-    event: tell.pod,
+    event: notify.pod,
     statusOf: (uid) => status.get(uid),
     onChange: (uid) => links.workers.get().wake(uid),
     grpcEnabled: featureGates.enabled("GRPCContainerProbe"),
     onProbe: newProbeMetrics(probeMetrics),
   });
   const runner = await openRunner(foundation, parts, machine, { status, mirrors, probes });
-  const workers = openWorkers(foundation, tell, runner, status);
+  const workers = openWorkers(foundation, notify, runner, status);
   links.workers.set(workers);
-  const endPod = newEndPod({ workers, tell, clock });
+  const endPod = newEndPod({ workers, notify, clock });
   const preempt = newPreempt({ endPod, onPreempted: (resource) => agentMetrics.preemptions.labels(resource).inc(), log });
   const intake = newPodIntake({
     expected: expectedSources(config, api !== undefined),
@@ -293,19 +293,19 @@ async function openPods(foundation: Foundation, parts: Runtime, machine: Machine
     }),
     onRejected: (pod, rejection) => {
       podDecisions.rejected(pod, rejection.reason, rejection.message);
-      tell.pod(pod, undefined, "Warning", rejection.reason, rejection.message);
+      notify.pod(pod, undefined, "Warning", rejection.reason, rejection.message);
       status.set(pod, rejectedStatus(pod, rejection, clock.now()));
     },
     onDuplicate: (pod, source) => {
       const message = `Error validating pod ${describePod(pod)} from ${source} due to duplicate pod name ${JSON.stringify(pod.metadata.name)}, ignoring`;
-      tell.pod(pod, undefined, "Warning", "FailedValidation", message);
+      notify.pod(pod, undefined, "Warning", "FailedValidation", message);
     },
   });
   links.intake.set(intake);
   const usages = newVolumeUsages({
     pods: () => intake.sources.list().filter((pod) => intake.isActive(pod)),
     volumes: volumes.volumes,
-    tellPod: tell.pod,
+    reportPodEvent: notify.pod,
     clock,
     log,
   });
@@ -321,7 +321,7 @@ async function openPods(foundation: Foundation, parts: Runtime, machine: Machine
 /** @param own modules of the Pods that are created before */
 function openRunner(
   { basics, identity, agentMetrics, podLogsDir, containerLogsDir }: Foundation,
-  { runtime, runtimeHealth, api, tell }: Runtime,
+  { runtime, runtimeHealth, api, notify }: Runtime,
   { volumes, objects, cgroups, managers, allocatable, appArmor }: Machine,
   own: Pick<OpenRunnerOptions, "status" | "mirrors" | "probes">,
 ): Promise<PodRunner> {
@@ -336,7 +336,7 @@ function openRunner(
     objects,
     cgroups,
     mounter: systemMounter,
-    event: tell.pod,
+    event: notify.pod,
     podLogsDir,
     containerLogsDir,
     resources: { ...managers.managers, accessOf: (...args) => managers.devices.accessOf(...args) },
@@ -349,7 +349,7 @@ function openRunner(
 
 function openWorkers(
   { basics, config, clock, metrics, podDecisions }: Foundation,
-  tell: AgentEvents,
+  notify: AgentEvents,
   runner: PodRunner,
   status: StatusManager,
 ): PodWorkers {
@@ -367,7 +367,7 @@ function openWorkers(
     onTerminating: (pod, graceSeconds) => podDecisions.terminating(pod, graceSeconds),
     onRetry: (...retry) => podDecisions.failed(...retry),
     onFailure: (pod, err) =>
-      tell.pod(pod, undefined, "Warning", "FailedSync", `error determining status: ${(err as Error).message}`),
+      notify.pod(pod, undefined, "Warning", "FailedSync", `error determining status: ${(err as Error).message}`),
     onGone: async (pod, { runtimeOnly, wantedAgain }) => {
       times.gone(pod.metadata.uid);
       podDecisions.gone(pod);
@@ -390,7 +390,7 @@ async function startModules(
 ): Promise<Listening> {
   const { basics, config, clock, log, identity, nodeName, background, metrics, agentMetrics, decisions } = foundation;
   const { podLogsDir, containerLogsDir, probeMetrics, startedAt } = foundation;
-  const { runtime, api, tell, events } = parts;
+  const { runtime, api, notify, events } = parts;
   const { signal } = background;
   const { cpu, memory, devices } = managers;
   const { sources } = intake;
@@ -425,20 +425,20 @@ async function startModules(
 
   node.join(background);
   const resolvProblem = config.resolvConf === "" ? undefined : await checkResolvConf(config.resolvConf, config.clusterDomain);
-  if (resolvProblem !== undefined) tell.node("Warning", "CheckLimitsForResolvConf", resolvProblem);
+  if (resolvProblem !== undefined) notify.node("Warning", "CheckLimitsForResolvConf", resolvProblem);
   background.add(
     watchSystemOoms(
       {
         clock,
         log,
         onOom: ({ process, pid }) =>
-          tell.node("Warning", "SystemOOM", `System OOM encountered, victim process: ${process}, pid: ${pid}`),
+          notify.node("Warning", "SystemOOM", `System OOM encountered, victim process: ${process}, pid: ${pid}`),
       },
       background.signal,
     ),
   );
   startVolumes(volumes, background);
-  options.dynamic?.follow({ api: config.runOnce ? undefined : api, nodeName, tell, metrics, background });
+  options.dynamic?.follow({ api: config.runOnce ? undefined : api, nodeName, notify, metrics, background });
   if (api !== undefined) {
     followApiserver(api.pods, sources, clock);
     api.informers.start(signal);
@@ -462,7 +462,7 @@ async function startModules(
     mirrors,
     podLogsDir,
     containerLogsDir,
-    tell,
+    notify,
     endPod,
     managers: managers.managers,
     usages,

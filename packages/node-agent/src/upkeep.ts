@@ -26,7 +26,7 @@ export interface UpkeepOptions extends HousekeepingOptions {
   runtime: ContainerRuntime;
   clock: Clock;
   log: Logger;
-  tell: AgentEvents;
+  notify: AgentEvents;
   endPod: EndPod;
   managers: Pick<ResourceManagers, "reconcile">;
   usages: Pick<VolumeUsages, "refresh">;
@@ -45,7 +45,7 @@ const evictionMs = 10_000;
 
 /** Starts the periodic tasks: housekeeping, garbage collection, eviction, log rotation and usage measurements. */
 export function startUpkeep(options: UpkeepOptions): void {
-  const { config, background, runtime, clock, log, intake, workers, events, volumes, cgroups, endPod, tell, managers, usages } =
+  const { config, background, runtime, clock, log, intake, workers, events, volumes, cgroups, endPod, notify, managers, usages } =
     options;
   const { podLogsDir, containerLogsDir } = options;
   const { sources } = intake;
@@ -71,7 +71,7 @@ export function startUpkeep(options: UpkeepOptions): void {
     lowThresholdPercent: config.imageGcLowThreshold,
     minAgeMs: config.imageMinAgeMs,
     sandboxImage: config.sandboxImage,
-    event: tell.node,
+    event: notify.node,
   });
   let imageDir: string | undefined;
   let observedMs = clock.monotonic();
@@ -115,7 +115,7 @@ export function startUpkeep(options: UpkeepOptions): void {
         log.error("Eviction manager: pod failed to evict", err, { pod: describePod(pod) }),
       );
     },
-    tellNode: tell.node,
+    reportNodeEvent: notify.node,
     onPressureChange: options.onPressureChange,
   });
 
@@ -126,8 +126,8 @@ export function startUpkeep(options: UpkeepOptions): void {
     options.onLook(seen.length, Object.fromEntries(Object.entries(containerState).map(count)));
     await keepHouse(options);
   });
-  const gcContainers = withReportedFailures(() => collectDead(), { tell, reason: "ContainerGCFailed" });
-  const gcImages = withReportedFailures(imageGc.collect, { tell, reason: "ImageGCFailed", tolerated: 1 });
+  const gcContainers = withReportedFailures(() => collectDead(), { notify, reason: "ContainerGCFailed" });
+  const gcImages = withReportedFailures(imageGc.collect, { notify, reason: "ImageGCFailed", tolerated: 1 });
   background.every(containerGcMs, "container garbage collection", gcContainers);
   background.every(evictionMs, "eviction", eviction.check);
   background.every(imageGcMs, "image garbage collection", gcImages);

@@ -1,5 +1,5 @@
 import { objectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { Telling } from "@coxswain/apimachinery/decisions/decision-log";
+import type { Description } from "@coxswain/apimachinery/decisions/decision-log";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { nodes as nodesRef, pods as podsRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -36,7 +36,7 @@ export function reasonOf(plugins: ReadonlySet<string>): string {
 }
 
 /** Nodes whose names and refusals are told one by one. */
-const mostNodesTold = 20;
+const maxNodesReported = 20;
 /** For which it is tried whether one pod less would do, and how many pods of each. */
 const mostNodesTried = 10;
 const mostPodsTried = 20;
@@ -50,7 +50,7 @@ interface Refusal {
  * Evaluates the filters for the pod once more, against the snapshot of now, and tells per node which plugin refuses it, how much
  * of what is missing, and what would have to change. The summary and the remedy name no other object: not everybody may read nodes.
  */
-export function diagnose(profile: Profile, pod: PodInfo, snapshot: ClusterSnapshot, nominator: Nominator): Telling {
+export function diagnose(profile: Profile, pod: PodInfo, snapshot: ClusterSnapshot, nominator: Nominator): Description {
   if (snapshot.nodes.length === 0) return { summary: "there are no nodes in the cluster", remedy: "add a node" };
   const state: CycleState = new Map();
   const all = snapshot.nodes.length;
@@ -83,7 +83,7 @@ export function diagnose(profile: Profile, pod: PodInfo, snapshot: ClusterSnapsh
     details: {
       nodes: all,
       fitting,
-      refused: refusals.slice(0, mostNodesTold).map(({ node, status }) => ({
+      refused: refusals.slice(0, maxNodesReported).map(({ node, status }) => ({
         ...{ node: node.name, plugin: status.plugin, reasons: status.reasons },
         ...(status.plugin === "NodeResourcesFit" && { missing: missing(pod, node) }),
       })),

@@ -10,7 +10,7 @@ import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
  */
 export function newResourceMetrics(pods: () => readonly Pod[]): MetricsRegistry {
   const registry = newMetricsRegistry();
-  const told =
+  const reported =
     "This shows the resource usage the scheduler and kubelet expect per pod for resources along with the unit for the resource if any.";
   const add = (name: string, help: string, which: "requests" | "limits"): void => {
     const labels = ["namespace", "node", "pod", "priority", "resource", "scheduler", "unit"];
@@ -28,7 +28,7 @@ export function newResourceMetrics(pods: () => readonly Pod[]): MetricsRegistry 
         }
       }
     };
-    registry.gauge({ name, help: `${help} ${told}`, labels, collect });
+    registry.gauge({ name, help: `${help} ${reported}`, labels, collect });
   };
   add("kube_pod_resource_request", "Resources requested by workloads on the cluster, broken down by pod.", "requests");
   add("kube_pod_resource_limit", "Resources limit for workloads on the cluster, broken down by pod.", "limits");

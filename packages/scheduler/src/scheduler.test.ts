@@ -354,7 +354,7 @@ test("a pod that found another place than the one kept for it keeps nobody from 
 });
 
 test("a pod deleted while an extender is asked about its victims sends nobody away and keeps no place", async (t) => {
-  const asked = Promise.withResolvers<ReadonlyMap<string, Victims>>();
+  const pending = Promise.withResolvers<ReadonlyMap<string, Victims>>();
   const answer = Promise.withResolvers<void>();
   const extender: Extender = {
     name: "http://extender",
@@ -365,7 +365,7 @@ test("a pod deleted while an extender is asked about its victims sends nobody aw
     filter: async (_, feasible) => ({ feasible, failed: new Map(), unresolvable: new Map() }),
     prioritize: async () => new Map(),
     async preempt(_, candidates) {
-      asked.resolve(candidates);
+      pending.resolve(candidates);
       await answer.promise;
       return candidates;
     },
@@ -377,7 +377,7 @@ test("a pod deleted while an extender is asked about its victims sends nobody aw
   await step();
   names.pod("urgent", { cpu: "4", priority: 10 });
   await step();
-  assert.deepEqual([...(await asked.promise).keys()], ["a"]);
+  assert.deepEqual([...(await pending.promise).keys()], ["a"]);
   client.remove(pods, "default/urgent");
   await step();
   answer.resolve();

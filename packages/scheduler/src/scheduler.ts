@@ -163,7 +163,7 @@ class SchedulingLoop implements Scheduler {
     }
   }
 
-  #tell(pod: Pod, type: "Normal" | "Warning", reason: string, message: string, action: string): void {
+  #report(pod: Pod, type: "Normal" | "Warning", reason: string, message: string, action: string): void {
     this.#recorders.get(pod.spec.schedulerName ?? defaultSchedulerName)?.event(pod, type, reason, message, { action });
   }
 
@@ -207,7 +207,7 @@ class SchedulingLoop implements Scheduler {
       preemption: nominatedNode ? "room is being made for it: it waits until pods of lower priority have ended" : preemption,
       nextTryMs: () => this.#nextTryMs(current),
     });
-    this.#tell(current, "Warning", "FailedScheduling", truncated(message), "Scheduling");
+    this.#report(current, "Warning", "FailedScheduling", truncated(message), "Scheduling");
     try {
       await patchScheduling(client, current, { reason, message, nominatedNode, nowMs: clock.now() });
     } catch (failure) {
@@ -239,7 +239,7 @@ class SchedulingLoop implements Scheduler {
       metrics.podScheduled(entry, clock.monotonic());
       this.#decisions.bound(pod, decision);
       log.v(2)?.info("successfully bound pod to node", { pod: keyOf(pod), node: nodeName });
-      this.#tell(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, "Binding");
+      this.#report(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, "Binding");
     } catch (err) {
       this.#cache.forget(pod);
       // The assumed resources are free again. Called before `refuse`, so that this pod goes to the backoff queue, too.
@@ -284,7 +284,7 @@ class SchedulingLoop implements Scheduler {
     entry.unschedulablePlugins = new Set();
     this.#queue.addUnschedulable(entry, cycle);
     metrics.attempted("error", current.spec.schedulerName ?? defaultSchedulerName, clock.monotonic());
-    this.#tell(current, "Warning", "FailedScheduling", truncated(messageOf(err)), "Scheduling");
+    this.#report(current, "Warning", "FailedScheduling", truncated(messageOf(err)), "Scheduling");
   }
 
   /** One scheduling cycle. Without extenders there is no await between the snapshot and `assume`. */
@@ -297,7 +297,7 @@ class SchedulingLoop implements Scheduler {
     if (profile === undefined) return;
     if (current.metadata.deletionTimestamp) {
       const message = `skip schedule deleting pod: ${keyOf(current)}`;
-      return this.#tell(current, "Warning", "FailedScheduling", message, "Scheduling");
+      return this.#report(current, "Warning", "FailedScheduling", message, "Scheduling");
     }
     const timer = metrics.cycle(profile.schedulerName) ?? untimed;
     const begin = clock.monotonic();

@@ -6,7 +6,7 @@ import { startScheduler } from "./testing/running-scheduler.ts";
 
 type Running = Awaited<ReturnType<typeof startScheduler>>;
 
-function told({ decisions }: Running, name: string): Decision | undefined {
+function reported({ decisions }: Running, name: string): Decision | undefined {
   return decisions.of({ group: "", resource: "pods", kind: "Pod", namespace: "default", name, uid: "" })[0];
 }
 
@@ -21,7 +21,7 @@ test("tells the least that is missing, the taints, and other refusals, each with
   await step();
   names.pod("web", { cpu: "1300m" });
   await step();
-  const decision = told(running, "web");
+  const decision = reported(running, "web");
   assert.partialDeepStrictEqual(decision, {
     ...{ component: "kube-scheduler", source: "scheduler", verdict: "refused", reason: "NoNodeFits", count: 1 },
     remedy: "lower the requests, remove other pods, or add a node",
@@ -50,7 +50,7 @@ test("says that one pod less would do, names it apart from the summary, and begi
   names.pod("small", { on: "a", cpu: "500m" });
   names.pod("web", { cpu: "2" });
   await step();
-  const decision = told(running, "web");
+  const decision = reported(running, "web");
   assert.equal(decision?.reason, "InsufficientResources");
   assert.match(decision?.summary ?? "", /needs 1500m more CPU on the only node; would fit if one other pod were gone/);
   assert.doesNotMatch(decision?.summary ?? "", /big/);
@@ -63,9 +63,9 @@ test("says that one pod less would do, names it apart from the summary, and begi
   );
   client.remove(pods, "default/big");
   await step();
-  assert.match(told(running, "web")?.summary ?? "", /fits the only node now, and will be tried again/);
+  assert.match(reported(running, "web")?.summary ?? "", /fits the only node now, and will be tried again/);
   await step(2_000);
-  assert.partialDeepStrictEqual(told(running, "web"), { verdict: "done", reason: "Scheduled" });
+  assert.partialDeepStrictEqual(reported(running, "web"), { verdict: "done", reason: "Scheduled" });
 });
 
 test("tells the preemption that the policy forbids, and the room that is being made", async (t) => {
@@ -75,11 +75,11 @@ test("tells the preemption that the policy forbids, and the room that is being m
   names.pod("old", { on: "a", cpu: "4" });
   names.pod("modest", { cpu: "4", priority: 10, spec: { preemptionPolicy: "Never" } });
   await step();
-  assert.match(told(running, "modest")?.summary ?? "", /its preemption policy forbids to make room for it/);
+  assert.match(reported(running, "modest")?.summary ?? "", /its preemption policy forbids to make room for it/);
   client.react("delete", "pods", () => ({}));
   names.pod("urgent", { cpu: "4", priority: 10 });
   await step();
-  assert.match(told(running, "urgent")?.summary ?? "", /it waits until pods of lower priority have ended/);
+  assert.match(reported(running, "urgent")?.summary ?? "", /it waits until pods of lower priority have ended/);
 });
 
 test("tells the best three nodes of a pod that has one, and forgets a pod that is gone", async (t) => {
@@ -89,7 +89,7 @@ test("tells the best three nodes of a pod that has one, and forgets a pod that i
   await step();
   names.pod("web");
   await step();
-  const decision = told(running, "web");
+  const decision = reported(running, "web");
   assert.equal(decision?.summary, "placed on the best of 4 nodes that fit, of 4 looked at");
   const { best } = (decision?.details ?? {}) as { best: { node: string; score: number }[] };
   assert.equal(best.length, 3);
@@ -97,7 +97,7 @@ test("tells the best three nodes of a pod that has one, and forgets a pod that i
   assert.ok((best[0]?.score ?? 0) >= (best[1]?.score ?? 0) && (best[1]?.score ?? 0) >= (best[2]?.score ?? 0));
   client.remove(pods, "default/web");
   await step();
-  assert.equal(told(running, "web"), undefined);
+  assert.equal(reported(running, "web"), undefined);
 });
 
 test("tells of a cluster without nodes, of what a binding waits for, and of a binding that failed", async (t) => {
@@ -105,14 +105,14 @@ test("tells of a cluster without nodes, of what a binding waits for, and of a bi
   const { client, names, step } = running;
   names.pod("web");
   await step();
-  assert.partialDeepStrictEqual(told(running, "web"), { reason: "NoNodes", summary: "there are no nodes in the cluster" });
+  assert.partialDeepStrictEqual(reported(running, "web"), { reason: "NoNodes", summary: "there are no nodes in the cluster" });
   const { promise, reject } = Promise.withResolvers<never>();
   client.react("create", "pods", ({ subresource }) => (subresource === "binding" ? promise : undefined));
   names.node("a");
   await step(2_000);
-  assert.partialDeepStrictEqual(told(running, "web"), { verdict: "waiting", reason: "Binding" });
+  assert.partialDeepStrictEqual(reported(running, "web"), { verdict: "waiting", reason: "Binding" });
   reject(new Error("etcd is away"));
   await step();
-  assert.partialDeepStrictEqual(told(running, "web"), { verdict: "failed", reason: "SchedulerError" });
-  assert.match(told(running, "web")?.summary ?? "", /etcd is away/);
+  assert.partialDeepStrictEqual(reported(running, "web"), { verdict: "failed", reason: "SchedulerError" });
+  assert.match(reported(running, "web")?.summary ?? "", /etcd is away/);
 });

@@ -1,5 +1,5 @@
 import { objectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { DecisionLog, Outcome, Telling } from "@coxswain/apimachinery/decisions/decision-log";
+import type { DecisionLog, Description, Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -26,7 +26,7 @@ export class SchedulingDecisions {
   refused(
     pod: Pod,
     err: unknown,
-    options: { diagnose: () => Telling; preemption: string | undefined; nextTryMs: () => number | undefined },
+    options: { diagnose: () => Description; preemption: string | undefined; nextTryMs: () => number | undefined },
   ): void {
     const { diagnose, preemption, nextTryMs } = options;
     const lead = err instanceof FitError ? reasonOf(err.unschedulablePlugins) : undefined;
@@ -35,12 +35,12 @@ export class SchedulingDecisions {
         ? {
             verdict: "refused",
             reason: lead ?? "NoNodes",
-            tell: () => {
-              const told = diagnose();
-              const { summary, details } = told;
+            description: () => {
+              const reported = diagnose();
+              const { summary, details } = reported;
               const next = nextTryMs();
               return {
-                ...told,
+                ...reported,
                 summary: preemption === undefined ? summary : `${summary}; ${preemption}`,
                 details: { ...details, lastAttempt: messageOf(err) },
                 ...(next !== undefined && { nextTryMs: next }),
@@ -49,13 +49,13 @@ export class SchedulingDecisions {
             // The pod itself is in the cache anyway; the error's text and statuses are not.
             sizeBytes: err instanceof FitError ? 1000 + 16 * err.statuses.size : 1000,
           }
-        : { verdict: "failed", reason: "SchedulerError", nextTryMs: nextTryMs(), tell: messageOf(err) };
+        : { verdict: "failed", reason: "SchedulerError", nextTryMs: nextTryMs(), description: messageOf(err) };
     this.#log?.record(objectRef(pods, pod), source, outcome);
   }
 
   /** Its node is chosen. */
   binding(pod: Pod, progress: BindingProgress): void {
-    const tell = (): Telling => {
+    const description = (): Description => {
       const { point, plugin } = progress;
       const what = point === "PreBind" && plugin === "VolumeBinding" ? "its volumes to be bound" : `${plugin} (${point})`;
       return {
@@ -63,18 +63,18 @@ export class SchedulingDecisions {
         details: { point, plugin },
       };
     };
-    this.#log?.record(objectRef(pods, pod), source, { verdict: "waiting", reason: "Binding", tell, sizeBytes: 300 });
+    this.#log?.record(objectRef(pods, pod), source, { verdict: "waiting", reason: "Binding", description, sizeBytes: 300 });
   }
 
   bound(pod: Pod, { feasibleNodes, evaluatedNodes, best }: Decision): void {
-    const tell = (): Telling => ({
+    const description = (): Description => ({
       summary:
         feasibleNodes === 1
           ? `placed on the only node that fits, of ${evaluatedNodes} looked at`
           : `placed on the best of ${feasibleNodes} nodes that fit, of ${evaluatedNodes} looked at`,
       details: { best },
     });
-    this.#log?.record(objectRef(pods, pod), source, { verdict: "done", reason: "Scheduled", tell, sizeBytes: 400 });
+    this.#log?.record(objectRef(pods, pod), source, { verdict: "done", reason: "Scheduled", description, sizeBytes: 400 });
   }
 
   gone(pod: Pod): void {

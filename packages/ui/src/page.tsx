@@ -35,7 +35,7 @@ function Live({ token, onRefused, onSignOut }: LiveProps): JSX.Element {
   // Where all namespaces are forbidden, another namespace is another set of objects.
   const [scope, setScope] = useState("");
   const api = useMemo(() => new Api(token), [token]);
-  const cluster = useMemo(() => new Cluster((tell) => void requestAnimationFrame(tell)), [token, scope]);
+  const cluster = useMemo(() => new Cluster((report) => void requestAnimationFrame(report)), [token, scope]);
   const explanations = useMemo(() => new Explanations(api, () => setTurn((turn) => turn + 1)), [api, cluster]);
   useEffect(() => {
     const worker = startWorker();

@@ -152,11 +152,11 @@ class Connection implements Http2Client {
     }
   }
 
-  #end(stream: number, tell: (answer: AnswerHandlers) => void): void {
+  #end(stream: number, report: (answer: AnswerHandlers) => void): void {
     const answer = this.#answers.get(stream);
     if (answer === undefined) return;
     this.#answers.delete(stream);
-    tell(answer);
+    report(answer);
     this.#openWaiting();
   }
 

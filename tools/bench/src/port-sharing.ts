@@ -71,12 +71,12 @@ export async function benchPortSharing(): Promise<void> {
     const hasRoom = processors >= processorsForAll;
     const paced = (await compare([[one], halves, [two], [onTwoPorts]], getAtPace)) as [number, number, number, number];
     const pace = `${getsPerSecond}/s each`;
-    tell(`one port, ${pace}, one after the other`, paced[1], paced[0], true);
-    tell(`one port, ${pace}, ${atOnce}`, paced[2], paced[0], hasRoom);
-    tell(`two ports, ${pace}, ${atOnce}`, paced[3], paced[0], false);
+    report(`one port, ${pace}, one after the other`, paced[1], paced[0], true);
+    report(`one port, ${pace}, ${atOnce}`, paced[2], paced[0], hasRoom);
+    report(`two ports, ${pace}, ${atOnce}`, paced[3], paced[0], false);
     const hurried = (await compare([[one], [two], [onTwoPorts]], getWithoutPause)) as [number, number, number];
-    tell(`one port, without pause, ${atOnce}`, hurried[1], hurried[0], hasRoom);
-    tell(`two ports, without pause, ${atOnce}`, hurried[2], hurried[0], false);
+    report(`one port, without pause, ${atOnce}`, hurried[1], hurried[0], hasRoom);
+    report(`two ports, without pause, ${atOnce}`, hurried[2], hurried[0], false);
     const share = Math.max(...shares);
     console.log(
       `two servers on one port, share of ${connections} connections: ${shares.map((value) => value.toFixed(2)).join(" and ")}, ` +
@@ -137,7 +137,7 @@ async function compare(sides: readonly (readonly Group[])[], load: (group: Group
   return sums.map(({ cpu, gets }) => (cpu / gets) * 1000);
 }
 
-function tell(name: string, two: number, one: number, isHeld: boolean): void {
+function report(name: string, two: number, one: number, isHeld: boolean): void {
   const ratio = two / one;
   const verdict = isHeld ? `, limit at most ${mostCpu}: ${ratio <= mostCpu ? "ok" : "NOT OK"}` : "";
   console.log(

@@ -35,12 +35,12 @@ server.on("secureConnection", (socket) => {
       stream.once("close", () => watches.delete(stream));
       return;
     }
-    const tell = (): void => {
+    const report = (): void => {
       stream.end();
       for (const watch of watches) watch.write(line);
     };
-    if (headers[":path"] === "/change-stored") void etcd.put(keyOf(0), stored).then(tell);
-    else tell();
+    if (headers[":path"] === "/change-stored") void etcd.put(keyOf(0), stored).then(report);
+    else report();
   });
 });
 server.listen(0, "127.0.0.1", () => console.log((server.address() as AddressInfo).port));

@@ -12,7 +12,7 @@ interface Outcome {
   readonly stdout: string;
   readonly stderr: string;
   /** The arguments of each kubectl that was started. */
-  readonly asked: readonly string[];
+  readonly requested: readonly string[];
 }
 
 /** Runs the plugin with a kubectl that notes its arguments and gives this answer; `config` has the namespace `team`. */
@@ -29,8 +29,8 @@ function why(t: { after(fn: () => void): void }, args: readonly string[], answer
   writeFileSync(join(folder, "asked"), "");
   return new Promise((resolve) => {
     const child = execFile(plugin, [...args], { env: { ...process.env, KUBECTL: kubectl } }, (_, stdout, stderr) => {
-      const asked = readFileSync(join(folder, "asked"), "utf8").split("\n").filter(Boolean);
-      resolve({ code: child.exitCode ?? -1, stdout, stderr, asked });
+      const requested = readFileSync(join(folder, "asked"), "utf8").split("\n").filter(Boolean);
+      resolve({ code: child.exitCode ?? -1, stdout, stderr, requested });
     });
   });
 }
@@ -51,9 +51,9 @@ for (const { args, path, flags = "" } of [
   },
 ]) {
   test(`kubectl why ${args.join(" ")}`, async (t) => {
-    const { asked, stdout, code, stderr } = await why(t, args, wrong);
+    const { requested, stdout, code, stderr } = await why(t, args, wrong);
     assert.equal(stderr, "");
-    assert.equal(asked.at(-1), `${flags === "" ? "" : `${flags}|`}get|--raw|/debug/explain/${path}|`);
+    assert.equal(requested.at(-1), `${flags === "" ? "" : `${flags}|`}get|--raw|/debug/explain/${path}|`);
     assert.deepEqual([stdout, code], [wrong, 1]);
   });
 }
@@ -89,16 +89,16 @@ for (const { args, says } of [
   { args: ["pod/a", "-n", "a/../b"], says: /not the name of a namespace/ },
 ]) {
   test(`kubectl why refuses: ${args.join(" ")}`, async (t) => {
-    const { code, stderr, asked } = await why(t, args, wrong);
+    const { code, stderr, requested } = await why(t, args, wrong);
     assert.equal(code, 2);
     assert.match(stderr, says);
-    assert.deepEqual(asked, []);
+    assert.deepEqual(requested, []);
   });
 }
 
 test("kubectl why --help shows forms, flags and exit codes", async (t) => {
-  const { code, stdout, asked } = await why(t, ["--help"], wrong);
+  const { code, stdout, requested } = await why(t, ["--help"], wrong);
   assert.equal(code, 0);
   for (const part of ["kubectl why not pod/NAME node/NAME", "--watch", "Exit codes:"]) assert.ok(stdout.includes(part), part);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(requested, []);
 });

@@ -4,7 +4,7 @@ import { type Circumstances, choose, type Route } from "./choose.ts";
 import { formatCidr, parseCidr } from "./cidr.ts";
 import { Failure, UsageFailure } from "./failure.ts";
 import type { RegisteredCluster } from "./registry.ts";
-import { type Asked, type Choices, defaultChoices } from "./settings.ts";
+import { type Choices, defaultChoices, type RequestedChoices } from "./settings.ts";
 
 const defaults: Choices = { ...defaultChoices(), nodeName: "node" };
 const route = (cidr: string, device = "eth1"): Route => ({ cidr: parseCidr(cidr) as Route["cidr"], device });
@@ -21,10 +21,10 @@ interface Situation extends Partial<Circumstances> {
   readonly taken?: readonly number[];
 }
 
-async function decide(asked: Asked, { taken = [], ...situation }: Situation = {}) {
+async function decide(requested: RequestedChoices, { taken = [], ...situation }: Situation = {}) {
   const said: string[] = [];
   const { choices } = await choose(
-    { nodeName: situation.record?.choices.nodeName ?? "node", ...asked },
+    { nodeName: situation.record?.choices.nodeName ?? "node", ...requested },
     {
       nameFlag: "",
       record: undefined,
@@ -40,8 +40,8 @@ async function decide(asked: Asked, { taken = [], ...situation }: Situation = {}
   return { choices, said };
 }
 
-const refuses = (asked: Asked, situation: Situation, message: RegExp, type = Failure): Promise<void> =>
-  assert.rejects(decide(asked, situation), (err: Error) => err instanceof type && message.test(err.message));
+const refuses = (requested: RequestedChoices, situation: Situation, message: RegExp, type = Failure): Promise<void> =>
+  assert.rejects(decide(requested, situation), (err: Error) => err instanceof type && message.test(err.message));
 
 test("a first cluster gets the documented ports and networks, and nothing is said", async () => {
   const { choices, said } = await decide({});
@@ -90,44 +90,44 @@ test("a port that was asked for is given to nothing else", async () => {
 });
 
 test("the kubelet's ports are not looked at without a node", async () => {
-  const asked = { withNode: false, ports: { kubelet: 10250 } };
-  assert.equal((await decide(asked, { taken: [10250] })).choices.ports.kubelet, 10250);
+  const requested = { withNode: false, ports: { kubelet: 10250 } };
+  assert.equal((await decide(requested, { taken: [10250] })).choices.ports.kubelet, 10250);
 });
 
-for (const { name, asked, situation, message } of [
+for (const { name, requested, situation, message } of [
   {
     name: "two clusters on one pod network",
-    asked: { podCidr: "10.244.0.0/16" },
+    requested: { podCidr: "10.244.0.0/16" },
     situation: { others: [other()] },
     message:
       /^--pod-network-cidr: 10.244.0.0\/16 overlaps the pod network 10.244.0.0\/16 of cluster default in \/elsewhere; choose another/,
   },
   {
     name: "pods in a part of another cluster's services",
-    asked: { podCidr: "10.96.4.0/22" },
+    requested: { podCidr: "10.96.4.0/22" },
     situation: { others: [other()] },
     message: /overlaps the service network 10.96.0.0\/16 of cluster default/,
   },
   {
     name: "two clusters on one service network",
-    asked: { serviceCidr: "10.96.0.0/12" },
+    requested: { serviceCidr: "10.96.0.0/12" },
     situation: { others: [other()] },
     message: /^--service-cidr: 10.96.0.0\/12 overlaps the service network/,
   },
   {
     name: "services in the cluster's own pod network",
-    asked: { podCidr: "10.50.0.0/16", serviceCidr: "10.50.128.0/20" },
+    requested: { podCidr: "10.50.0.0/16", serviceCidr: "10.50.128.0/20" },
     situation: {},
     message: /overlaps the cluster's own pod network/,
   },
   {
     name: "a pod network that the machine has a route to",
-    asked: { podCidr: "10.9.0.0/16" },
+    requested: { podCidr: "10.9.0.0/16" },
     situation: { routes: [route("10.0.0.0/8", "tun0")] },
     message: /^--pod-network-cidr: 10.9.0.0\/16 overlaps this machine's route to 10.0.0.0\/8 \(tun0\)/,
   },
 ]) {
-  test(`refuses ${name}`, () => refuses(asked, situation, message));
+  test(`refuses ${name}`, () => refuses(requested, situation, message));
 }
 
 test("avoids a VPN that has the whole of a private range", async () => {
@@ -135,36 +135,43 @@ test("avoids a VPN that has the whole of a private range", async () => {
   assert.deepEqual([choices.podCidr, choices.serviceCidr], ["172.24.0.0/16", "172.18.0.0/16"]);
 });
 
-for (const { name, asked, message } of [
+for (const { name, requested, message } of [
   {
     name: "a network with bits behind its prefix",
-    asked: { podCidr: "10.244.1.0/16" },
+    requested: { podCidr: "10.244.1.0/16" },
     message: /no IPv4 network from \/8 to \/24/,
   },
-  { name: "a network too small for a node's pods", asked: { podCidr: "10.244.1.0/25" }, message: /no IPv4 network/ },
-  { name: "a service network too large for the API server", asked: { serviceCidr: "10.0.0.0/8" }, message: /from \/12 to \/28/ },
-  { name: "an IPv6 network", asked: { podCidr: "fd00::/64" }, message: /no IPv4 network/ },
-  { name: "a port beyond the last", asked: { ports: { etcd: 65_536 } }, message: /^--etcd-port is not a port number$/ },
+  { name: "a network too small for a node's pods", requested: { podCidr: "10.244.1.0/25" }, message: /no IPv4 network/ },
+  {
+    name: "a service network too large for the API server",
+    requested: { serviceCidr: "10.0.0.0/8" },
+    message: /from \/12 to \/28/,
+  },
+  { name: "an IPv6 network", requested: { podCidr: "fd00::/64" }, message: /no IPv4 network/ },
+  { name: "a port beyond the last", requested: { ports: { etcd: 65_536 } }, message: /^--etcd-port is not a port number$/ },
   {
     name: "a variable that is no number",
-    asked: { ports: { etcdPeer: Number.NaN } },
+    requested: { ports: { etcdPeer: Number.NaN } },
     message: /^--etcd-peer-port is not a port/,
   },
   {
     name: "one port for two",
-    asked: { ports: { etcd: 7000, kubelet: 7000 } },
+    requested: { ports: { etcd: 7000, kubelet: 7000 } },
     message: /^--etcd-port and --kubelet-port are both 7000$/,
   },
   {
     name: "a node name with an underscore",
-    asked: { nodeName: "my_node" },
+    requested: { nodeName: "my_node" },
     message: /^--node-name: "my_node" is no name of a node/,
   },
 ]) {
-  test(`${name} is a command line that cannot be used`, () => refuses(asked, {}, message, UsageFailure));
+  test(`${name} is a command line that cannot be used`, () => refuses(requested, {}, message, UsageFailure));
 }
 
-const record = (asked: Asked = {}, choices: Partial<Choices> = {}) => ({ asked, choices: { ...defaults, ...choices } });
+const record = (requested: RequestedChoices = {}, choices: Partial<Choices> = {}) => ({
+  requested,
+  choices: { ...defaults, ...choices },
+});
 
 test("what was asked for earlier holds, and so does what was chosen then", async () => {
   const earlier = record(

@@ -4,7 +4,15 @@ import type { ClusterRecord } from "./cluster-record.ts";
 import { Failure, UsageFailure } from "./failure.ts";
 import { flagOf, portFlag } from "./flag-names.ts";
 import type { RegisteredCluster } from "./registry.ts";
-import { type Asked, type Choices, defaultChoices, mergeAsked, type PortName, portNames, withAsked } from "./settings.ts";
+import {
+  type Choices,
+  defaultChoices,
+  mergeRequested,
+  type PortName,
+  portNames,
+  type RequestedChoices,
+  withRequested,
+} from "./settings.ts";
 
 /** A route of the machine other than the default route. */
 export interface Route {
@@ -33,31 +41,31 @@ export interface Circumstances {
  * Chooses a cluster's ports and networks: the requested ones (in this or an earlier `up`), else free ones.
  * @throws Failure naming the setting, the conflict and the remedy
  */
-export async function choose(asked: Asked, circumstances: Circumstances): Promise<ClusterRecord> {
+export async function choose(requested: RequestedChoices, circumstances: Circumstances): Promise<ClusterRecord> {
   const { record, isRunning } = circumstances;
   const base = record?.choices ?? defaultChoices();
-  const all = record === undefined ? asked : mergeAsked(record.asked, asked);
-  checkForm(withAsked(base, asked), all);
+  const all = record === undefined ? requested : mergeRequested(record.requested, requested);
+  checkForm(withRequested(base, requested), all);
   if (isRunning && record !== undefined) {
-    const changed = changedFlags(base, withAsked(base, asked));
+    const changed = changedFlags(base, withRequested(base, requested));
     if (changed.length > 0)
       throw new Failure(
         `the cluster is running with another ${changed.join(", ")}; stop it first: ./cox down${circumstances.nameFlag}`,
       );
-    return { asked: all, choices: base };
+    return { requested: all, choices: base };
   }
-  refuseNewIdentity(base, asked, circumstances);
-  const wanted = withAsked(base, all);
+  refuseNewIdentity(base, requested, circumstances);
+  const wanted = withRequested(base, all);
   const podCidr = chooseNetwork("podCidr", wanted.podCidr, all, circumstances, []);
   const serviceCidr = chooseNetwork("serviceCidr", wanted.serviceCidr, all, circumstances, [podCidr]);
   const ports = await choosePorts(wanted, all, circumstances);
-  return { asked: all, choices: { ...wanted, podCidr: formatCidr(podCidr), serviceCidr: formatCidr(serviceCidr), ports } };
+  return { requested: all, choices: { ...wanted, podCidr: formatCidr(podCidr), serviceCidr: formatCidr(serviceCidr), ports } };
 }
 
 const nodeNameForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
 /** @throws UsageFailure for invalid values. */
-function checkForm(choices: Choices, asked: Asked): void {
+function checkForm(choices: Choices, requested: RequestedChoices): void {
   const { nodeName } = choices;
   if (nodeName.length > 63 || !nodeNameForm.test(nodeName))
     throw new UsageFailure(
@@ -74,7 +82,7 @@ function checkForm(choices: Choices, asked: Asked): void {
       );
   }
   const owners = new Map<number, PortName>();
-  for (const [name, port] of Object.entries(asked.ports ?? {}) as [PortName, number][]) {
+  for (const [name, port] of Object.entries(requested.ports ?? {}) as [PortName, number][]) {
     if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new UsageFailure(`${portFlag(name)} is not a port number`);
     const owner = owners.get(port);
     if (owner !== undefined) throw new UsageFailure(`${portFlag(owner)} and ${portFlag(name)} are both ${port}`);
@@ -95,10 +103,10 @@ function changedFlags(from: Choices, to: Choices): string[] {
 }
 
 /** Networks and node name cannot change once they are stored in etcd. */
-function refuseNewIdentity(base: Choices, asked: Asked, { hasData, record, nameFlag }: Circumstances): void {
+function refuseNewIdentity(base: Choices, requested: RequestedChoices, { hasData, record, nameFlag }: Circumstances): void {
   if (!hasData || record === undefined) return;
   for (const key of ["nodeName", "podCidr", "serviceCidr"] as const) {
-    const wanted = asked[key];
+    const wanted = requested[key];
     if (wanted !== undefined && wanted !== base[key])
       throw new Failure(
         `${flagOf[key]}: the cluster's data were made with ${base[key]}, not ${wanted}; leave the flag out, or remove the data first: ./cox down --purge${nameFlag}`,
@@ -128,7 +136,7 @@ function range(from: number, to: number): number[] {
 function chooseNetwork(
   key: "podCidr" | "serviceCidr",
   wanted: string,
-  asked: Asked,
+  requested: RequestedChoices,
   circumstances: Circumstances,
   own: readonly Cidr[],
 ): Cidr {
@@ -150,7 +158,7 @@ function chooseNetwork(
     throw new Failure(
       `the cluster's data were made with ${flagOf[key]} ${wanted}, which overlaps ${inTheWay}; free it, or begin anew: ./cox down --purge${nameFlag}`,
     );
-  if (asked[key] !== undefined)
+  if (requested[key] !== undefined)
     throw new Failure(`${flagOf[key]}: ${wanted} overlaps ${inTheWay}; choose another, or leave the flag out for a free one`);
   const free = candidates[key].map((text) => parseCidr(text) as Cidr).find((candidate) => obstacle(candidate) === undefined);
   if (free === undefined) throw new Failure(`no network is free; name one with ${flagOf[key]}`);
@@ -178,18 +186,22 @@ function routeInTheWay(cidr: Cidr, routes: readonly Route[]): string | undefined
 const firstShift = 10_000;
 const lastPort = 32_767;
 
-async function choosePorts(wanted: Choices, asked: Asked, circumstances: Circumstances): Promise<Choices["ports"]> {
+async function choosePorts(
+  wanted: Choices,
+  requested: RequestedChoices,
+  circumstances: Circumstances,
+): Promise<Choices["ports"]> {
   const reserved = new Map(
     circumstances.others.flatMap((other) => Object.values(other.ports).map((port) => [port, other] as const)),
   );
-  const taken = new Set(Object.values(asked.ports ?? {}));
+  const taken = new Set(Object.values(requested.ports ?? {}));
   const ports: Record<PortName, number> = { ...wanted.ports };
   const replaced: string[] = [];
   for (const name of portNames) {
     const port = wanted.ports[name];
     // Kubelet ports are not used without a node.
     const isNeeded = wanted.withNode || !(name.startsWith("kubelet") || name === "services");
-    const isFixed = asked.ports?.[name] !== undefined;
+    const isFixed = requested.ports?.[name] !== undefined;
     if (!isNeeded && isFixed) continue;
     const isFree = await circumstances.isPortFree(port);
     if (isFixed) {

@@ -2,12 +2,12 @@ import { readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node
 import { dirname, join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { Failure } from "./failure.ts";
-import type { Asked, Choices } from "./settings.ts";
+import type { Choices, RequestedChoices } from "./settings.ts";
 
 /** `cluster.json` in the state folder: the decisions of `up`, read by the next `up` and all other commands. */
 export interface ClusterRecord {
   /** Settings requested by the user, in this or earlier `up` commands. */
-  readonly asked: Asked;
+  readonly requested: RequestedChoices;
   /** Resulting settings. */
   readonly choices: Choices;
 }
@@ -24,8 +24,9 @@ export function readRecord(state: string): ClusterRecord | undefined {
     throw new Failure(`cannot read ${recordFile(state)}: ${(err as Error).message}`);
   }
   try {
-    const record = JSON.parse(text) as ClusterRecord;
-    if (typeof record.choices === "object" && typeof record.asked === "object") return record;
+    // Earlier versions wrote `asked` for `requested`.
+    const { choices, asked, requested = asked } = JSON.parse(text) as Partial<ClusterRecord> & { asked?: RequestedChoices };
+    if (typeof choices === "object" && typeof requested === "object") return { requested, choices };
   } catch {
     // reported below
   }

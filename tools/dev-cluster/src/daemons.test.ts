@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { daemonProcess } from "./daemons.ts";
 import { servicePartsOf } from "./service-parts.ts";
-import { defaultChoices, newSettings, withAsked } from "./settings.ts";
+import { defaultChoices, newSettings, withRequested } from "./settings.ts";
 
 const settingsWith = (...services: string[]) => {
   const extraArgs = services.length === 0 ? {} : { "coxswain-services": services };
-  return newSettings("/clone", "default", "/clone/.cox", withAsked(defaultChoices(), { extraArgs }), {});
+  return newSettings("/clone", "default", "/clone/.cox", withRequested(defaultChoices(), { extraArgs }), {});
 };
 
 const all = ["pod-network", "services", "dns", "metrics-api", "local-volumes", "load-balancers", "load-balancer-addresses"];

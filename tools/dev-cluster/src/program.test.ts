@@ -9,8 +9,8 @@ import { Command } from "commander";
 import { Failure, Interrupted, UsageFailure } from "./failure.ts";
 import { helpFile, helpTexts } from "./help-files.ts";
 import { explain, newProgram } from "./program.ts";
-import { askedByVariables, withExtraArgs } from "./settings.ts";
-import { askedByFlags, upVerb } from "./verbs/up.ts";
+import { requestedByVariables, withExtraArgs } from "./settings.ts";
+import { requestedByFlags, upVerb } from "./verbs/up.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 
@@ -127,28 +127,28 @@ for (const verb of ["up", "down", "status", "kubectl"]) {
 }
 
 /** Settings requested by a command line of `up`, without running it. */
-function askedBy(...args: string[]): ReturnType<typeof askedByFlags> {
+function requestedBy(...args: string[]): ReturnType<typeof requestedByFlags> {
   const verb = upVerb(root);
-  let asked: ReturnType<typeof askedByFlags> = {};
+  let requested: ReturnType<typeof requestedByFlags> = {};
   verb.action((options) => {
-    asked = askedByFlags(options);
+    requested = requestedByFlags(options);
   });
   new Command().addCommand(verb).parse(["up", ...args], { from: "user" });
-  return asked;
+  return requested;
 }
 
 test("flags of up become settings; what is not given is not asked for", () => {
-  assert.deepEqual(askedBy(), {});
+  assert.deepEqual(requestedBy(), {});
   assert.deepEqual(
-    askedBy("--node-name=n", "--pod-network-cidr=10.1.0.0/16", "--etcd-peer-port=1", "--no-node", "--etcd-unsafe-no-fsync"),
+    requestedBy("--node-name=n", "--pod-network-cidr=10.1.0.0/16", "--etcd-peer-port=1", "--no-node", "--etcd-unsafe-no-fsync"),
     { nodeName: "n", podCidr: "10.1.0.0/16", ports: { etcdPeer: 1 }, withNode: false, etcdWithoutSync: true },
   );
-  assert.deepEqual(askedBy("--node", "--no-etcd-unsafe-no-fsync", "--audit-policy-file="), {
+  assert.deepEqual(requestedBy("--node", "--no-etcd-unsafe-no-fsync", "--audit-policy-file="), {
     withNode: true,
     etcdWithoutSync: false,
     auditPolicy: "",
   });
-  assert.deepEqual(askedBy("--kubelet-arg", "max-pods=50", "--kubelet-arg=--v=4", "--etcd-arg="), {
+  assert.deepEqual(requestedBy("--kubelet-arg", "max-pods=50", "--kubelet-arg=--v=4", "--etcd-arg="), {
     extraArgs: { kubelet: ["--max-pods=50", "--v=4"], etcd: [] },
   });
 });
@@ -163,11 +163,11 @@ test("a flag of the user's replaces ours of its name, and only that", () =>
   ]));
 
 test("variables become settings; empty ones do not", () => {
-  assert.deepEqual(askedByVariables({ COX_PORT_APISERVER: "7443", COX_POD_NETWORK: "10.245", COX_NODE_NAME: "" }), {
+  assert.deepEqual(requestedByVariables({ COX_PORT_APISERVER: "7443", COX_POD_NETWORK: "10.245", COX_NODE_NAME: "" }), {
     podCidr: "10.245.0.0/16",
     ports: { apiserver: 7443 },
   });
-  assert.deepEqual(askedByVariables({ COX_SERVICE_NETWORK: "10.9.0.0/20", COX_ETCD_WITHOUT_SYNC: "1" }), {
+  assert.deepEqual(requestedByVariables({ COX_SERVICE_NETWORK: "10.9.0.0/20", COX_ETCD_WITHOUT_SYNC: "1" }), {
     serviceCidr: "10.9.0.0/20",
     etcdWithoutSync: true,
   });

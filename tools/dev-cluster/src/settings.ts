@@ -77,7 +77,7 @@ export interface Choices {
 }
 
 /** Settings given by flags and environment variables; the others are chosen automatically. */
-export interface Asked extends Partial<Omit<Choices, "ports" | "extraArgs">> {
+export interface RequestedChoices extends Partial<Omit<Choices, "ports" | "extraArgs">> {
   readonly ports?: Readonly<Partial<Record<PortName, number>>>;
   readonly extraArgs?: Readonly<Partial<Record<ConfigurableProcess, readonly string[]>>>;
 }
@@ -114,14 +114,14 @@ export const defaultChoices = (): Choices => ({
 });
 
 /** Overrides choices by requested settings; extra flags are replaced per process. */
-export const withAsked = (choices: Choices, asked: Asked): Choices => ({
+export const withRequested = (choices: Choices, requested: RequestedChoices): Choices => ({
   ...choices,
-  ...asked,
-  ports: { ...choices.ports, ...asked.ports },
-  extraArgs: { ...choices.extraArgs, ...asked.extraArgs },
+  ...requested,
+  ports: { ...choices.ports, ...requested.ports },
+  extraArgs: { ...choices.extraArgs, ...requested.extraArgs },
 });
 
-export const mergeAsked = (earlier: Asked, later: Asked): Asked => ({
+export const mergeRequested = (earlier: RequestedChoices, later: RequestedChoices): RequestedChoices => ({
   ...earlier,
   ...later,
   ports: { ...earlier.ports, ...later.ports },
@@ -179,7 +179,7 @@ export function newSettings(root: string, name: string, state: string, choices: 
  */
 export function readSettings(root: string, env: NodeJS.ProcessEnv = process.env, name = "default"): Settings {
   const state = stateFolder(root, name, env);
-  const choices = readRecord(state)?.choices ?? withAsked(defaultChoices(), askedByVariables(env));
+  const choices = readRecord(state)?.choices ?? withRequested(defaultChoices(), requestedByVariables(env));
   return newSettings(root, name, state, choices, env);
 }
 
@@ -188,7 +188,7 @@ export function readSettings(root: string, env: NodeJS.ProcessEnv = process.env,
  * `COX_AUDIT_POLICY` (file), `COX_ETCD_WITHOUT_SYNC` (any value), and `COX_PORT_APISERVER`, `COX_PORT_ETCD`,
  * `COX_PORT_ETCDPEER`, … (ports). Empty variables count as unset.
  */
-export function askedByVariables(env: NodeJS.ProcessEnv): Asked {
+export function requestedByVariables(env: NodeJS.ProcessEnv): RequestedChoices {
   const text = <K extends string>(key: K, variable: string, read = (value: string) => value): { [P in K]?: string } =>
     env[variable] ? ({ [key]: read(env[variable]) } as { [P in K]: string }) : {};
   const network = (value: string): string => (/^\d+\.\d+$/.test(value) ? `${value}.0.0/16` : value);

@@ -89,15 +89,15 @@ export class WatchedThread {
     // The flags of a test runner are not the thread's.
     const execArgv = ["--conditions=cox-source"];
     const worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData, resourceLimits, execArgv });
-    const tell = (event: Event): void => {
+    const report = (event: Event): void => {
       if (worker === this.#worker) this.#onEvent(event);
     };
-    worker.on("message", (message: Message) => tell(message));
+    worker.on("message", (message: Message) => report(message));
     worker.on("error", (err: Error) => {
       const { signature, text } = faultOf(err);
-      tell({ type: "broken", signature: `uncaught ${signature}`, text, cause: err });
+      report({ type: "broken", signature: `uncaught ${signature}`, text, cause: err });
     });
-    worker.on("exit", (code) => tell({ type: "broken", signature: "exit", text: `ends the thread with exit code ${code}` }));
+    worker.on("exit", (code) => report({ type: "broken", signature: "exit", text: `ends the thread with exit code ${code}` }));
     return worker;
   }
 }

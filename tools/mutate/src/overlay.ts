@@ -9,8 +9,8 @@ const url = process.env["COX_MUTANT_URL"];
 const path = process.env["COX_MUTANT_SOURCE"];
 if (url !== undefined && path !== undefined) {
   registerHooks({
-    load(asked, context, next) {
-      if (asked !== url) return next(asked, context);
+    load(requested, context, next) {
+      if (requested !== url) return next(requested, context);
       return { format: "module-typescript", source: readFileSync(path, "utf8"), shortCircuit: true };
     },
   });

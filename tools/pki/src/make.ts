@@ -149,7 +149,7 @@ function decideNames(plan: PkiPlan, spec: CertificateSpec, certPem: string, step
     return;
   }
   const isOurs = isOfOurMaking(plan, spec, certificate, certPem);
-  const wanted = splitNames(isOurs ? [...spec.names, ...spec.asked] : spec.asked);
+  const wanted = splitNames(isOurs ? [...spec.names, ...spec.requested] : spec.requested);
   const present = new Set(alternativeNamesOf(certPem).dnsNames);
   const missing = [
     ...wanted.dnsNames.filter((name) => !present.has(name)),
@@ -248,7 +248,7 @@ async function take(plan: PkiPlan, step: Step, { dryRun = false, now = Date.now(
       return makePair(plan, step.file, dryRun, (keyPem) => newCa({ commonName: authorities[step.file], keyPem, now }));
     case "certificate": {
       const { spec } = step;
-      const { dnsNames, ips } = splitNames([...spec.names, ...spec.asked]);
+      const { dnsNames, ips } = splitNames([...spec.names, ...spec.requested]);
       return makePair(plan, spec.file, dryRun, (keyPem) => {
         const { commonName, organizations, usages } = spec;
         return newCertificate({ commonName, organizations, usages, dnsNames, ips, keyPem, now, ca: authorityOf(plan, spec.ca) });

@@ -43,7 +43,7 @@ export interface CertificateSpec {
   /** Default alternative names and addresses. */
   readonly names: readonly string[];
   /** Additional ones requested by the user. */
-  readonly asked: readonly string[];
+  readonly requested: readonly string[];
 }
 
 export interface KubeconfigSpec {
@@ -62,7 +62,7 @@ const serviceNames = ["kubernetes", "kubernetes.default", "kubernetes.default.sv
 export function certificates(plan: PkiPlan): CertificateSpec[] {
   const machine = ["127.0.0.1", "::1", "localhost", plan.nodeName];
   const client = (file: string, ca: AuthorityFile, commonName: string, organizations: readonly string[] = []) =>
-    ({ file, ca, commonName, organizations, usages: ["client"], names: [], asked: [] }) satisfies CertificateSpec;
+    ({ file, ca, commonName, organizations, usages: ["client"], names: [], requested: [] }) satisfies CertificateSpec;
   const etcd = { ca: "etcd/ca", commonName: plan.nodeName, organizations: [], usages: ["server", "client"] } as const;
   return [
     {
@@ -72,13 +72,13 @@ export function certificates(plan: PkiPlan): CertificateSpec[] {
       organizations: [],
       usages: ["server"],
       names: [...machine, ...serviceNames],
-      asked: plan.apiserverNames,
+      requested: plan.apiserverNames,
     },
     client("apiserver-kubelet-client", "ca", kubeletClientName, plan.kubeletClientGroups),
     client("apiserver-etcd-client", "etcd/ca", "kube-apiserver-etcd-client"),
     client("front-proxy-client", "front-proxy-ca", "front-proxy-client"),
-    { file: "etcd/server", ...etcd, names: machine, asked: plan.etcdNames },
-    { file: "etcd/peer", ...etcd, names: machine, asked: plan.etcdNames },
+    { file: "etcd/server", ...etcd, names: machine, requested: plan.etcdNames },
+    { file: "etcd/peer", ...etcd, names: machine, requested: plan.etcdNames },
     client("etcd/healthcheck-client", "etcd/ca", "kube-etcd-healthcheck-client"),
     {
       file: "kubelet",
@@ -87,7 +87,7 @@ export function certificates(plan: PkiPlan): CertificateSpec[] {
       organizations: ["system:nodes"],
       usages: ["server"],
       names: machine,
-      asked: plan.kubeletNames,
+      requested: plan.kubeletNames,
     },
   ];
 }

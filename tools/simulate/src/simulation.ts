@@ -88,7 +88,7 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
     const limit = world.now() + restMs;
     for (let missing: string | undefined = "it has just begun"; missing !== undefined; ) {
       await world.run(1_000);
-      missing = plan.missing(view) ?? atRest(cluster) ?? (plan.losesHistory ? undefined : changedByOthers(view, user.asked));
+      missing = plan.missing(view) ?? atRest(cluster) ?? (plan.losesHistory ? undefined : changedByOthers(view, user.requested));
       if (missing !== undefined && world.now() > limit) throw new Error(`after ${restMs / 1000} s: ${missing}`);
     }
   } catch (err) {

@@ -124,10 +124,10 @@ function requestOf(walk: Walk, corner: Corner, random: Random): Sent {
   const hasBody = verb === "create" || verb === "update" || verb === "patch" || (method === "DELETE" && resource.namespaced);
   const good = hasBody ? (isEncoded ? encoded : bodyFor(walk, corner, name, content, random)) : undefined;
   const body = good && odd === "bytes" ? spoilBytes(good, isEncoded ? "protobuf" : "json", random) : good;
-  const asked = odd === "path" ? oddPath(path, random) : path;
+  const requested = odd === "path" ? oddPath(path, random) : path;
   return {
     method: odd === "method" ? random.pick(["OPTIONS", "HEAD", "TRACE", "PROPFIND", "POST", "PUT"]) : method,
-    path: search === "" ? asked : `${asked}?${search}`,
+    path: search === "" ? requested : `${requested}?${search}`,
     headers: {
       ...headersFor(quality, random),
       ...(body !== undefined && { "content-type": content }),

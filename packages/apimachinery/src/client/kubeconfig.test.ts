@@ -261,20 +261,20 @@ test("a plugin's new certificate is told once, also when the server refused the 
   const give = (status: object | undefined, version = apiVersion) =>
     writeFile(answer, JSON.stringify({ kind: "ExecCredential", apiVersion: version, status }));
   const pair = (name: string) => ({ clientCertificateData: `cert ${name}`, clientKeyData: `key ${name}` });
-  let told = 0;
-  const credentials = newCredentials({ host: "https://h", exec: { apiVersion, command } }, newFakeClock(), () => told++);
+  let notifications = 0;
+  const credentials = newCredentials({ host: "https://h", exec: { apiVersion, command } }, newFakeClock(), () => notifications++);
   await give(pair("a"));
   assert.deepEqual(await credentials.headers(), {});
-  assert.deepEqual([credentials.certificate(), told], [{ cert: "cert a", key: "key a" }, 0]);
+  assert.deepEqual([credentials.certificate(), notifications], [{ cert: "cert a", key: "key a" }, 0]);
   credentials.rejected();
   await credentials.headers();
-  assert.equal(told, 0, "it is the same");
+  assert.equal(notifications, 0, "it is the same");
   await give(pair("b"));
   credentials.rejected();
   assert.deepEqual(credentials.certificate(), { cert: "cert a", key: "key a" });
   await credentials.headers();
   await credentials.headers();
-  assert.deepEqual([credentials.certificate(), told], [{ cert: "cert b", key: "key b" }, 1]);
+  assert.deepEqual([credentials.certificate(), notifications], [{ cert: "cert b", key: "key b" }, 1]);
   credentials.rejected();
   for (const { status, version, want } of [
     { status: undefined, want: /didn't return a status field/ },
@@ -292,7 +292,7 @@ test("a plugin's new certificate is told once, also when the server refused the 
   }
   await give({ token: "t" });
   assert.deepEqual(await credentials.headers(), { authorization: "Bearer t" });
-  assert.deepEqual([credentials.certificate(), told], [undefined, 2]);
+  assert.deepEqual([credentials.certificate(), notifications], [undefined, 2]);
 });
 
 test("flags name the server, a file, or both; without either it is the Pod's", async (t) => {

@@ -56,9 +56,9 @@ const startApi = (t: TestContext): Promise<number> =>
   );
 
 /** A proxy that accepts one user and connects everything to one port. */
-function connectProxy(server: http.Server, port: number, asked: string[]): http.Server {
+function connectProxy(server: http.Server, port: number, requested: string[]): http.Server {
   return server.on("connect", ({ url = "", headers }: IncomingMessage, socket: Socket) => {
-    asked.push(url);
+    requested.push(url);
     const isKnown = headers["proxy-authorization"] === `Basic ${Buffer.from("u:p@").toString("base64")}`;
     if (!isKnown) return socket.end("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
     const connection = netConnect(port, "127.0.0.1", () => {
@@ -70,7 +70,7 @@ function connectProxy(server: http.Server, port: number, asked: string[]): http.
 }
 
 /** A SOCKS5 proxy of that kind; it writes its responses byte by byte. */
-function socksProxy(port: number, asked: string[]): Server {
+function socksProxy(port: number, requested: string[]): Server {
   const say = (socket: Socket, ...bytes: number[]): void => {
     for (const byte of bytes) socket.write(Buffer.from([byte]));
   };
@@ -84,7 +84,7 @@ function socksProxy(port: number, asked: string[]): Server {
       say(socket, 1, isKnown ? 0 : 1);
       if (!isKnown) return;
       const [request] = (await once(socket, "data")) as [Buffer];
-      asked.push(`${request.subarray(5, -2)}:${request.readUInt16BE(request.length - 2)}`);
+      requested.push(`${request.subarray(5, -2)}:${request.readUInt16BE(request.length - 2)}`);
       if (request.includes("unreachable")) return say(socket, 5, 4, 0, 1);
       say(socket, 5, 0, 0, 1, 127, 0, 0, 1, 0, 80);
       const connection = netConnect(port, "127.0.0.1");
@@ -99,11 +99,11 @@ for (const { name, start, scheme, refused } of [
   { name: "SOCKS", scheme: "socks5", start: undefined, refused: /authentication/ },
 ])
   test(`a client reaches its server over a proxy that speaks ${name}, and tells of one that refuses it`, async (t) => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const api = await startApi(t);
     const proxy = await listening(
       t,
-      start === undefined ? socksProxy(api, asked) : connectProxy(start() as http.Server, api, asked),
+      start === undefined ? socksProxy(api, requested) : connectProxy(start() as http.Server, api, requested),
     );
     const ask = async (user: string, host = "kubernetes"): Promise<string> => {
       const proxyUrl = `${scheme}://${user}127.0.0.1:${proxy}`;
@@ -112,7 +112,7 @@ for (const { name, start, scheme, refused } of [
       return String((await client.raw("GET", "/")).body);
     };
     assert.equal(await ask("u:p%40@"), '{"reached":true}');
-    assert.deepEqual(asked, ["kubernetes:6443"]);
+    assert.deepEqual(requested, ["kubernetes:6443"]);
     await assert.rejects(ask(""), refused);
     await assert.rejects(ask("u:wrong@"), refused);
     if (scheme === "socks5") await assert.rejects(ask("u:p%40@", "unreachable"), /socks connect: host unreachable/);

@@ -38,9 +38,9 @@ for (const { name, err, attempts } of [
 
 test("an answer ends it", async () => {
   const clock = newFakeClock();
-  let asked = 0;
+  let requests = 0;
   const ask = async () => {
-    if (++asked < 3) throw failure(500);
+    if (++requests < 3) throw failure(500);
     return "yes";
   };
   const result = withReviewRetries(ask, clock, new AbortController().signal);
@@ -49,5 +49,5 @@ test("an answer ends it", async () => {
     await clock.advance(100);
   }
   assert.equal(await result, "yes");
-  assert.equal(asked, 3);
+  assert.equal(requests, 3);
 });

@@ -19,7 +19,7 @@ function aClient(answers: Answer[], config: Partial<ClientConfig> = {}) {
   const clock = newFakeClock();
   const seen: TransportRequest[] = [];
   const bodies: Readable[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   const transport = {
     async request(request: TransportRequest) {
       seen.push(request);
@@ -35,8 +35,8 @@ function aClient(answers: Answer[], config: Partial<ClientConfig> = {}) {
     close() {},
   };
   const observer = {
-    rateLimited: (method: string, _: string, ms: number) => void told.push(`${method} waited ${ms}`),
-    requested: (method: string, host: string, status: string) => void told.push(`${method} ${host} ${status}`),
+    rateLimited: (method: string, _: string, ms: number) => void reported.push(`${method} waited ${ms}`),
+    requested: (method: string, host: string, status: string) => void reported.push(`${method} ${host} ${status}`),
   };
   const client = newClient({ host: "https://api:6443/base", qps: -1, ...config }, { clock, transport, observer });
   const ask = (method = "GET", signal?: AbortSignal) =>
@@ -44,7 +44,7 @@ function aClient(answers: Answer[], config: Partial<ClientConfig> = {}) {
       ({ status }) => status,
       (err: Error) => err.message,
     );
-  return { clock, seen, bodies, told, ask };
+  return { clock, seen, bodies, reported, ask };
 }
 
 const ok: Answer = { status: 200 };
@@ -61,37 +61,37 @@ for (const { name, answer, method = "GET", attempts } of [
   { name: "a refusal with a time", answer: { status: 404, retryAfter: "0" }, attempts: 1 },
 ] as { name: string; answer: Answer; method?: string; attempts: number }[]) {
   test(`${name} is sent ${attempts === 1 ? "once" : "again"}`, async () => {
-    const { ask, seen, told, clock } = aClient([answer, ok]);
-    const asked = ask(method);
+    const { ask, seen, reported, clock } = aClient([answer, ok]);
+    const pending = ask(method);
     await clock.advance(0);
-    const result = await asked;
+    const result = await pending;
     assert.equal(seen.length, attempts);
     if (attempts === 2) assert.equal(result, 200);
     const first = answer instanceof Error ? "<error>" : answer.status;
     const each = [`${method} waited 0`, `${method} api:6443 ${first}`, `${method} waited 0`, `${method} api:6443 200`];
-    assert.deepEqual(told, each.slice(0, 2 * attempts));
+    assert.deepEqual(reported, each.slice(0, 2 * attempts));
     assert.deepEqual([seen[0]?.path, seen[0]?.method], ["/base/x", method]);
   });
 }
 
 test("what is refused each time is tried eleven times, after the second one with a pause; then the caller is told", async () => {
   const { ask, seen, clock } = aClient([new NotProcessed("refused")]);
-  const asked = ask();
+  const pending = ask();
   await settle();
   assert.equal(seen.length, 2, "the first retry comes at once");
   await clock.advance(999);
   assert.equal(seen.length, 2);
   await clock.advance(9_001);
-  assert.deepEqual([await asked, seen.length, clock.waiting], ["refused", 11, 0]);
+  assert.deepEqual([await pending, seen.length, clock.waiting], ["refused", 11, 0]);
 });
 
 test("a server that always asks for patience is asked eleven times, and its answer is the caller's", async () => {
   const { ask, seen, bodies, clock } = aClient([{ status: 429, retryAfter: "2" }]);
-  const asked = ask();
+  const pending = ask();
   await clock.advance(1_999);
   assert.equal(seen.length, 1);
   await clock.advance(20_000);
-  assert.deepEqual([await asked, seen.length], [429, 11]);
+  assert.deepEqual([await pending, seen.length], [429, 11]);
   await settle();
   assert.deepEqual(
     bodies.map(({ readableEnded }) => readableEnded),
@@ -104,11 +104,11 @@ test("a caller that gives up while the client waits gets its reason, and nothing
   for (const answer of [{ status: 503, retryAfter: "60" }, new NotProcessed("refused")]) {
     const { ask, seen, clock } = aClient([answer]);
     const stop = new AbortController();
-    const asked = ask("GET", stop.signal);
+    const pending = ask("GET", stop.signal);
     await clock.advance(10);
     const before = seen.length;
     stop.abort(new Error("never mind"));
-    assert.equal(await asked, "never mind");
+    assert.equal(await pending, "never mind");
     await clock.advance(100_000);
     assert.deepEqual([seen.length, clock.waiting], [before, 0]);
   }
@@ -139,14 +139,14 @@ test("after 401 nothing is sent again where the credentials cannot change", asyn
 });
 
 test("each attempt takes its turn at the client's rate", async () => {
-  const { ask, seen, clock, told } = aClient([{ status: 503, retryAfter: "0" }, ok], { qps: 1, burst: 1 });
-  const asked = ask();
+  const { ask, seen, clock, reported } = aClient([{ status: 503, retryAfter: "0" }, ok], { qps: 1, burst: 1 });
+  const pending = ask();
   await settle();
   assert.equal(seen.length, 1);
   await clock.advance(1000);
-  assert.equal(await asked, 200);
+  assert.equal(await pending, 200);
   assert.deepEqual(
-    told.filter((one) => one.includes("waited")),
+    reported.filter((one) => one.includes("waited")),
     ["GET waited 0", "GET waited 1000"],
   );
 });

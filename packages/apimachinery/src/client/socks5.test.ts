@@ -26,14 +26,14 @@ for (const { name, address } of [
 ]) {
   test(`a SOCKS proxy that answers with ${name} is passed through; what the target says at once is not lost`, async () => {
     const { connection, proxy, said } = aConnection();
-    const asked = askSocks5(connection, target, undefined, never);
+    const pending = askSocks5(connection, target, undefined, never);
     await settle();
     assert.deepEqual([...said()], [5, 1, 0]);
     proxy.write(Buffer.from([5, 0]));
     await settle();
     assert.deepEqual([...said()], [5, 1, 0, 3, 3, ...Buffer.from("api"), 6443 >> 8, 6443 & 255]);
     proxy.write(Buffer.from([5, 0, 0, ...address, 0, 80, ...Buffer.from("hello")]));
-    await asked;
+    await pending;
     assert.equal(String(connection.read()), "hello");
     for (const event of ["data", "close", "end"]) assert.equal(connection.listenerCount(event), 0, event);
   });
@@ -69,9 +69,9 @@ for (const { name, answers, want } of [
 ]) {
   test(`a SOCKS proxy that ${name} is an error`, async () => {
     const { connection, proxy } = aConnection();
-    const asked = askSocks5(connection, target, undefined, never);
+    const pending = askSocks5(connection, target, undefined, never);
     for (const answer of answers) proxy.write(Buffer.from(answer));
-    await assert.rejects(asked, want);
+    await assert.rejects(pending, want);
   });
 }
 
@@ -82,10 +82,10 @@ for (const { name, answers } of [
 ]) {
   test(`a SOCKS proxy that hangs up ${name}, or says no more until the deadline, is an error`, async () => {
     const gone = aConnection();
-    const asked = askSocks5(gone.connection, target, undefined, never);
+    const pending = askSocks5(gone.connection, target, undefined, never);
     for (const answer of answers) gone.proxy.write(Buffer.from(answer));
     gone.proxy.end();
-    await assert.rejects(asked, /unexpected EOF/);
+    await assert.rejects(pending, /unexpected EOF/);
     const slow = aConnection();
     const stop = new AbortController();
     const waiting = askSocks5(slow.connection, target, undefined, stop.signal);
@@ -102,14 +102,14 @@ for (const { name, answers } of [
 
 test("a password is sent to a SOCKS proxy that wants it, and a name that is too long to none", async () => {
   const { connection, proxy, said } = aConnection();
-  const asked = askSocks5(connection, target, { username: "u", password: "pw" }, never);
+  const pending = askSocks5(connection, target, { username: "u", password: "pw" }, never);
   await settle();
   assert.deepEqual([...said()], [5, 2, 0, 2]);
   proxy.write(Buffer.from([5, 2]));
   await settle();
   assert.deepEqual([...said()], [1, 1, ...Buffer.from("u"), 2, ...Buffer.from("pw")]);
   proxy.write(Buffer.from([1, 1]));
-  await assert.rejects(asked, /username\/password authentication failed/);
+  await assert.rejects(pending, /username\/password authentication failed/);
   const long = aConnection();
   const refused = askSocks5(long.connection, { host: "x".repeat(256), port: 1 }, undefined, never);
   long.proxy.write(Buffer.from([5, 0]));
@@ -122,11 +122,11 @@ test("a tunnel's answer is told, and what the target says at once is not lost", 
     { answer: "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", code: 407, rest: "null" },
   ]) {
     const { connection, proxy, said } = aConnection();
-    const asked = requestTunnel(connection, "api:6443", { host: "api:6443" }, never);
+    const pending = requestTunnel(connection, "api:6443", { host: "api:6443" }, never);
     await settle();
     assert.match(String(said()), /^CONNECT api:6443 HTTP\/1\.1\r\nhost: api:6443\r\n/i);
     proxy.write(answer);
-    assert.equal((await asked).code, code);
+    assert.equal((await pending).code, code);
     assert.equal(String(connection.read()), rest);
   }
 });
@@ -134,10 +134,10 @@ test("a tunnel's answer is told, and what the target says at once is not lost", 
 test("a tunnel that is given up, or whose proxy hangs up, leaves no connection", async () => {
   const stop = new AbortController();
   const given = aConnection();
-  const asked = requestTunnel(given.connection, "api:6443", {}, stop.signal);
+  const pending = requestTunnel(given.connection, "api:6443", {}, stop.signal);
   await settle();
   stop.abort(new Error("too late"));
-  await assert.rejects(asked, /too late/);
+  await assert.rejects(pending, /too late/);
   assert.equal(given.connection.destroyed, true);
   const gone = aConnection();
   const waiting = requestTunnel(gone.connection, "api:6443", {}, never);

@@ -57,12 +57,12 @@ for (const { form, decode, frame } of [
     assert.equal(left.destroyed, true);
     const stop = new AbortController();
     const silent = new Readable({ read() {} });
-    const asked = follow(silent, stop.signal);
+    const requested = follow(silent, stop.signal);
     silent.push(bytes);
     await new Promise(setImmediate);
     stop.abort(new Error("told to"));
     silent.destroy(new Error("aborted"));
-    await assert.rejects(asked, /told to/);
+    await assert.rejects(requested, /told to/);
   });
 
   test(`${form}: an end within an event is an error, an end after the signal is its reason`, async () => {

@@ -200,14 +200,14 @@ test("its work is told to stop before the lease is given back", async () => {
   const client = newFakeClient();
   const a = candidate(client, newFakeClock(), "a", { releaseOnCancel: true });
   await settle();
-  let told: boolean | undefined;
+  let reported: boolean | undefined;
   client.react("update", "leases", () => {
-    told = a.events.includes("told to stop");
+    reported = a.events.includes("told to stop");
     return undefined;
   });
   a.stop.abort();
   await a.finished;
-  assert.deepEqual([told, leaseOf(client)["holderIdentity"]], [true, ""]);
+  assert.deepEqual([reported, leaseOf(client)["holderIdentity"]], [true, ""]);
 });
 
 test("a lease that cannot be given back is left to expire, and its leader has stopped all the same", async () => {
@@ -322,9 +322,9 @@ test("events about the lock, or both of a pair, tell who leads and who does no l
     a.stop.abort();
     await a.finished;
     await recorder.flush();
-    const told = client.objects<Event>(events, "kube-system");
+    const reported = client.objects<Event>(events, "kube-system");
     assert.deepEqual(
-      told.map(({ involvedObject: of, reason, message }) => [`${of.apiVersion} ${of.kind}`, of.name, reason, message]),
+      reported.map(({ involvedObject: of, reason, message }) => [`${of.apiVersion} ${of.kind}`, of.name, reason, message]),
       ["became leader", "stopped leading"].flatMap((what) => kinds.map((of) => [of, "test", "LeaderElection", `a ${what}`])),
     );
   }

@@ -62,7 +62,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
     await clock.sleep(retryPeriodMs * (1 + jitterFactor * random()), signal).catch(() => {});
   }
   if (signal.aborted) return;
-  tell(options, "became leader");
+  report(options, "became leader");
   log.info(`successfully acquired lease ${lock.describe()}`);
 
   const leading = new AbortController();
@@ -75,14 +75,14 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
     if (options.releaseOnCancel === true) await candidate.release();
   } finally {
     leading.abort(new Error("no longer the leader"));
-    tell(options, "stopped leading");
+    report(options, "stopped leading");
     status?.leads(false);
     options.onStopped?.();
   }
 }
 
 /** Source: resourcelock/leaselock.go RecordEvent */
-function tell({ lock, identity, recorder }: LeaderElectionOptions, what: string): void {
+function report({ lock, identity, recorder }: LeaderElectionOptions, what: string): void {
   for (const object of lock.objects()) recorder?.event(object, "Normal", "LeaderElection", `${identity} ${what}`);
 }
 

@@ -75,18 +75,18 @@ test("the same again is a series, written at its second time, each half hour and
 test("of two series the one that goes on is kept, the other ends, whichever began first", async (t) => {
   for (const quiet of ["A", "B"]) {
     const { recorder, stored, clock } = setUp(t);
-    const tell = async (...reasons: string[]): Promise<void> => {
+    const report = async (...reasons: string[]): Promise<void> => {
       for (const reason of reasons) recorder.event(pod, "Warning", reason, "a");
       await recorder.flush();
     };
-    await tell("A", "B");
-    await tell("A", "B");
+    await report("A", "B");
+    await report("A", "B");
     for (let i = 0; i < 5; i++) {
       await clock.advance(4 * minute);
-      await tell(quiet === "A" ? "B" : "A");
+      await report(quiet === "A" ? "B" : "A");
     }
     await settle();
-    await tell("A", "B");
+    await report("A", "B");
     const counts = Object.groupBy(stored(), ({ reason = "" }) => reason);
     assert.deepEqual([counts["A"]?.length, counts["B"]?.length], quiet === "A" ? [2, 1] : [1, 2]);
   }

@@ -13,17 +13,17 @@ function waiting(answer: (nowMs: number) => Answer, timeoutMs?: number) {
   const clock = newFakeClock();
   const startMs = clock.monotonic();
   const ending = new AbortController();
-  const askedMs: number[] = [];
+  const requestedMs: number[] = [];
   const lines: string[] = [];
   const raw: Client["raw"] = async (_method, path) => {
     assert.equal(path, "/readyz");
     const nowMs = clock.monotonic() - startMs;
-    askedMs.push(nowMs);
+    requestedMs.push(nowMs);
     const status = answer(nowMs);
     if (status === "away") throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
     return { status, headers: {}, body: Buffer.from(status === 500 ? "[+]ping ok\n[-]etcd failed: reason withheld\n" : "") };
   };
-  const state = { askedMs, lines, clock, ending, result: undefined as { reason: string | undefined } | undefined };
+  const state = { requestedMs, lines, clock, ending, result: undefined as { reason: string | undefined } | undefined };
   const done = waitForServer({ raw } as Client, {
     purpose: "the test",
     clock,
@@ -47,9 +47,9 @@ function waiting(answer: (nowMs: number) => Answer, timeoutMs?: number) {
 }
 
 test("a server that is ready is not waited for, and nothing is logged", async () => {
-  const { done, lines, askedMs } = waiting(() => 200);
+  const { done, lines, requestedMs } = waiting(() => 200);
   await done;
-  assert.deepEqual([askedMs.length, lines], [1, []]);
+  assert.deepEqual([requestedMs.length, lines], [1, []]);
 });
 
 test("a server that is not there is waited for without end, with pauses that grow to 2 s", async () => {
@@ -57,7 +57,7 @@ test("a server that is not there is waited for without end, with pauses that gro
   await settle();
   await wait.advance(599_000);
   assert.equal(wait.result, undefined);
-  const pauses = wait.askedMs.slice(1).map((atMs, i) => atMs - (wait.askedMs[i] as number));
+  const pauses = wait.requestedMs.slice(1).map((atMs, i) => atMs - (wait.requestedMs[i] as number));
   assert.ok((pauses[0] as number) <= 200, `the first pause is ${pauses[0]} ms`);
   const last = pauses.at(-1) as number;
   assert.ok(last >= 2_000 && last <= 2_450, `the last pause is ${last} ms`);

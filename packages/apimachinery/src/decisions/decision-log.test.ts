@@ -9,7 +9,11 @@ function aPod(name: string, uid = `uid-${name}`): ObjectRef {
   return { group: "", resource: "pods", kind: "Pod", namespace: "web", name, uid };
 }
 
-const waiting: Outcome = { verdict: "waiting", reason: "InsufficientResources", tell: "needs 300m more CPU on any of 3 nodes" };
+const waiting: Outcome = {
+  verdict: "waiting",
+  reason: "InsufficientResources",
+  description: "needs 300m more CPU on any of 3 nodes",
+};
 
 function aLog(limitBytes?: number) {
   const clock = newFakeClock(Date.parse("2026-01-02T03:04:05Z"));
@@ -22,9 +26,9 @@ test("tells the last decision of each source, since when and how often it was de
   const { clock, log } = aLog();
   log.record(aPod("a"), "scheduler", waiting);
   await clock.advance(10_000);
-  const tell = { summary: "needs 200m more CPU", details: { nodes: 3 }, related: [aPod("b")], remedy: "add a node" };
-  log.record(aPod("a"), "scheduler", { ...waiting, tell, nextTryMs: clock.now() + 5000 });
-  log.record(aPod("a"), "volumes", { verdict: "failed", reason: "Timeout", tell: () => ({ summary: "told when asked" }) });
+  const description = { summary: "needs 200m more CPU", details: { nodes: 3 }, related: [aPod("b")], remedy: "add a node" };
+  log.record(aPod("a"), "scheduler", { ...waiting, description, nextTryMs: clock.now() + 5000 });
+  log.record(aPod("a"), "volumes", { verdict: "failed", reason: "Timeout", description: () => ({ summary: "told when asked" }) });
   const base = { component: "kube-scheduler", object: aPod("a"), lastAt: "2026-01-02T03:04:15Z" };
   assert.deepEqual(log.of(aPod("a")), [
     {
@@ -32,7 +36,7 @@ test("tells the last decision of each source, since when and how often it was de
       ...{ since: "2026-01-02T03:04:15Z", count: 1 },
     },
     {
-      ...{ ...base, ...tell, source: "scheduler", verdict: "waiting", reason: "InsufficientResources" },
+      ...{ ...base, ...description, source: "scheduler", verdict: "waiting", reason: "InsufficientResources" },
       ...{ since: "2026-01-02T03:04:05Z", count: 2, nextTryAt: "2026-01-02T03:04:20Z" },
     },
   ]);
@@ -51,11 +55,11 @@ test("begins to count again when verdict or reason change", async () => {
 test("calls for the words only when asked, and survives their failure", () => {
   const { log } = aLog();
   let calls = 0;
-  const tell = (): never => {
+  const description = (): never => {
     calls++;
     throw new Error("no words");
   };
-  log.record(aPod("a"), "scheduler", { ...waiting, tell });
+  log.record(aPod("a"), "scheduler", { ...waiting, description });
   assert.equal(calls, 0);
   assert.match(log.of(aPod("a"))[0]?.summary ?? "", /cannot be told: no words/);
 });
@@ -94,7 +98,7 @@ test("keeps objects of the same name apart by resource, group and namespace", ()
 
 test("stays within its bytes: drops what was decided longest ago, counts it", async () => {
   const { registry, log } = aLog(100_000);
-  const outcome: Outcome = { ...waiting, tell: () => ({ summary: "s" }), sizeBytes: 2000 };
+  const outcome: Outcome = { ...waiting, description: () => ({ summary: "s" }), sizeBytes: 2000 };
   for (let i = 0; i < 100; i++) {
     log.record(aPod(`p${i}`), "scheduler", outcome);
     log.record(aPod("first"), "scheduler", outcome);
@@ -123,7 +127,7 @@ test("what is settled does not crowd out what is not", () => {
 
 test("bounds the sources of one object and the length of a summary", () => {
   const { log } = aLog();
-  for (let i = 0; i < 100; i++) log.record(aPod("a"), `source-${i}`, { ...waiting, tell: "x".repeat(5000) });
+  for (let i = 0; i < 100; i++) log.record(aPod("a"), `source-${i}`, { ...waiting, description: "x".repeat(5000) });
   const decisions = log.of(aPod("a"));
   assert.equal(decisions.length, 32);
   assert.equal(decisions[0]?.source, "source-99");
@@ -132,7 +136,7 @@ test("bounds the sources of one object and the length of a summary", () => {
 
 test("one decision above the limit is not kept", () => {
   const { log } = aLog(10_000);
-  log.record(aPod("a"), "one", { ...waiting, tell: { summary: "s", details: { long: "x".repeat(20_000) } } });
+  log.record(aPod("a"), "one", { ...waiting, description: { summary: "s", details: { long: "x".repeat(20_000) } } });
   assert.deepEqual([log.of(aPod("a")), log.bytes], [[], 0]);
 });
 

@@ -4,7 +4,7 @@ import type { MetricsRegistry } from "../process/metrics/registry.ts";
 import type { Decision, ObjectRef, Verdict } from "./decision.ts";
 
 /** What an outcome says in words. */
-export interface Telling {
+export interface Description {
   readonly summary: string;
   readonly related?: readonly ObjectRef[];
   readonly details?: Readonly<Record<string, unknown>>;
@@ -19,8 +19,8 @@ export interface Outcome {
   /** When it is tried again, in milliseconds since the epoch. */
   readonly nextTryMs?: number | undefined;
   /** A function is called when somebody asks: it costs nothing until then, but must hold no more than `sizeBytes` alive. */
-  readonly tell: string | Telling | (() => Telling);
-  /** About what a function as `tell` holds. Default 500. */
+  readonly description: string | Description | (() => Description);
+  /** About what a function as `description` holds. Default 500. */
   readonly sizeBytes?: number;
 }
 
@@ -115,13 +115,14 @@ export class DecisionLog {
     }
     const now = this.#clock.now();
     const same = former?.verdict === outcome.verdict && former.reason === outcome.reason;
-    const { verdict, reason, nextTryMs, tell } = outcome;
+    const { verdict, reason, nextTryMs, description } = outcome;
     const entry: Entry = {
-      ...{ verdict, reason, nextTryMs, tell },
+      ...{ verdict, reason, nextTryMs, description },
       sinceMs: same ? former.sinceMs : now,
       lastMs: now,
       count: same ? former.count + 1 : 1,
-      sizeBytes: entryOverhead + source.length + (typeof tell === "function" ? (outcome.sizeBytes ?? 500) : sizeOf(tell)),
+      sizeBytes:
+        entryOverhead + source.length + (typeof description === "function" ? (outcome.sizeBytes ?? 500) : sizeOf(description)),
     };
     object.bySource.set(source, entry);
     object.sizeBytes += entry.sizeBytes;
@@ -157,7 +158,7 @@ export class DecisionLog {
   }
 
   #decision(object: ObjectRef, source: string, entry: Entry): Decision {
-    const { summary, related, details, remedy, nextTryMs = entry.nextTryMs } = told(entry.tell);
+    const { summary, related, details, remedy, nextTryMs = entry.nextTryMs } = descriptionOf(entry.description);
     return {
       component: this.component,
       source,
@@ -218,19 +219,19 @@ function keyOf({ group, resource, namespace, name }: Pick<ObjectRef, "group" | "
   return `${resource} ${namespace} ${name} ${group}`;
 }
 
-function told(tell: Outcome["tell"]): Telling {
-  if (typeof tell === "string") return { summary: tell };
-  if (typeof tell !== "function") return tell;
+function descriptionOf(description: Outcome["description"]): Description {
+  if (typeof description === "string") return { summary: description };
+  if (typeof description !== "function") return description;
   try {
-    return tell();
+    return description();
   } catch (err) {
     return { summary: `the reason cannot be told: ${err instanceof Error ? err.message : String(err)}` };
   }
 }
 
 /** Estimated, in bytes. */
-function sizeOf(tell: string | Telling): number {
-  if (typeof tell === "string") return tell.length;
-  const { summary, remedy = "", related = [], details } = tell;
+function sizeOf(description: string | Description): number {
+  if (typeof description === "string") return description.length;
+  const { summary, remedy = "", related = [], details } = description;
   return summary.length + remedy.length + related.length * 300 + (details === undefined ? 0 : JSON.stringify(details).length * 2);
 }

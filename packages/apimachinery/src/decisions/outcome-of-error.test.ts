@@ -42,8 +42,8 @@ for (const { name, err, want } of [
 }
 
 test("tells all causes, and what an error says of itself first", () => {
-  const { tell } = outcomeOfError(new Error("cannot create it", { cause: forbidden(pods, "a", quota) }));
-  assert.match((tell as { summary: string }).summary, /^cannot create it: .*exceeded quota: mem, requested/);
-  const decided = new DecidedError("m", { verdict: "waiting", reason: "FinalizerPending", tell: "waits" });
+  const { description } = outcomeOfError(new Error("cannot create it", { cause: forbidden(pods, "a", quota) }));
+  assert.match((description as { summary: string }).summary, /^cannot create it: .*exceeded quota: mem, requested/);
+  const decided = new DecidedError("m", { verdict: "waiting", reason: "FinalizerPending", description: "waits" });
   assert.deepEqual(outcomeOfError(new Error("outer", { cause: decided }), 7), { ...decided.outcome, nextTryMs: 7 });
 });

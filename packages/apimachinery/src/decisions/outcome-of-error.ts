@@ -66,10 +66,10 @@ export function outcomeOfError(err: unknown, nextTryMs?: number): Outcome {
   if (decided instanceof DecidedError) return { ...decided.outcome, ...(nextTryMs !== undefined && { nextTryMs }) };
   const status = findCause(err, (cause) => cause instanceof StatusError);
   const summary = causesOf(err);
-  if (!(status instanceof StatusError)) return { verdict: "failed", reason: codeReason(err), nextTryMs, tell: summary };
+  if (!(status instanceof StatusError)) return { verdict: "failed", reason: codeReason(err), nextTryMs, description: summary };
   const rule = rules.find(({ matches }) => matches(status));
   const { verdict, reason, remedy }: Omit<Rule, "matches"> = rule ?? { verdict: "failed", reason: status.reason || "Failed" };
-  return { verdict, reason, nextTryMs, tell: { summary, ...(remedy !== undefined && { remedy }) } };
+  return { verdict, reason, nextTryMs, description: { summary, ...(remedy !== undefined && { remedy }) } };
 }
 
 function findCause(err: unknown, matches: (cause: unknown) => boolean): unknown {

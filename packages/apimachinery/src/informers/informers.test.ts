@@ -292,13 +292,13 @@ test("an object that an index or the transform cannot read hides no other, and i
 
 test("a handler that throws for what is known, or at a resync, leaves the others theirs", async (t) => {
   const { clock, informer, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a" }), aPod({ name: "b" })), 30_000);
-  const asked: string[] = [];
+  const requests: string[] = [];
   const ill = (pod: Pod): void => {
-    asked.push(pod.metadata.name ?? "");
+    requests.push(pod.metadata.name ?? "");
     throw new Error("broken");
   };
   informer.addHandler({ added: ill, updated: ill });
-  assert.deepEqual(asked, ["a", "b"], "the throw for the first does not hide the second");
+  assert.deepEqual(requests, ["a", "b"], "the throw for the first does not hide the second");
   const later: string[] = [];
   informer.addHandler({ updated: (_, { metadata }) => void later.push(metadata.name ?? "") });
   await clock.advance(60_000);

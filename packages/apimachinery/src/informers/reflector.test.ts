@@ -22,21 +22,21 @@ const named = (name: string, resourceVersion = "1"): Pod => {
 
 /** Runs a reflector against scripted responses and records its requests and its store. */
 async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[]) {
-  const asked: string[] = [];
-  const told: string[] = [];
+  const requested: string[] = [];
+  const reported: string[] = [];
   const clock = newFakeClock();
   const stop = new AbortController();
   t.after(() => stop.abort(new Error("the test is over")));
   const client = {
     async list(_: unknown, __: unknown, { resourceVersion, limit, continue: more }: ListOptions) {
-      asked.push(`list ${more ?? resourceVersion ?? "-"} ${limit ?? "all"}`);
+      requested.push(`list ${more ?? resourceVersion ?? "-"} ${limit ?? "all"}`);
       const page = lists.length > 1 ? lists.shift() : lists[0];
       if (page instanceof Error) throw page;
       const { version, names = [], continue: next } = page ?? { version: "" };
       return { metadata: { resourceVersion: version, continue: next }, items: names.map((name) => named(name)) };
     },
     async *watch(_: unknown, __: unknown, { resourceVersion, signal }: WatchOptions) {
-      asked.push(`watch ${resourceVersion}`);
+      requested.push(`watch ${resourceVersion}`);
       const { events = [], end } = watches.shift() ?? {};
       yield* events;
       if (end === "closed") return;
@@ -46,9 +46,9 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
   } as unknown as Client;
   const sink = {
     replace: (objects: Pod[], isOtherHistory: boolean) =>
-      void told.push(`=${objects.map(({ metadata }) => metadata.name).join()}${isOtherHistory ? " anew" : ""}`),
-    set: ({ metadata }: Pod) => void told.push(`+${metadata.name}`),
-    delete: ({ metadata }: Pod) => void told.push(`-${metadata.name}`),
+      void reported.push(`=${objects.map(({ metadata }) => metadata.name).join()}${isOtherHistory ? " anew" : ""}`),
+    set: ({ metadata }: Pod) => void reported.push(`+${metadata.name}`),
+    delete: ({ metadata }: Pod) => void reported.push(`-${metadata.name}`),
   };
   const { signal } = stop;
   void runReflector<Pod>({ client, target: { ref: pods }, sink, clock, log: discardLogger, signal, random: () => 0 });
@@ -57,7 +57,7 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
     await clock.advance(ms);
     await settle(40);
   };
-  return { asked, told, after };
+  return { requested, reported, after };
 }
 
 const tooLarge = (): StatusError => {
@@ -69,9 +69,9 @@ const tooLarge = (): StatusError => {
 };
 
 test("a server that is behind is asked for what is most recent there", async (t) => {
-  const { asked, told } = await reflecting(t, [tooLarge(), { version: "5", names: ["a"] }], []);
-  assert.deepEqual(asked, ["list 0 500", "list  500", "watch 5"]);
-  assert.deepEqual(told, ["=a anew"], "its store may have been restored");
+  const { requested, reported } = await reflecting(t, [tooLarge(), { version: "5", names: ["a"] }], []);
+  assert.deepEqual(requested, ["list 0 500", "list  500", "watch 5"]);
+  assert.deepEqual(reported, ["=a anew"], "its store may have been restored");
 });
 
 test("a list of several pages is all of them, at the version of the first", async (t) => {
@@ -80,17 +80,17 @@ test("a list of several pages is all of them, at the version of the first", asyn
     { version: "6", names: ["c"], continue: "third" },
     { version: "7", names: ["d", "e"] },
   ];
-  const { asked, told } = await reflecting(t, pages, []);
-  assert.deepEqual(asked, ["list 0 500", "list second 500", "list third 500", "watch 5"]);
-  assert.deepEqual(told, ["=a,b,c,d,e"]);
+  const { requested, reported } = await reflecting(t, pages, []);
+  assert.deepEqual(requested, ["list 0 500", "list second 500", "list third 500", "watch 5"]);
+  assert.deepEqual(reported, ["=a,b,c,d,e"]);
 });
 
 test("a list whose second page fails otherwise is begun again, and nothing of it is kept", async (t) => {
   const pages = [{ version: "5", names: ["a"], continue: "second" }, new Error("broken"), { version: "9", names: ["b"] }];
-  const { asked, told, after } = await reflecting(t, pages, []);
+  const { requested, reported, after } = await reflecting(t, pages, []);
   await after(800);
-  assert.deepEqual(asked, ["list 0 500", "list second 500", "list 0 500", "watch 9"]);
-  assert.deepEqual(told, ["=b"]);
+  assert.deepEqual(requested, ["list 0 500", "list second 500", "list 0 500", "watch 9"]);
+  assert.deepEqual(reported, ["=b"]);
 });
 
 test("of a list whose pages were compacted away everything is asked for at once", async (t) => {
@@ -99,14 +99,14 @@ test("of a list whose pages were compacted away everything is asked for at once"
     resourceExpired("too old"),
     { version: "9", names: ["b", "c"] },
   ];
-  const { asked, told } = await reflecting(t, pages, []);
-  assert.deepEqual(asked, ["list 0 500", "list next 500", "list - all", "watch 9"]);
-  assert.deepEqual(told, ["=b,c"]);
+  const { requested, reported } = await reflecting(t, pages, []);
+  assert.deepEqual(requested, ["list 0 500", "list next 500", "list - all", "watch 9"]);
+  assert.deepEqual(reported, ["=b,c"]);
 });
 
 test("a watch goes on from its last event or bookmark; too old, the next list is the most recent", async (t) => {
   const bookmark = { type: "BOOKMARK", object: named("", "12") } as ObjectEvent<Pod>;
-  const { asked, told, after } = await reflecting(
+  const { requested, reported, after } = await reflecting(
     t,
     [
       { version: "5", names: [] },
@@ -119,28 +119,28 @@ test("a watch goes on from its last event or bookmark; too old, the next list is
     ],
   );
   await after(800);
-  assert.deepEqual(asked, ["list 0 500", "watch 5", "watch 7", "watch 12", "list  500", "watch 20"]);
-  assert.deepEqual(told, ["=", "+a", "-a", "=z anew"]);
+  assert.deepEqual(requested, ["list 0 500", "watch 5", "watch 7", "watch 12", "list  500", "watch 20"]);
+  assert.deepEqual(reported, ["=", "+a", "-a", "=z anew"]);
 });
 
 test("a server that ends each watch at once is asked less and less often", async (t) => {
   const closed: Watch[] = Array.from({ length: 20 }, () => ({ end: "closed" }));
-  const { asked, after } = await reflecting(t, [{ version: "5", names: [] }], closed);
+  const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], closed);
   const counts: number[] = [];
   for (const ms of [799, 1, 1_599, 1, 3_199, 1]) {
     await after(ms);
-    counts.push(asked.length / 2);
+    counts.push(requested.length / 2);
   }
   assert.deepEqual(counts, [1, 2, 2, 3, 3, 4]);
-  assert.equal(asked[2], "list 5 all", "never older than what was seen");
+  assert.equal(requested[2], "list 5 all", "never older than what was seen");
 });
 
 test("a watch that breaks in the middle goes on where it was", async (t) => {
   const broken = Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
   const events: ObjectEvent<Pod>[] = [{ type: "ADDED", object: named("a", "7") }];
-  const { asked, after } = await reflecting(t, [{ version: "5", names: [] }], [{ events, end: broken }]);
+  const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], [{ events, end: broken }]);
   await after(800);
-  assert.deepEqual(asked, ["list 0 500", "watch 5", "watch 7"]);
+  assert.deepEqual(requested, ["list 0 500", "watch 5", "watch 7"]);
 });
 
 test("a watch that the server calls too new lists whatever is there, which may be of another history, once", async (t) => {
@@ -150,24 +150,24 @@ test("a watch that the server calls too new lists whatever is there, which may b
     { version: "5", names: ["a"] },
   ];
   const watches: Watch[] = [{ end: tooLargeResourceVersion(9, 4, 0) }, { end: "closed" }];
-  const { asked, told, after } = await reflecting(t, lists, watches);
+  const { requested, reported, after } = await reflecting(t, lists, watches);
   await after(800);
   await after(1600);
   assert.deepEqual(
-    asked.filter((one) => one.startsWith("watch") || !one.startsWith("list 0")),
+    requested.filter((one) => one.startsWith("watch") || !one.startsWith("list 0")),
     ["watch 9", "list - 500", "watch 4", "list 4 all", "watch 5"].map((one) => one.replace("list -", "list ")),
   );
-  assert.deepEqual(told, ["=a,b", "=a anew", "=a"]);
+  assert.deepEqual(reported, ["=a,b", "=a anew", "=a"]);
 });
 
 test("a watch goes on behind a deletion that was the last it told of", async (t) => {
-  const { asked, told } = await reflecting(
+  const { requested, reported } = await reflecting(
     t,
     [{ version: "5", names: ["a"] }],
     [{ events: [{ type: "DELETED", object: named("a", "7") }], end: "closed" }],
   );
   assert.deepEqual(
-    [asked.slice(1), told],
+    [requested.slice(1), reported],
     [
       ["watch 5", "watch 7"],
       ["=a", "-a"],

@@ -62,9 +62,9 @@ for (const [protocol, connected] of Object.entries(clients)) {
         bindAddress: "127.0.0.1",
         tls: { cert: pair.certPem, key: pair.keyPem },
         log: discardLogger,
-        handler(asked) {
-          exchange = asked;
-          stream = asked.stream(200, {});
+        handler(requested) {
+          exchange = requested;
+          stream = requested.stream(200, {});
           if (written !== "") stream.write(written);
         },
       });

@@ -91,7 +91,7 @@ test("a token is what the API server says, asked once for its time", async (t) =
   const get = await startComponent(t, { ...api.flags }, clock);
   assert.equal((await get("/metrics", { token: "good" })).code, 200);
   assert.equal((await get("/configz", { token: "good" })).code, 200);
-  assert.deepEqual(api.asked, [
+  assert.deepEqual(api.requested, [
     "token good",
     "get /metrics as jane in readers,system:authenticated",
     "get /configz as jane in readers,system:authenticated",
@@ -100,15 +100,15 @@ test("a token is what the API server says, asked once for its time", async (t) =
   assert.equal(code, 401);
   assert.partialDeepStrictEqual(body, { kind: "Status", apiVersion: "v1", reason: "Unauthorized", message: "Unauthorized" });
   assert.equal((await get("/healthz", { token: "bad" })).code, 401, "a wrong credential is refused where none is needed");
-  assert.equal(api.asked.filter((one) => one === "token bad").length, 1, "a no holds as well");
+  assert.equal(api.requested.filter((one) => one === "token bad").length, 1, "a no holds as well");
 
-  api.asked.length = 0;
+  api.requested.length = 0;
   await clock.advance(9_999);
   await get("/metrics", { token: "good" });
-  assert.deepEqual(api.asked, [], "both answers are remembered");
+  assert.deepEqual(api.requested, [], "both answers are remembered");
   await clock.advance(1);
   await get("/metrics", { token: "good" });
-  assert.deepEqual(api.asked, ["token good", "get /metrics as jane in readers,system:authenticated"]);
+  assert.deepEqual(api.requested, ["token good", "get /metrics as jane in readers,system:authenticated"]);
 });
 
 test("what it asks the API server about others is counted", async (t) => {
@@ -122,7 +122,7 @@ test("who shows nothing is anonymous: health for everybody, the rest as the API 
   const api = await startApi(t);
   const get = await startComponent(t, api.flags);
   for (const path of ["/healthz", "/livez", "/readyz"]) assert.equal((await get(path)).code, 200);
-  assert.deepEqual(api.asked, [], "nobody is asked about paths that are for all");
+  assert.deepEqual(api.requested, [], "nobody is asked about paths that are for all");
   const { code, body } = await get("/metrics");
   assert.equal(code, 403);
   assert.partialDeepStrictEqual(body, {
@@ -161,7 +161,7 @@ test("--client-ca-file: a certificate is its CommonName, one of another authorit
   assert.equal((await get("/metrics", { pair: jane })).code, 200);
   const admin = await newCertificate({ commonName: "x", organizations: ["system:masters"], usages: ["client"], ca: ownCa });
   assert.equal((await get("/configz", { pair: admin })).code, 200);
-  assert.deepEqual(api.asked, ["get /metrics as jane in readers,system:authenticated"], "system:masters needs no asking");
+  assert.deepEqual(api.requested, ["get /metrics as jane in readers,system:authenticated"], "system:masters needs no asking");
   for (const [what, pair] of [
     [
       "of the cluster's authority, since the file is given",
@@ -223,7 +223,7 @@ test("a front proxy that the cluster names speaks for others; nobody else does",
   const headers = { "x-remote-user": "jane", "x-remote-group": "readers", "x-remote-extra-example.com%2Fid": "1" };
   const front = await newCertificate({ commonName: "front-proxy-client", usages: ["client"], ca: proxyCa });
   assert.equal((await get("/metrics", { pair: front, headers })).code, 200);
-  assert.deepEqual(api.asked, ['get /metrics as jane in readers,system:authenticated {"example.com/id":["1"]}']);
+  assert.deepEqual(api.requested, ['get /metrics as jane in readers,system:authenticated {"example.com/id":["1"]}']);
   const other = await newCertificate({ commonName: "another", usages: ["client"], ca: proxyCa });
   assert.equal((await get("/metrics", { pair: other, headers })).code, 401);
   const ann = await newCertificate({ commonName: "ann", usages: ["client"], ca: clusterCa });
@@ -294,7 +294,7 @@ for (const { name, readyz, refuseWith } of [
     Object.assign(api, { readyz, refuseWith });
     const get = await startComponent(t, api.flags);
     assert.equal((await get("/healthz")).code, 200);
-    await waitFor(() => (readyz === 200 ? api.lookUps > 2 : api.readinessAsked > 2), { what: "it to go on asking" });
+    await waitFor(() => (readyz === 200 ? api.lookUps > 2 : api.readinessRequests > 2), { what: "it to go on asking" });
     Object.assign(api, { readyz: 200, refuseWith: undefined });
     const jane = await aReader();
     await waitFor(async () => (await get("/metrics", { pair: jane })).code === 200, { what: "the look-up" });
@@ -332,11 +332,11 @@ function write(t: TestContext, name: string, text: string): string {
 
 /** Starts a minimal API server: reviews, and one ConfigMap with its watch. The group `readers` is authorized. */
 async function startApi(t: TestContext, port = 0) {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const watchers = new Set<(event: object) => void>();
   let version = 1;
   let data: Record<string, string> = published;
-  const state = { lookUps: 0, readinessAsked: 0, readyz: 200, refuseWith: undefined as number | undefined };
+  const state = { lookUps: 0, readinessRequests: 0, readyz: 200, refuseWith: undefined as number | undefined };
   const object = (): object => ({
     kind: "ConfigMap",
     apiVersion: "v1",
@@ -354,7 +354,7 @@ async function startApi(t: TestContext, port = 0) {
     else configMap(exchange);
   };
   const readiness = (exchange: Exchange): void => {
-    state.readinessAsked++;
+    state.readinessRequests++;
     exchange.respond(state.readyz, { "content-type": "text/plain" }, state.readyz === 200 ? "ok" : "[-]some/hook failed");
   };
   const configMap = (exchange: Exchange): void => {
@@ -386,13 +386,13 @@ async function startApi(t: TestContext, port = 0) {
     const { kind, apiVersion, spec } = JSON.parse((await exchange.body(10_000)).toString("utf8"));
     let status: object;
     if (kind === "TokenReview") {
-      asked.push(`token ${spec.token}`);
+      requested.push(`token ${spec.token}`);
       const user = { username: "jane", uid: "1", groups: ["readers"] };
       status = spec.token === "good" ? { authenticated: true, user } : { authenticated: false };
     } else {
       const { path, verb } = spec.nonResourceAttributes;
       const extra = Object.keys(spec.extra).length === 0 ? "" : ` ${JSON.stringify(spec.extra)}`;
-      asked.push(`${verb} ${path} as ${spec.user} in ${spec.groups.join(",")}${extra}`);
+      requested.push(`${verb} ${path} as ${spec.user} in ${spec.groups.join(",")}${extra}`);
       status = spec.groups.includes("readers") ? { allowed: true } : { allowed: false, reason: "no rule for it" };
     }
     exchange.respond(201, json, JSON.stringify({ kind, apiVersion, metadata: {}, spec, status }));
@@ -425,7 +425,7 @@ async function startApi(t: TestContext, port = 0) {
   };
   const path = write(t, "kubeconfig", JSON.stringify(kubeconfig));
   return Object.assign(state, {
-    asked,
+    requested,
     stop,
     flags: { "authentication-kubeconfig": path, "authorization-kubeconfig": path },
     publish(next: Record<string, string>) {

@@ -10,7 +10,7 @@ import { before, mock, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import express, { type Express, type Response } from "express";
 import { discardLogger } from "../process/logging/logger.ts";
-import { type Asked, askOver, openAnswer } from "../testing/https-client.ts";
+import { askOver, openAnswer, type RequestSettings } from "../testing/https-client.ts";
 import { type TestPair, testPair } from "../testing/tls.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { Exchange } from "./exchange.ts";
@@ -25,7 +25,7 @@ before(async () => {
 
 interface Served {
   /** The server's port and CA. */
-  readonly to: Pick<Asked, "port" | "ca">;
+  readonly to: Pick<RequestSettings, "port" | "ca">;
   /** Emits `done` when the application has finished a request. */
   readonly events: EventEmitter;
 }
@@ -320,10 +320,10 @@ test("serves both protocols at a time", async (t) => {
     response.send(params["name"]);
   });
   const { to } = await serve(t, app);
-  const asked = Array.from({ length: 10 }, (_, i) => askOver(i % 2 === 0 ? "HTTP/2" : "HTTP/1.1", { ...to, path: `/${i}` }));
+  const requested = Array.from({ length: 10 }, (_, i) => askOver(i % 2 === 0 ? "HTTP/2" : "HTTP/1.1", { ...to, path: `/${i}` }));
   assert.deepEqual(
-    (await Promise.all(asked)).map(({ body }) => Number(body)),
-    asked.map((_, i) => i),
+    (await Promise.all(requested)).map(({ body }) => Number(body)),
+    requested.map((_, i) => i),
   );
 });
 

@@ -107,13 +107,13 @@ export class ExchangeResponse extends Writable {
     const callback = given.find((one) => typeof one === "function") as EndCallback | undefined;
     const [chunk, encoding] = given.filter((one) => typeof one !== "function") as [unknown, BufferEncoding | undefined];
     const isWhole = this.#stream === undefined && this.writableLength === 0 && !this.writableEnded && !this.destroyed;
-    if (isWhole && !this.#tellsLengthOnly(chunk)) this.#answer(bytesOf(chunk, encoding));
+    if (isWhole && !this.#sendsLengthOnly(chunk)) this.#answer(bytesOf(chunk, encoding));
     else if (chunk !== undefined && chunk !== null) this.write(bytesOf(chunk, encoding));
     return super.end(callback);
   }
 
   /** A response to HEAD may have a `content-length` without a body. */
-  #tellsLengthOnly(chunk: unknown): boolean {
+  #sendsLengthOnly(chunk: unknown): boolean {
     return this.req.method === "HEAD" && !chunk && this.hasHeader("content-length");
   }
 

@@ -132,18 +132,18 @@ test("5.1.2 limits: more streams than allowed are refused, and the others live o
 });
 
 test("6.4 RST_STREAM: the handler hears of it, and the client nothing more", async (t) => {
-  let told = 0;
+  let notifications = 0;
   const bench = await startHttp2Bench(t, async (exchange) => {
     if (exchange.url !== "/hold") return exchange.respond(200, {});
     await once(exchange.signal, "abort");
-    told++;
+    notifications++;
     exchange.respond(200, {}, "too late");
   });
   const client = await bench.connect();
   client.send(getFrame(1, "/hold"), postFrame(3, "/hold"));
   await client.ping();
   client.send(resetFrame(1), resetFrame(3));
-  await waitFor(() => told === 2, { what: "the handlers to hear of it" });
+  await waitFor(() => notifications === 2, { what: "the handlers to hear of it" });
   client.send(getFrame(5));
   await client.answer(5);
   assert.deepEqual(

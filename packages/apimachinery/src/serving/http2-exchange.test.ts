@@ -29,16 +29,16 @@ interface Held {
 
 /** Opens a request on stream 1 whose response is left to the test. `/good` is answered at once. */
 async function hold(t: TestContext, options: { post?: boolean; window?: number } = {}): Promise<Held> {
-  const asked: Exchange[] = [];
+  const requested: Exchange[] = [];
   const bench = await startHttp2Bench(t, async (one) => {
     if (one.url === "/good") return one.respond(204, {});
-    asked.push(one);
+    requested.push(one);
     await once(one.signal, "abort");
   });
   const window = options.window ?? 2 ** 20;
   const client = await bench.connect({ settings: [[settings.initialWindowSize, window]], moreWindow: 2 ** 24 });
   client.send(options.post === true ? postFrame(1) : getFrame(1));
-  const exchange = await waitFor(() => asked[0], { what: "the request" });
+  const exchange = await waitFor(() => requested[0], { what: "the request" });
   return { server: bench.server, client, exchange };
 }
 
@@ -294,9 +294,9 @@ test("close: what does not finish in time is broken off, and its handler told", 
   const { server, client, exchange } = await hold(t);
   exchange.stream(200, {}).write("the beginning");
   await client.next("data", 1);
-  const told = once(exchange.signal, "abort");
+  const reported = once(exchange.signal, "abort");
   await server.close(50);
-  await told;
+  await reported;
   await client.end();
   assert.equal(client.isWhole(1), false);
   assert.equal(server.active, 0);
@@ -339,13 +339,13 @@ test("close: a connection that does not begin is cut off in time", async (t) => 
 
 test("closeIdle: connections without a request are closed, those with one are not", async (t) => {
   const { server, client } = await hold(t);
-  const asked = once(client.socket, "close").then(() => "closed");
+  const requested = once(client.socket, "close").then(() => "closed");
   server.closeIdle();
   await client.ping();
   client.send(resetFrame(1));
   await waitFor(() => server.active === 0, { what: "the end of the request" });
   await client.ping();
   server.closeIdle();
-  assert.equal(await asked, "closed");
+  assert.equal(await requested, "closed");
   assert.ok(goodbyes(client).every(([, code]) => code === errorCodes.none));
 });

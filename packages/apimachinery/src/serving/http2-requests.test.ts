@@ -302,8 +302,8 @@ test("8.2 fields: the body of a request with too many of them is thrown away", a
 test("RFC 9110, 10.1.1: who expects it is told to go on, before the answer", async (t) => {
   const client = await (await startHttp2Bench(t, mirror)).connect();
   client.send(postFrame(1, "/", [["expect", "100-continue"]]));
-  const told = await client.next("headers", 1);
-  assert.deepEqual([told.fields?.slice(0, 2), told.flag], [[":status", "100"], flags.endHeaders]);
+  const reported = await client.next("headers", 1);
+  assert.deepEqual([reported.fields?.slice(0, 2), reported.flag], [[":status", "100"], flags.endHeaders]);
   client.send(dataFrame(1, "abc", flags.endStream));
   const { status, body } = await client.answer(1);
   assert.deepEqual([status, seenIn(body).body], [200, "abc"]);

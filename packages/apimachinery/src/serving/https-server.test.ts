@@ -13,7 +13,7 @@ import { connect as connectTls } from "node:tls";
 import { StatusError } from "../objects/errors/status-error.ts";
 import { discardLogger } from "../process/logging/logger.ts";
 import { heldBytes } from "../testing/held-bytes.ts";
-import { type Asked, askOver, type WholeAnswer } from "../testing/https-client.ts";
+import { askOver, type RequestSettings, type WholeAnswer } from "../testing/https-client.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate, subjectOf } from "./certificates.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
@@ -76,8 +76,8 @@ for (const { protocol, version } of [
   { protocol: "HTTP/1.1", version: "1.1" },
   { protocol: "HTTP/2", version: "2.0" },
 ] as const) {
-  const ask = ({ port }: HttpServer, asked: Omit<Asked, "port" | "ca">): Promise<WholeAnswer> =>
-    askOver(protocol, { port, ca: ca.certPem, ...asked });
+  const ask = ({ port }: HttpServer, requested: Omit<RequestSettings, "port" | "ca">): Promise<WholeAnswer> =>
+    askOver(protocol, { port, ca: ca.certPem, ...requested });
   test(`${protocol}: gives the request to the handler and its answer to the client`, async (t) => {
     const server = await start(t, echo);
     const answer = await ask(server, { method: "POST", path: "/api/v1/pods?limit=5", body: "hello" });
@@ -260,18 +260,18 @@ test("HTTP/1.1: a mistake in the body does not put a second answer behind the fi
 
 test("HTTP/1.1: a body that comes octet by octet is not made large in memory", async (t) => {
   const body = Promise.withResolvers<Buffer>();
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   const server = await start(
     t,
     async (exchange) => {
-      asked.resolve();
+      requested.resolve();
       body.resolve(await exchange.body(1_000_000));
     },
     { tls: undefined },
   );
   const socket = connectTcp({ host: "127.0.0.1", port: server.port });
   socket.write("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
-  await asked.promise;
+  await requested.promise;
   const before = heldBytes();
   const chunks = "1\r\nx\r\n".repeat(10_000);
   for (let i = 0; i < 30; i++) if (!socket.write(chunks)) await once(socket, "drain");

@@ -125,7 +125,7 @@ test("every answer is as node's HTTP/1.1 would give it", async (t) => {
   const [one, two] = [await connect(t, ours), await connect(t, theirs, true)];
   for (const path of paths) {
     const marker = get("/last", "X-Marker: yes");
-    const told = [one, two].map(async ({ socket, text }) => {
+    const reported = [one, two].map(async ({ socket, text }) => {
       const from = text().length;
       socket.write(get(path, "Accept: a", "Authorization: Bearer b"));
       await waitFor(() => text().length > from, { what: `the answer for ${path}` });
@@ -134,7 +134,7 @@ test("every answer is as node's HTTP/1.1 would give it", async (t) => {
       await waitFor(() => text().includes('"X-Marker"', answered === from ? from : from + 1), { what: `what follows ${path}` });
       return comparable(text().slice(from));
     });
-    assert.equal(await told[0], await told[1], path);
+    assert.equal(await reported[0], await reported[1], path);
   }
   const handled = seen.filter((exchange) => !exchange.url.includes("%zz"));
   assert.ok(handled.every((exchange) => exchange instanceof SimpleExchange));
@@ -187,7 +187,7 @@ const ends = fc.constantFrom(get("/end", "Connection: close"), get("/bye"), line
 
 test("requests of all kinds, cut anywhere, are answered as node would", async (t) => {
   const [ours, theirs] = [await start(t, answers()), await start(t, answers(), { isPlain: true })];
-  const told = async (isPlain: boolean, parts: readonly string[]): Promise<string> => {
+  const reported = async (isPlain: boolean, parts: readonly string[]): Promise<string> => {
     const { socket, text } = await connect(t, isPlain ? theirs : ours, isPlain);
     for (const part of parts) {
       if (socket.destroyed) break;
@@ -205,7 +205,7 @@ test("requests of all kinds, cut anywhere, are answered as node would", async (t
         const part = parts[index] ?? "";
         if (cut < part.length) parts.splice(index, 1, part.slice(0, cut), part.slice(cut));
       }
-      assert.equal(await told(false, parts), await told(true, parts));
+      assert.equal(await reported(false, parts), await reported(true, parts));
     }),
     { numRuns: 60 },
   );
@@ -220,7 +220,7 @@ const unreadable = [
 ];
 for (const request of unreadable) {
   test(`${JSON.stringify(request.slice(0, 40))} after a simple request is refused as node would`, async (t) => {
-    const told = async (isPlain: boolean): Promise<string> => {
+    const reported = async (isPlain: boolean): Promise<string> => {
       const server = await start(t, answers(), { isPlain });
       const { socket, text } = await connect(t, server, isPlain);
       socket.write(get("/first"));
@@ -230,9 +230,9 @@ for (const request of unreadable) {
       await once(socket, "close");
       return comparable(text());
     };
-    const ours = await told(false);
+    const ours = await reported(false);
     assert.match(ours, /HTTP\/1\.1 4/);
-    assert.equal(ours, await told(true));
+    assert.equal(ours, await reported(true));
   });
 }
 

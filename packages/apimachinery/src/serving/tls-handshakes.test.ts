@@ -205,8 +205,8 @@ test("who forgets about TLS is told so, and nobody else is", async (t) => {
     return (await socket.setEncoding("latin1").toArray()).join("");
   };
   const page = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
-  const asked = ["GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST /api HTTP/1.0\r\n\r\n", "HEAD /healthz HTTP/1.1\r\n\r\n"];
-  assert.deepEqual(await Promise.all(asked.map(answerTo)), [page, page, page]);
+  const requested = ["GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST /api HTTP/1.0\r\n\r\n", "HEAD /healthz HTTP/1.1\r\n\r\n"];
+  assert.deepEqual(await Promise.all(requested.map(answerTo)), [page, page, page]);
   assert.equal(failed, 0);
   assert.ok(!(await answerTo("\x00\x01\x02\x03\x04\x05 no request")).includes("HTTP"));
   assert.equal(failed, 1);

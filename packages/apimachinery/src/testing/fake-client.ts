@@ -87,12 +87,12 @@ class RecordingClient implements FakeClient {
   }
 
   async get<T extends object>(ref: ResourceRef, target: NamedTarget): Promise<T> {
-    return this.#asked(actionOf("get", ref, target), () => viewOf(this.#store.find(ref, target), target.subresource)) as T;
+    return this.#perform(actionOf("get", ref, target), () => viewOf(this.#store.find(ref, target), target.subresource)) as T;
   }
 
   async list<T extends object>(ref: ResourceRef, target: ListTarget = {}, options: ListOptions = {}): Promise<KubeList<T>> {
     const matches = matching(ref, target.namespace, options);
-    return this.#asked<unknown>(actionOf("list", ref, target), () => ({
+    return this.#perform<unknown>(actionOf("list", ref, target), () => ({
       apiVersion: formatGroupVersion(ref),
       kind: `${ref.kind}List`,
       metadata: { resourceVersion: this.#store.version },
@@ -105,7 +105,7 @@ class RecordingClient implements FakeClient {
     const name = options.name ?? sent.metadata?.name ?? "";
     const namespace = options.namespace ?? sent.metadata?.namespace;
     const { subresource } = options;
-    return this.#asked<unknown>(actionOf("create", ref, { namespace, name, subresource }, sent), () => {
+    return this.#perform<unknown>(actionOf("create", ref, { namespace, name, subresource }, sent), () => {
       if (subresource === undefined) return this.#store.create(ref, sent, namespace);
       const stored = this.#store.find(ref, { namespace, name });
       if (subresource === "eviction") return this.#store.remove(ref, stored, sent["deleteOptions"] ?? {});
@@ -121,11 +121,11 @@ class RecordingClient implements FakeClient {
     const name = options.name ?? sent.metadata.name ?? "";
     const { subresource = "" } = options;
     const action = actionOf("update", ref, { namespace: sent.metadata.namespace, name, subresource }, sent);
-    return this.#asked<unknown>(action, () => this.#store.replace(ref, sent, name, subresource)) as T;
+    return this.#perform<unknown>(action, () => this.#store.replace(ref, sent, name, subresource)) as T;
   }
 
   async patch<T extends object>(ref: ResourceRef, target: NamedTarget, patch: Patch): Promise<T> {
-    return this.#asked<unknown>(actionOf("patch", ref, target, patch.body), () => {
+    return this.#perform<unknown>(actionOf("patch", ref, target, patch.body), () => {
       const changed = patched(ref, this.#store.find(ref, target), patch);
       return this.#store.replace(ref, changed, target.name, target.subresource ?? "");
     }) as T;
@@ -134,7 +134,7 @@ class RecordingClient implements FakeClient {
   async delete(ref: ResourceRef, target: NamedTarget, options: DeleteOptions & CallOptions = {}): Promise<Status | Unstructured> {
     const { signal: _, ...deleteOptions } = options;
     const answer = () => this.#store.remove(ref, this.#store.find(ref, target), deleteOptions);
-    return this.#asked(actionOf("delete", ref, target, deleteOptions), answer);
+    return this.#perform(actionOf("delete", ref, target, deleteOptions), answer);
   }
 
   async deleteCollection(
@@ -144,7 +144,7 @@ class RecordingClient implements FakeClient {
   ): Promise<Status | Unstructured> {
     const { signal: _, labelSelector, fieldSelector, ...deleteOptions } = options;
     const matches = matching(ref, target.namespace, { labelSelector, fieldSelector });
-    return this.#asked(actionOf("deletecollection", ref, target, deleteOptions), () => {
+    return this.#perform(actionOf("deletecollection", ref, target, deleteOptions), () => {
       const chosen = [...this.#store.collection(ref).values()].filter(matches);
       for (const stored of chosen) this.#store.remove(ref, stored, deleteOptions);
       return success;
@@ -153,7 +153,7 @@ class RecordingClient implements FakeClient {
 
   async *watch<T extends object>(ref: ResourceRef, target: ListTarget, options: WatchOptions): AsyncIterable<ObjectEvent<T>> {
     options.signal.throwIfAborted();
-    this.#asked(actionOf("watch", ref, target), () => undefined);
+    this.#perform(actionOf("watch", ref, target), () => undefined);
     yield* this.#store.watch(ref, matching(ref, target.namespace, options), options) as AsyncIterable<ObjectEvent<T>>;
   }
 
@@ -204,7 +204,7 @@ class RecordingClient implements FakeClient {
   }
 
   /** Records a request; returns the result of the last reaction that responds, else of `answer`. */
-  #asked<T>(action: Action, answer: () => T): T {
+  #perform<T>(action: Action, answer: () => T): T {
     this.actions.push(action);
     for (const { verb, resource, reaction } of this.#reactions.toReversed()) {
       if ((verb !== "*" && verb !== action.verb) || (resource !== "*" && resource !== action.resource)) continue;

@@ -4,7 +4,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { request as httpsRequest } from "node:https";
 import type { Readable } from "node:stream";
 
-export interface Asked {
+export interface RequestSettings {
   readonly port: number;
   /** Trusted CA certificate, PEM. */
   readonly ca: string;
@@ -31,7 +31,7 @@ export interface WholeAnswer extends Omit<OpenAnswer, "body" | "leave"> {
 
 export type Protocol = "HTTP/1.1" | "HTTP/2";
 
-const open: Record<Protocol, (asked: Asked) => Promise<OpenAnswer>> = {
+const open: Record<Protocol, (requested: RequestSettings) => Promise<OpenAnswer>> = {
   async "HTTP/1.1"({ port, ca, method = "GET", path = "/", headers = {}, body, pair }) {
     const options = { host: "127.0.0.1", port, ca, method, path, headers, agent: false as const };
     const request = httpsRequest({ ...options, cert: pair?.certPem, key: pair?.keyPem });
@@ -55,13 +55,13 @@ const open: Record<Protocol, (asked: Asked) => Promise<OpenAnswer>> = {
 };
 
 /** Resolves when the response headers have arrived. */
-export function openAnswer(protocol: Protocol, asked: Asked): Promise<OpenAnswer> {
-  return open[protocol](asked);
+export function openAnswer(protocol: Protocol, requested: RequestSettings): Promise<OpenAnswer> {
+  return open[protocol](requested);
 }
 
 /** Sends a request and reads the whole response. @throws Error when the body is incomplete */
-export async function askOver(protocol: Protocol, asked: Asked): Promise<WholeAnswer> {
-  const { status, headers, names, body } = await openAnswer(protocol, asked);
+export async function askOver(protocol: Protocol, requested: RequestSettings): Promise<WholeAnswer> {
+  const { status, headers, names, body } = await openAnswer(protocol, requested);
   const chunks: Buffer[] = await body.toArray();
   return { status, headers, names, body: Buffer.concat(chunks).toString() };
 }

@@ -3,21 +3,21 @@ import { test } from "node:test";
 import { waitFor } from "./wait-for.ts";
 
 test("an unexpected error fails at once, with the error itself", async () => {
-  let asked = 0;
+  let requests = 0;
   const ask = (): boolean => {
-    asked++;
+    requests++;
     throw new TypeError("no such field");
   };
   await assert.rejects(waitFor(ask, { retry: (err) => err.message === "not found" }), new TypeError("no such field"));
   await assert.rejects(waitFor(ask), new TypeError("no such field"));
-  assert.equal(asked, 2);
+  assert.equal(requests, 2);
 });
 
 test("a listed error means not yet", async () => {
-  let asked = 0;
+  let requests = 0;
   const ask = (): number => {
-    if (++asked < 3) throw new Error("not found");
-    return asked;
+    if (++requests < 3) throw new Error("not found");
+    return requests;
   };
   assert.equal(await waitFor(ask, { retry: (err) => err.message === "not found" }), 3);
 });

@@ -23,9 +23,9 @@ for (const { name, scheme, start, version, connections } of [
   test(`a client asks by ${name} over the connections that it is given`, async (t) => {
     const server: Server = start();
     const reached = await listening(t, server);
-    const asked: string[] = [];
+    const requested: string[] = [];
     const connect = async (host: string, port: number): Promise<Socket> => {
-      asked.push(`${host}:${port}`);
+      requested.push(`${host}:${port}`);
       return connectTcp(reached, "127.0.0.1");
     };
     // Nothing listens on this port.
@@ -36,7 +36,7 @@ for (const { name, scheme, start, version, connections } of [
       assert.deepEqual(JSON.parse(String(body)), { httpVersion: version });
     }
     assert.deepEqual(
-      asked,
+      requested,
       Array.from({ length: connections }, () => "127.0.0.1:1"),
     );
   });
@@ -60,8 +60,8 @@ test("where TLS cannot begin, the connection ends and the client is told", async
   };
   const notPem = { cert: "x", key: "y" };
   const agent = connectingOver(new https.Agent(notPem), connect, true);
-  const asked = once(https.get("https://127.0.0.1:1", { agent }), "response");
-  await assert.rejects(asked, /no start line/);
+  const requested = once(https.get("https://127.0.0.1:1", { agent }), "response");
+  await assert.rejects(requested, /no start line/);
   const client = newClient({ host: "https://127.0.0.1:1", ...notPem, qps: -1 }, { connect });
   t.after(() => client.close());
   await assert.rejects(client.raw("GET", "/"), /no start line/);

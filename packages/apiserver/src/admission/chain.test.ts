@@ -75,8 +75,8 @@ test("a plugin is called for its resources alone, in all their subresources, and
   const chain = newAdmissionChain([{ name: "Some", handles: () => true, resources, admit }], registry);
   const of = (group: string, resource: string) =>
     ({ operation: "CREATE", subresource: "status", resource: { group, version: "v1", resource } }) as AdmissionAttributes;
-  const asked = [of("", "pods"), of("metrics.k8s.io", "pods"), of("", "ingresses"), of("networking.k8s.io", "ingresses")];
-  for (const attributes of asked) await chain.mutate(attributes);
+  const requested = [of("", "pods"), of("metrics.k8s.io", "pods"), of("", "ingresses"), of("networking.k8s.io", "ingresses")];
+  for (const attributes of requested) await chain.mutate(attributes);
   assert.deepEqual(called, ["pods", "ingresses"]);
   assert.match(await registry.render(), /controller_admission_duration_seconds_count\{name="Some",.*\} 4\n/);
 });

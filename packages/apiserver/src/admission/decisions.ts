@@ -22,14 +22,14 @@ export class AdmissionDecisions {
     if (ref === undefined || attributes.signal.aborted) return;
     this.#hasRefused = true;
     const outcome = outcomeOfError(err);
-    const told = typeof outcome.tell === "function" ? outcome.tell() : outcome.tell;
+    const reported = typeof outcome.description === "function" ? outcome.description() : outcome.description;
     const { operation, subresource, resource, user } = attributes;
     const what = `${resource.resource}${subresource === "" ? "" : `/${subresource}`}`;
     this.#log.record(ref, `admission/${plugin}`, {
       ...outcome,
       verdict: "refused",
-      tell: {
-        ...(typeof told === "string" ? { summary: told } : told),
+      description: {
+        ...(typeof reported === "string" ? { summary: reported } : reported),
         details: { operation, resource: what, user: user.name },
       },
     });

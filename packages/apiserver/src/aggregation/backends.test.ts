@@ -26,8 +26,8 @@ for (const { name, tunnel: dialer } of [
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const connected = once(server, "connection");
     const { signal } = new AbortController();
-    const asked = send(backend, { host: "127.0.0.1", port }, { method: "GET", path: "/apis", headers: {}, signal });
-    const refused = assert.rejects(asked, { message: `dial tcp 127.0.0.1:${port}: i/o timeout` });
+    const requested = send(backend, { host: "127.0.0.1", port }, { method: "GET", path: "/apis", headers: {}, signal });
+    const refused = assert.rejects(requested, { message: `dial tcp 127.0.0.1:${port}: i/o timeout` });
     const [socket] = (await connected) as [Socket];
     socket.on("error", () => {});
     await once(socket, "data");

@@ -15,13 +15,13 @@ import { newProbe } from "./discovery-probe.ts";
 async function probing(t: TestContext, serve: (n: number, response: ServerResponse) => void) {
   const ca = await newCa({ commonName: "ca" });
   const pair = await newCertificate({ commonName: "b", dnsNames: ["b.a.svc"], usages: ["server"], ca });
-  const asked: { url: string | undefined; user: unknown }[] = [];
+  const requested: { url: string | undefined; user: unknown }[] = [];
   let open = 0;
   const server = createServer({ cert: pair.certPem, key: pair.keyPem }, (request, response) => {
-    asked.push({ url: request.url, user: request.headers["x-remote-user"] });
+    requested.push({ url: request.url, user: request.headers["x-remote-user"] });
     open++;
     response.on("close", () => open--);
-    serve(asked.length, response);
+    serve(requested.length, response);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -47,18 +47,18 @@ async function probing(t: TestContext, serve: (n: number, response: ServerRespon
   });
   const stop = new AbortController();
   const url = `https://127.0.0.1:${port}/apis/example.com/v1`;
-  return { asked, open: () => open, clock, stop, url, ask: () => probe(apiService, stop.signal) };
+  return { requested, open: () => open, clock, stop, url, ask: () => probe(apiService, stop.signal) };
 }
 
 test("one answer of several will do, and the others are not waited for", async (t) => {
-  const { asked, open, ask, clock } = await probing(t, (n, response) => {
+  const { requested, open, ask, clock } = await probing(t, (n, response) => {
     if (n === 4) response.writeHead(200).end();
     if (n < 3) response.writeHead(503).end();
   });
   assert.equal(await ask(), undefined);
   await waitFor(() => open() === 0, { what: "the other requests to end" });
   assert.equal(clock.waiting, 0);
-  assert.deepEqual(asked[0], { url: "/apis/example.com/v1", user: "system:kube-aggregator" });
+  assert.deepEqual(requested[0], { url: "/apis/example.com/v1", user: "system:kube-aggregator" });
 });
 
 for (const { status, answers } of [
@@ -68,20 +68,20 @@ for (const { status, answers } of [
   { status: 404, answers: false },
 ]) {
   test(`a server that says ${status} is ${answers ? "there" : "not there"}, as five say`, async (t) => {
-    const { asked, url, ask } = await probing(t, (_, response) => response.writeHead(status).end());
+    const { requested, url, ask } = await probing(t, (_, response) => response.writeHead(status).end());
     const want = `failing or missing response from ${url}: bad status from ${url}: ${status}`;
     assert.equal(await ask(), answers ? undefined : want);
-    if (!answers) assert.equal(asked.length, 5);
+    if (!answers) assert.equal(requested.length, 5);
   });
 }
 
 test("a server that says nothing for five seconds is not there", async (t) => {
-  const { asked, open, clock, url, ask } = await probing(t, () => undefined);
+  const { requested, open, clock, url, ask } = await probing(t, () => undefined);
   let said: string | undefined;
   const answer = ask().then((text) => {
     said = text;
   });
-  await waitFor(() => asked.length === 5, { what: "all requests" });
+  await waitFor(() => requested.length === 5, { what: "all requests" });
   await clock.advance(4_999);
   assert.equal(said, undefined);
   await clock.advance(1);
@@ -92,10 +92,10 @@ test("a server that says nothing for five seconds is not there", async (t) => {
 });
 
 test("who no longer wants to know is told so, not that nobody answers", async (t) => {
-  const { asked, clock, stop, ask } = await probing(t, () => undefined);
+  const { requested, clock, stop, ask } = await probing(t, () => undefined);
   const answer = ask();
   const ended = assert.rejects(answer, /enough/);
-  await waitFor(() => asked.length > 0, { what: "a request" });
+  await waitFor(() => requested.length > 0, { what: "a request" });
   stop.abort(new Error("enough"));
   await ended;
   assert.equal(clock.waiting, 0);

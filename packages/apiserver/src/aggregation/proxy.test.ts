@@ -19,8 +19,8 @@ const ca = await newCa({ commonName: "ca" });
 /** @returns a function that sends a request to a server that accepts requests and never responds */
 async function silent(t: TestContext, clock: FakeClock) {
   const pair = await newCertificate({ commonName: "a", dnsNames: ["b.a.svc"], usages: ["server"], ca });
-  let asked = 0;
-  const server = createServer({ cert: pair.certPem, key: pair.keyPem }, () => void asked++);
+  let requested = 0;
+  const server = createServer({ cert: pair.certPem, key: pair.keyPem }, () => void requested++);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => {
     server.closeAllConnections();
@@ -43,7 +43,7 @@ async function silent(t: TestContext, clock: FakeClock) {
   assert.ok(backend);
   const proxy = newProxy({ resolve: () => ({ host: "127.0.0.1", port }), refused() {}, clock, log: discardLogger });
   return {
-    asked: () => asked,
+    requested: () => requested,
     async ask(path: string, signal: AbortSignal) {
       const answer = { status: 0, text: "" };
       const exchange = {
@@ -72,7 +72,7 @@ test("a server that does not answer discovery holds nobody up longer than 5 s", 
   const clock = newFakeClock();
   const server = await silent(t, clock);
   const answer = server.ask("/apis/example.com/v1", new AbortController().signal);
-  await waitFor(() => server.asked() === 1, { what: "the server to be asked" });
+  await waitFor(() => server.requested() === 1, { what: "the server to be asked" });
   await clock.advance(5_000);
   assert.deepEqual(await answer, { status: 503, text: "error trying to reach service: context deadline exceeded\n" });
 });
@@ -82,7 +82,7 @@ test("another request waits for its own deadline, which has an answer of its own
   const server = await silent(t, clock);
   const deadline = new AbortController();
   const answer = server.ask("/apis/example.com/v1/things", deadline.signal);
-  await waitFor(() => server.asked() === 1, { what: "the server to be asked" });
+  await waitFor(() => server.requested() === 1, { what: "the server to be asked" });
   await clock.advance(60_000);
   const err = timeout("request did not complete within the allotted timeout", 0);
   deadline.abort(err);

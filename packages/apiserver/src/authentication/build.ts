@@ -95,8 +95,8 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
       observer: clientMetrics(options.metrics),
       connect: options.connect,
     });
-    const asked = webhookToken({ review, version, implicitAudiences: apiAudiences });
-    tokens.push(cachedTokens(asked, { successTtlMs: cacheTtlMs, failureTtlMs: cacheTtlMs, clock, metrics: cacheMetrics }));
+    const requested = webhookToken({ review, version, implicitAudiences: apiAudiences });
+    tokens.push(cachedTokens(requested, { successTtlMs: cacheTtlMs, failureTtlMs: cacheTtlMs, clock, metrics: cacheMetrics }));
   }
   const union = unionTokenAuthenticator(tokens);
   const token = cachedTokens(union, { successTtlMs, failureTtlMs: 0, clock, metrics: cacheMetrics });

@@ -15,19 +15,19 @@ const good = (body: object): HttpsAnswer => ({ status: 200, statusText: "200 OK"
 /** A provider with these keys and adjustable responses. */
 async function provider(...keys: object[]) {
   const clock = newFakeClock(Date.parse("2026-01-01T00:00:00Z"));
-  const asked: string[] = [];
+  const requested: string[] = [];
   const answer = { keys: async (): Promise<HttpsAnswer> => good({ keys }) };
   const get = async (url: string) => {
-    asked.push(url);
+    requested.push(url);
     return url.endsWith("/keys") ? answer.keys() : good({ issuer, jwks_uri: `${issuer}/keys` });
   };
   const verifier = await discoverVerifier(issuer, { clientId: "k", signingAlgorithms: ["ES256"] }, get, clock);
-  asked.length = 0;
+  requested.length = 0;
   const token = (key: KeyObject, claims: object = {}, header: object = {}) =>
     new CompactSign(Buffer.from(JSON.stringify({ iss: issuer, aud: "k", exp: clock.now() / 1000 + 60, ...claims })))
       .setProtectedHeader({ alg: "ES256", ...header })
       .sign(key);
-  return { clock, asked, answer, verifier, token };
+  return { clock, requested, answer, verifier, token };
 }
 
 test("any of a provider's keys may have signed a token, but where it names one", async () => {
@@ -61,7 +61,7 @@ test("a token is good to its last moment, and a minute before its first", async 
 
 test("who needs keys at the same time shares one fetch; one that failed is not kept, and what was known stays", async () => {
   const [old, next] = [newKey(), newKey()];
-  const { asked, answer, verifier, token } = await provider(jwkOf(old.publicKey));
+  const { requested, answer, verifier, token } = await provider(jwkOf(old.publicKey));
   const signed = await token(old.privateKey);
   answer.keys = async () => ({ status: 503, statusText: "503 Service Unavailable", body: "busy" });
   const both = await Promise.allSettled([verifier.verify(signed), verifier.verify(signed)]);
@@ -69,7 +69,7 @@ test("who needs keys at the same time shares one fetch; one that failed is not k
     both.map((one) => one.status === "rejected" && one.reason.message),
     Array(2).fill("failed to verify signature: fetching keys oidc: get keys failed: 503 Service Unavailable busy"),
   );
-  assert.equal(asked.length, 1);
+  assert.equal(requested.length, 1);
   answer.keys = async () => good({ keys: [jwkOf(old.publicKey)] });
   await verifier.verify(signed);
   answer.keys = () => Promise.reject(new Error("away"));
@@ -114,11 +114,11 @@ for (const { name, document, want } of [
 
 test("a verifier is made once for each issuer; one that failed is tried again after ten seconds", async () => {
   const clock = newFakeClock();
-  const asked: string[] = [];
+  const requested: string[] = [];
   let fails = true;
   const verifier = {} as TokenVerifier;
   const verifierOf = newClaimVerifiers(async (of) => {
-    asked.push(of);
+    requested.push(of);
     if (fails) throw new Error("away");
     return verifier;
   }, clock);
@@ -126,12 +126,12 @@ test("a verifier is made once for each issuer; one that failed is tried again af
   await Promise.all([failing(), failing()]);
   await clock.advance(9_999);
   await failing();
-  assert.deepEqual(asked, ["a"]);
+  assert.deepEqual(requested, ["a"]);
   fails = false;
   await clock.advance(1);
   assert.equal(await verifierOf("a"), verifier);
   await clock.advance(60_000);
   assert.equal(await verifierOf("a"), verifier);
   assert.equal(await verifierOf("b"), verifier);
-  assert.deepEqual(asked, ["a", "a", "b"]);
+  assert.deepEqual(requested, ["a", "a", "b"]);
 });

@@ -94,19 +94,19 @@ function failureOf(code: number, retryAfter: string | string[] | undefined, body
 }
 
 /** Checks that the response has the type of the request, if it states one, and returns its status. */
-function statusIn(body: Buffer, asked: Review): Record<string, unknown> {
+function statusIn(body: Buffer, requested: Review): Record<string, unknown> {
   const answer = parseJson(body) as { apiVersion?: unknown; kind?: unknown; status?: unknown } | null;
   if (!isJsonObject(answer)) {
-    throw new Error(`the webhook's answer is not a ${asked.kind}`);
+    throw new Error(`the webhook's answer is not a ${requested.kind}`);
   }
-  const { apiVersion = asked.apiVersion, kind = asked.kind, status = {} } = answer;
-  if (apiVersion !== asked.apiVersion || kind !== asked.kind) {
+  const { apiVersion = requested.apiVersion, kind = requested.kind, status = {} } = answer;
+  if (apiVersion !== requested.apiVersion || kind !== requested.kind) {
     throw new Error(
-      `the webhook answered ${String(kind)} of ${String(apiVersion)}, expected ${asked.kind} of ${asked.apiVersion}`,
+      `the webhook answered ${String(kind)} of ${String(apiVersion)}, expected ${requested.kind} of ${requested.apiVersion}`,
     );
   }
   if (status === null) return {};
   if (typeof status !== "object" || Array.isArray(status))
-    throw new Error(`the status of the webhook's ${asked.kind} is no object`);
+    throw new Error(`the status of the webhook's ${requested.kind} is no object`);
   return status as Record<string, unknown>;
 }

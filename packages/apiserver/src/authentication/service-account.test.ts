@@ -258,9 +258,9 @@ for (const { name, objects, want } of [
   },
 ] as { name: string; objects: Record<string, KubeObject>; want: boolean }[]) {
   test(`a token of three objects ${name} is ${want ? "good" : "refused"}`, async () => {
-    const asked = boundServiceAccountToken(options(objects))(await sign(withSecret), [issuer]);
-    if (want) assert.ok(await asked);
-    else await assert.rejects(asked);
+    const requests = boundServiceAccountToken(options(objects))(await sign(withSecret), [issuer]);
+    if (want) assert.ok(await requests);
+    else await assert.rejects(requests);
   });
 }
 
@@ -268,13 +268,13 @@ test("what a cache does not know yet, or knows from before, is looked up in the 
   const token = await sign(boundClaims());
   const stale = { metadata: { name: "p", namespace: "web", uid: "before" } } as KubeObject;
   for (const cached of [undefined, stale]) {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const get: ServiceAccountTokenOptions["getter"]["get"] = async (kind, namespace, name, live) => {
-      asked.push(`${kind}${live ? " live" : ""}`);
+      requests.push(`${kind}${live ? " live" : ""}`);
       return live ? (alive as Record<string, KubeObject>)[`${kind}/${namespace}/${name}`] : cached;
     };
     assert.ok(await boundServiceAccountToken({ ...options(alive), getter: { get } })(token, [issuer]));
-    assert.deepEqual(asked, ["serviceaccounts", "serviceaccounts live", "pods", "pods live"]);
+    assert.deepEqual(requests, ["serviceaccounts", "serviceaccounts live", "pods", "pods live"]);
   }
 });
 

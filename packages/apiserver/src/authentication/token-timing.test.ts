@@ -66,21 +66,21 @@ const kinds: Record<string, MakeDoor> = {
   "a token that a webhook said yes to": () => {
     const caching = { successTtlMs: 120_000, failureTtlMs: 120_000, clock: newFakeClock() };
     const metrics = newTokenCacheMetrics(newMetricsRegistry());
-    return remembered((asked) => {
-      const authenticate = cachedTokens(asked, { ...caching, metrics });
+    return remembered((requested) => {
+      const authenticate = cachedTokens(requested, { ...caching, metrics });
       return (guess) => authenticate(guess, undefined);
     });
   },
   "a token that its connection showed before": () =>
-    remembered((asked) => {
-      const authenticate = bearerToken(asked, [], newFakeClock());
+    remembered((requested) => {
+      const authenticate = bearerToken(requested, [], newFakeClock());
       const tls = {};
       return (guess) => authenticate({ headers: { authorization: `Bearer ${guess}` }, tls } as Exchange);
     }),
 };
 
 /** A token that is accepted from the cache only. */
-async function remembered(make: (asked: TokenAuthenticator) => Door["check"]): Promise<Door> {
+async function remembered(make: (requested: TokenAuthenticator) => Door["check"]): Promise<Door> {
   let known = true;
   const check = make(async () => (known ? jane : undefined));
   const secret = randomText(64);

@@ -31,12 +31,12 @@ for (const version of ["v1", "v1beta1"]) {
     assert.deepEqual(result, {
       user: { name: "jane", uid: "u1", groups: ["dev", "qa"], extra: { scopes: ["a", "b"], no: [] } },
     });
-    const [asked] = peer.requests;
+    const [requested] = peer.requests;
     assert.deepEqual(
-      [asked?.method, asked?.url, asked?.authorization],
+      [requested?.method, requested?.url, requested?.authorization],
       ["POST", "/check?timeout=30s", "Bearer from-the-apiserver"],
     );
-    assert.deepEqual(JSON.parse(asked?.body ?? ""), {
+    assert.deepEqual(JSON.parse(requested?.body ?? ""), {
       kind: "TokenReview",
       apiVersion: `authentication.k8s.io/${version}`,
       metadata: { creationTimestamp: null },
@@ -146,12 +146,13 @@ test("both yes and no are remembered for their time, failures are not", async ()
 
 test("who asks of one token at once shares one answer or failure, for one audience; the next one asks anew", async () => {
   const clock = newFakeClock();
-  const asked: { token: string; answer: PromiseWithResolvers<{ user: { name: string; groups: string[] } } | undefined> }[] = [];
+  const requested: { token: string; answer: PromiseWithResolvers<{ user: { name: string; groups: string[] } } | undefined> }[] =
+    [];
   const metrics = newTokenCacheMetrics(newMetricsRegistry());
   const cached = cachedTokens(
     (token) => {
       const answer = Promise.withResolvers<{ user: { name: string; groups: string[] } } | undefined>();
-      asked.push({ token, answer });
+      requested.push({ token, answer });
       return answer.promise;
     },
     { successTtlMs: 0, failureTtlMs: 120_000, clock, metrics },
@@ -159,16 +160,16 @@ test("who asks of one token at once shares one answer or failure, for one audien
   const jane = { user: { name: "jane", groups: [] } };
   const first = [cached("a", ["x"]), cached("a", ["x"]), cached("a", ["y"]), cached("b", ["x"])];
   const counts = () => ["blocked", "in_flight"].map((status) => metrics.active.labels(status).value);
-  assert.deepEqual([asked.length, counts()], [3, [4, 3]]);
-  asked[0]?.answer.reject(new Error("away"));
+  assert.deepEqual([requested.length, counts()], [3, [4, 3]]);
+  requested[0]?.answer.reject(new Error("away"));
   for (const shared of first.slice(0, 2)) await assert.rejects(shared as Promise<unknown>, /away/);
-  asked[1]?.answer.resolve(jane);
-  asked[2]?.answer.resolve(undefined);
+  requested[1]?.answer.resolve(jane);
+  requested[2]?.answer.resolve(undefined);
   assert.deepEqual(await Promise.all(first.slice(2)), [jane, undefined]);
   assert.deepEqual(counts(), [0, 0]);
   const again = [cached("a", ["x"]), cached("a", ["y"]), cached("b", ["x"])];
-  assert.equal(asked.length, 5, "only the no is remembered");
-  for (const { answer } of asked) answer.resolve(jane);
+  assert.equal(requested.length, 5, "only the no is remembered");
+  for (const { answer } of requested) answer.resolve(jane);
   assert.deepEqual(await Promise.all(again), [jane, jane, undefined]);
 });
 

@@ -20,7 +20,7 @@ interface World {
 test("decides random tuples as a plain reading of the rules", async () => {
   const random = newRandom(Number(process.env["COX_TEST_SEED"] ?? 20_211_207));
   const seen = { allow: 0, "no-opinion": 0, deny: 0 };
-  for (let asked = 0; asked < questions; asked += questionsOfPolicy) {
+  for (let requests = 0; requests < questions; requests += questionsOfPolicy) {
     const world = randomWorld(random);
     const decide = rbac(newRuleResolver(policyOf(world)));
     for (let i = 0; i < questionsOfPolicy; i++) {
@@ -38,7 +38,7 @@ test("decides random tuples as a plain reading of the rules", async () => {
 });
 
 /** The oracle: is there a binding in scope for the user, to a role with a matching rule? */
-function isAllowed({ roles, bindings }: World, { user, namespace, ...asked }: Attributes): boolean {
+function isAllowed({ roles, bindings }: World, { user, namespace, ...requests }: Attributes): boolean {
   return bindings.some((binding) => {
     const bound = binding.metadata.namespace;
     if (bound !== undefined && bound !== namespace) return false;
@@ -53,16 +53,18 @@ function isAllowed({ roles, bindings }: World, { user, namespace, ...asked }: At
     return (roles.get(key) ?? []).some((rule) => {
       const oneOf = (list: readonly string[] | undefined, values: readonly string[]): boolean =>
         (list ?? []).some((item) => values.includes(item));
-      if (!oneOf(rule.verbs, [asked.verb, "*"])) return false;
-      if (!asked.isResourceRequest) {
-        const matching = ["*", asked.path];
-        for (let end = 0; end <= asked.path.length; end++) matching.push(`${asked.path.slice(0, end)}*`);
+      if (!oneOf(rule.verbs, [requests.verb, "*"])) return false;
+      if (!requests.isResourceRequest) {
+        const matching = ["*", requests.path];
+        for (let end = 0; end <= requests.path.length; end++) matching.push(`${requests.path.slice(0, end)}*`);
         return oneOf(rule.nonResourceURLs, matching);
       }
       const full =
-        asked.subresource === "" ? [asked.resource] : [`${asked.resource}/${asked.subresource}`, `*/${asked.subresource}`];
-      const named = (rule.resourceNames ?? []).length === 0 || oneOf(rule.resourceNames, [asked.name]);
-      return oneOf(rule.apiGroups, [asked.group, "*"]) && oneOf(rule.resources, [...full, "*"]) && named;
+        requests.subresource === ""
+          ? [requests.resource]
+          : [`${requests.resource}/${requests.subresource}`, `*/${requests.subresource}`];
+      const named = (rule.resourceNames ?? []).length === 0 || oneOf(rule.resourceNames, [requests.name]);
+      return oneOf(rule.apiGroups, [requests.group, "*"]) && oneOf(rule.resources, [...full, "*"]) && named;
     });
   });
 }

@@ -151,14 +151,14 @@ test("a change of the policy counts at once", async () => {
 
 test("a name that looks like a name and a group is neither", async () => {
   const decide = rbac(newRuleResolver(set));
-  const asked = asks({ verb: "get", resource: "pods" });
-  assert.equal((await decide({ ...asked, user: { name: "ann", groups: ["dev"] } })).decision, "allow");
+  const pending = asks({ verb: "get", resource: "pods" });
+  assert.equal((await decide({ ...pending, user: { name: "ann", groups: ["dev"] } })).decision, "allow");
   for (const user of [
     { name: "ann\ndev", groups: [] },
     { name: "ann3:dev", groups: [] },
     { name: "ann", groups: ["x\ndev"] },
   ]) {
-    assert.equal((await decide({ ...asked, user })).decision, "no-opinion", JSON.stringify(user));
+    assert.equal((await decide({ ...pending, user })).decision, "no-opinion", JSON.stringify(user));
   }
 });
 

@@ -20,9 +20,9 @@ const attributes: Attributes = {
 
 function authorizerOf(answer: () => object | Error, version = "v1") {
   const clock = newFakeClock();
-  const asked: object[] = [];
+  const requested: object[] = [];
   const review: ReviewWebhook = async (question) => {
-    asked.push(question);
+    requested.push(question);
     const status = answer();
     if (status instanceof Error) throw status;
     return status as Record<string, unknown>;
@@ -34,7 +34,7 @@ function authorizerOf(answer: () => object | Error, version = "v1") {
     unauthorizedTtlMs: 30_000,
     now: () => clock.monotonic(),
   });
-  return { clock, asked, authorize };
+  return { clock, requested, authorize };
 }
 
 for (const { name, status, want } of [
@@ -60,13 +60,13 @@ test("an authorization webhook that says both yes and no means no", async () => 
 });
 
 test("an authorization webhook that fails has no opinion and is asked again", async () => {
-  const { authorize, asked } = authorizerOf(() => new Error("away"));
+  const { authorize, requested } = authorizerOf(() => new Error("away"));
   for (let i = 0; i < 2; i++) {
     const decision = await authorize(attributes);
     assert.equal(decision.decision, "no-opinion");
     assert.equal(decision.error?.message, "away");
   }
-  assert.equal(asked.length, 2);
+  assert.equal(requested.length, 2);
 });
 
 for (const { version, groups } of [
@@ -74,7 +74,7 @@ for (const { version, groups } of [
   { version: "v1beta1", groups: "group" },
 ]) {
   test(`the question in ${version}`, async () => {
-    const { authorize, asked } = authorizerOf(() => ({ allowed: true }), version);
+    const { authorize, requested } = authorizerOf(() => ({ allowed: true }), version);
     await authorize(attributes);
     await authorize({ ...attributes, isResourceRequest: false, path: "/metrics" });
     const user = { user: "jane", [groups]: ["dev"], extra: { scopes: ["a"] }, uid: "u1" };
@@ -84,7 +84,7 @@ for (const { version, groups } of [
       apiVersion: `authorization.k8s.io/${version}`,
       metadata: { creationTimestamp: null },
     };
-    assert.deepEqual(asked, [
+    assert.deepEqual(requested, [
       { ...rest, spec: { resourceAttributes, ...user }, status: { allowed: false } },
       { ...rest, spec: { nonResourceAttributes: { path: "/metrics", verb: "get" }, ...user }, status: { allowed: false } },
     ]);
@@ -96,21 +96,21 @@ for (const { name, allowed, ttlMs } of [
   { name: "no", allowed: false, ttlMs: 30_000 },
 ]) {
   test(`a ${name} is remembered for its time and no longer`, async () => {
-    const { authorize, asked, clock } = authorizerOf(() => ({ allowed }));
+    const { authorize, requested, clock } = authorizerOf(() => ({ allowed }));
     await authorize(attributes);
     await clock.advance(ttlMs - 1);
     await authorize(attributes);
-    assert.equal(asked.length, 1);
+    assert.equal(requested.length, 1);
     await clock.advance(1);
     await authorize(attributes);
-    assert.equal(asked.length, 2);
+    assert.equal(requested.length, 2);
   });
 }
 
 test("what a caller made very long is not remembered", async (_t: TestContext) => {
-  const { authorize, asked } = authorizerOf(() => ({ allowed: true }));
+  const { authorize, requested } = authorizerOf(() => ({ allowed: true }));
   const long = { ...attributes, isResourceRequest: false, path: `/${"x".repeat(10_000)}` };
   await authorize(long);
   await authorize(long);
-  assert.equal(asked.length, 2);
+  assert.equal(requested.length, 2);
 });

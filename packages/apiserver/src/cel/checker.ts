@@ -99,20 +99,20 @@ class Checker {
         if (type === undefined) return this.#undeclared(expression.at, expression.type);
         const of = type.kind === "type" ? (type.of ?? unknown) : type;
         const fault = type.kind === "type" ? "is not a message type" : "is not a type";
-        return this.#tell(expression.at, `'${formatType(of)}' ${fault}`);
+        return this.#report(expression.at, `'${formatType(of)}' ${fault}`);
       }
       case "fold":
         return this.#fold(expression);
     }
   }
 
-  #tell(at: number, message: string, type = errorType): Type {
+  #report(at: number, message: string, type = errorType): Type {
     this.issues.push({ at, message });
     return type;
   }
 
   /** Formats the message lazily: formatted types can be long, and only a part of the issues is shown. */
-  #tellTypes(at: number, message: () => string): Type {
+  #reportTypes(at: number, message: () => string): Type {
     this.issues.push({
       at,
       get message() {
@@ -123,7 +123,7 @@ class Checker {
   }
 
   #undeclared(at: number, name: string, type = errorType): Type {
-    return this.#tell(at, `undeclared reference to '${name}' (in container '')`, type);
+    return this.#report(at, `undeclared reference to '${name}' (in container '')`, type);
   }
 
   #newParameter(): Type {
@@ -151,7 +151,7 @@ class Checker {
       case "map":
         return type.value;
       case "object":
-        return type.field(field) ?? this.#tell(at, `undefined field '${field}'`);
+        return type.field(field) ?? this.#report(at, `undefined field '${field}'`);
       case "parameter":
         this.#substitutions.isAssignable(dyn, type);
         return dyn;
@@ -159,7 +159,7 @@ class Checker {
       case "error":
         return dyn;
       default:
-        return this.#tellTypes(at, () => `type '${formatProto(type)}' does not support field selection`);
+        return this.#reportTypes(at, () => `type '${formatProto(type)}' does not support field selection`);
     }
   }
 
@@ -172,7 +172,7 @@ class Checker {
   }
 
   #noOverload(at: number, name: string, types: readonly Type[], isMethod: boolean): Type {
-    return this.#tellTypes(at, () => {
+    return this.#reportTypes(at, () => {
       const [first = "", ...others] = types.map(formatType);
       const signature = isMethod ? `${first}.(${others.join(", ")})` : `(${types.map(formatType).join(", ")})`;
       return `found no matching overload for '${name}' applied to '${signature}'`;
@@ -225,7 +225,7 @@ class Checker {
         this.#substitutions.isAssignable(dyn, range);
         return dyn;
       default:
-        return this.#tellTypes(
+        return this.#reportTypes(
           at,
           () => `expression of type '${formatType(range)}' cannot be range of a comprehension (must be list, map, or dynamic)`,
         );
@@ -235,6 +235,6 @@ class Checker {
   #assert(expression: Expression, wanted: Type): void {
     const type = this.check(expression);
     if (this.#substitutions.isAssignable(wanted, type)) return;
-    this.#tellTypes(expression.at, () => `expected type '${formatType(wanted)}' but found '${formatType(type)}'`);
+    this.#reportTypes(expression.at, () => `expected type '${formatType(wanted)}' but found '${formatType(type)}'`);
   }
 }

@@ -109,7 +109,7 @@ class Parser {
     return this.#token.kind === kind ? this.#take() : undefined;
   }
 
-  #tell(message: string, at = this.#token.at): void {
+  #reportSyntax(message: string, at = this.#token.at): void {
     if (!this.#isRecovering) this.#issues.push({ at, message: `Syntax error: ${message}` });
     this.#isRecovering = true;
   }
@@ -124,16 +124,16 @@ class Parser {
     const token = this.#token;
     if (token.kind === kind) return this.#take();
     if (this.#kindAfter === kind && token.kind !== endOfInput) {
-      this.#tell(`extraneous input '${token.text}' expecting ${expectation([kind])}`);
+      this.#reportSyntax(`extraneous input '${token.text}' expecting ${expectation([kind])}`);
       this.#next++;
       return this.#take();
     }
     const canFollow = kind !== ":" && kind !== endOfInput && (this.#canFollow(token.kind) || also.includes(token.kind));
     if (canFollow) {
-      this.#tell(`missing ${expectation([kind])} at '${token.text}'`);
+      this.#reportSyntax(`missing ${expectation([kind])} at '${token.text}'`);
       return { kind, text: "", at: token.at };
     }
-    this.#tell(`mismatched input '${token.text}' expecting ${expectation([kind])}`);
+    this.#reportSyntax(`mismatched input '${token.text}' expecting ${expectation([kind])}`);
     throw new Stuck();
   }
 
@@ -147,12 +147,12 @@ class Parser {
     if (kinds.includes(token.kind)) return;
     const expected = expectation(kinds);
     if (token.kind !== endOfInput && kinds.includes(this.#kindAfter)) {
-      this.#tell(`extraneous input '${token.text}' expecting ${expected}`);
+      this.#reportSyntax(`extraneous input '${token.text}' expecting ${expected}`);
       this.#next++;
       this.#isRecovering = false;
       return;
     }
-    this.#tell(`mismatched input '${token.text}' expecting ${expected}`);
+    this.#reportSyntax(`mismatched input '${token.text}' expecting ${expected}`);
     throw new Stuck();
   }
 
@@ -249,7 +249,7 @@ class Parser {
     if (kind === "-" && (after.kind === "!" || !openers.includes(after.kind))) {
       this.#next += count - 1;
       const text = after.kind === endOfInput ? "-" : `-${after.text}`;
-      this.#tell(`no viable alternative at input '${text}'`, after.at);
+      this.#reportSyntax(`no viable alternative at input '${text}'`, after.at);
       throw new Stuck();
     }
     for (let i = 0; i < count; i++) this.#take();
@@ -364,7 +364,7 @@ class Parser {
       case "-": {
         const number = this.#token;
         if (!numbers.includes(number.kind)) {
-          this.#tell(`no viable alternative at input '-${number.kind === endOfInput ? "" : number.text}'`);
+          this.#reportSyntax(`no viable alternative at input '-${number.kind === endOfInput ? "" : number.text}'`);
           throw new Stuck();
         }
         this.#take();

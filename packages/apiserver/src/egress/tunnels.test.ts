@@ -141,7 +141,7 @@ for (const kind of everyKind) {
     const sent = pipeline(Readable.from(chunks(8)), socket, { end: false });
     assert.equal(await hashOfRead(socket, 8 * chunk.length), hashOf(8));
     await sent;
-    assert.deepEqual(proxy.asked, [`127.0.0.1:${port}`]);
+    assert.deepEqual(proxy.requested, [`127.0.0.1:${port}`]);
   });
 
   test(`${kind}: TLS is spoken with the server behind, whose certificate is its own`, async (t) => {
@@ -299,7 +299,7 @@ test("a proxy without TLS, or with somebody else's certificate, counts as a fail
     const { connect, metrics } = tunnelOf({ proxyProtocol: "HTTPConnect", transport: { tcp } });
     await assert.rejects(connect("127.0.0.1", 1), server ? { code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" } : /SSL/);
     assert.match(await metrics.render(), failed('protocol="http_connect",transport="tcp",stage="connect"'));
-    assert.deepEqual(proxy.asked, []);
+    assert.deepEqual(proxy.requested, []);
   }
 });
 

@@ -16,9 +16,9 @@ const mostObjects = 80;
 const longestChain = 12;
 /** Questions to the daemons, and objects of one. */
 const mostQuestions = 8;
-const mostAsked = 20;
+const maxRequested = 20;
 
-interface Asked {
+interface ExplainRequest {
   readonly object: KubeObject;
   readonly ref: ObjectRef;
 }
@@ -37,7 +37,7 @@ export class Explainer {
   readonly #visited = new Set<string>();
   readonly #silent = new Set<string>();
   readonly #decided = new Map<string, readonly Decision[]>();
-  #asked = 0;
+  #requested = 0;
 
   constructor(reader: EventReader, decisions: DecisionReader, signal: AbortSignal) {
     this.#reader = reader;
@@ -45,13 +45,13 @@ export class Explainer {
     this.#signal = signal;
   }
 
-  async explain(asked: Asked): Promise<Explanation> {
-    const chain = await this.#findingsOf(asked);
+  async explain(requested: ExplainRequest): Promise<Explanation> {
+    const chain = await this.#findingsOf(requested);
     const cause = chain.at(-1);
     return {
       kind: "Explanation",
       apiVersion: "diagnostics.coxswain.dev/v1",
-      object: asked.ref,
+      object: requested.ref,
       healthy: cause === undefined,
       ...(cause && { cause }),
       chain,
@@ -59,7 +59,7 @@ export class Explainer {
     };
   }
 
-  async #findingsOf({ object, ref }: Asked): Promise<Finding[]> {
+  async #findingsOf({ object, ref }: ExplainRequest): Promise<Finding[]> {
     this.#visited.add(keyOf(ref));
     const facts = await this.#gather(object, ref);
     for (const rule of facts.rules) {
@@ -110,9 +110,9 @@ export class Explainer {
 
   /** Daemons may take a second to answer, so that few questions are asked, and none after one that was not answered. */
   async #ask(refs: readonly ObjectRef[]): Promise<void> {
-    const unknown = refs.slice(0, mostAsked).filter((ref) => !this.#decided.has(keyOf(ref)));
-    if (unknown.length === 0 || this.#asked >= mostQuestions || this.#silent.size > 0) return;
-    this.#asked++;
+    const unknown = refs.slice(0, maxRequested).filter((ref) => !this.#decided.has(keyOf(ref)));
+    if (unknown.length === 0 || this.#requested >= mostQuestions || this.#silent.size > 0) return;
+    this.#requested++;
     const { decisions, silent } = await this.#answers(unknown);
     for (const component of silent) this.#silent.add(component);
     for (const ref of unknown) {

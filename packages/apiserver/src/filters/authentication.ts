@@ -174,7 +174,7 @@ async function impersonate(requestor: UserInfo, wanted: Wanted, authorize: Autho
     name: wanted.user,
     path: "",
   };
-  const asked: Attributes[] = [
+  const requests: Attributes[] = [
     serviceAccount === undefined
       ? base
       : { ...base, resource: "serviceaccounts", namespace: serviceAccount.namespace, name: serviceAccount.name },
@@ -182,7 +182,7 @@ async function impersonate(requestor: UserInfo, wanted: Wanted, authorize: Autho
   ];
   for (const [key, values] of wanted.extra) {
     for (const value of values) {
-      asked.push({
+      requests.push({
         ...base,
         group: "authentication.k8s.io",
         version: "v1",
@@ -193,9 +193,9 @@ async function impersonate(requestor: UserInfo, wanted: Wanted, authorize: Autho
     }
   }
   if (wanted.uid !== "") {
-    asked.push({ ...base, group: "authentication.k8s.io", version: "v1", resource: "uids", name: wanted.uid });
+    requests.push({ ...base, group: "authentication.k8s.io", version: "v1", resource: "uids", name: wanted.uid });
   }
-  for (const attributes of asked) {
+  for (const attributes of requests) {
     const decision = await authorize(attributes);
     if (decision.decision !== "allow") throw forbiddenError(attributes, decision.reason ?? "");
   }

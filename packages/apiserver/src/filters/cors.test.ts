@@ -21,9 +21,9 @@ for (const origin of ["https://dashboard.example.com", "http://localhost:8080"])
     assert.equal(preflight.code, 204);
     assert.equal(preflight.headers["access-control-allow-origin"], origin);
     assert.equal(preflight.headers["access-control-allow-methods"], "POST, GET, OPTIONS, PUT, DELETE, PATCH");
-    const asked = await server.request("GET", namespaces, undefined, { origin });
-    assert.deepEqual([asked.code, asked.headers["access-control-allow-origin"]], [200, origin]);
-    assert.equal(asked.headers["access-control-allow-credentials"], "true");
+    const requested = await server.request("GET", namespaces, undefined, { origin });
+    assert.deepEqual([requested.code, requested.headers["access-control-allow-origin"]], [200, origin]);
+    assert.equal(requested.headers["access-control-allow-credentials"], "true");
     const refused = await server.request("GET", namespaces, undefined, { ...nobody, origin });
     assert.deepEqual([refused.code, refused.headers["access-control-allow-origin"]], [403, origin]);
   });

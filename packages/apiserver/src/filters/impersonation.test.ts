@@ -12,11 +12,11 @@ async function ask(headers: Record<string, string | string[]>, refused: readonly
   const exchange = new LoopbackExchange({ method: "GET", path: "/api", headers });
   const request = new ServerRequest(exchange, parseRequestInfo("GET", "/api"), 0, false);
   request.user = { name: "admin", groups: ["ops"] };
-  const asked: string[] = [];
+  const requested: string[] = [];
   let passed = false;
   const filter = impersonation(async ({ user, verb, resource, subresource, group, namespace, name }: Attributes) => {
     const what = [group, resource, subresource, namespace, name].filter((part) => part !== "").join("/");
-    asked.push(`${user.name} ${verb} ${what}`);
+    requested.push(`${user.name} ${verb} ${what}`);
     return { decision: refused.includes(what) ? "no-opinion" : "allow" };
   });
   const result = Promise.resolve(
@@ -28,7 +28,7 @@ async function ask(headers: Record<string, string | string[]>, refused: readonly
     () => exchange.status,
     (err: unknown) => (err instanceof StatusError ? err.code : String(err)),
   );
-  return { request, asked: asked.map((one) => one.replace("admin impersonate ", "")), passed, code };
+  return { request, requested: requested.map((one) => one.replace("admin impersonate ", "")), passed, code };
 }
 
 const all = {
@@ -51,8 +51,8 @@ const rights = [
 ];
 
 test("an impersonated user has all that the headers say, each asked for; the next ones see the headers no more", async () => {
-  const { request, asked, passed } = await ask(all);
-  assert.deepEqual(asked, rights);
+  const { request, requested, passed } = await ask(all);
+  assert.deepEqual(requested, rights);
   assert.equal(passed, true);
   assert.deepEqual(request.user, {
     name: "jane",
@@ -69,9 +69,9 @@ test("an impersonated user has all that the headers say, each asked for; the nex
 
 for (const right of rights) {
   test(`who may not impersonate ${right} gets 403, and nothing behind it is asked`, async () => {
-    const { request, asked, passed, code } = await ask(all, [right]);
+    const { request, requested, passed, code } = await ask(all, [right]);
     assert.deepEqual([code, passed, request.user.name, request.impersonator], [403, false, "admin", undefined]);
-    assert.deepEqual(asked, rights.slice(0, rights.indexOf(right) + 1));
+    assert.deepEqual(requested, rights.slice(0, rights.indexOf(right) + 1));
   });
 }
 
@@ -110,7 +110,7 @@ for (const { name, headers, user } of [
 
 for (const part of ["impersonate-uid", "impersonate-group", "impersonate-extra-a"]) {
   test(`${part} without a user is an error, and goes no further`, async () => {
-    const { passed, code, asked } = await ask({ [part]: "x" });
-    assert.deepEqual([passed, code, asked], [false, 500, []]);
+    const { passed, code, requested } = await ask({ [part]: "x" });
+    assert.deepEqual([passed, code, requested], [false, 500, []]);
   });
 }

@@ -70,11 +70,11 @@ interface LateHandler {
  * inner one reports its result, the outer one only whether it panicked.
  */
 function lateHandler({ postTimeout }: RequestMetrics): LateHandler {
-  let told = false;
+  let reported = false;
   return {
     ended(how) {
-      if (!told) postTimeout.labels("rest-handler", how).inc();
-      told = true;
+      if (!reported) postTimeout.labels("rest-handler", how).inc();
+      reported = true;
       if (how !== "pending") postTimeout.labels("timeout-handler", how === "panic" ? "panic" : "ok").inc();
     },
   };

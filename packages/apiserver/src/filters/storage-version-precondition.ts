@@ -15,13 +15,13 @@ export interface PendingStorageVersions {
   pending(resource: GroupResource): { readonly lastError: Error | undefined } | undefined;
 }
 
-type Asked = Pick<RequestContext, "info" | "user">;
+type Requested = Pick<RequestContext, "info" | "user">;
 
 /**
  * Called before the router, which the server's own requests pass, too.
  * @returns a function that rejects with ServiceUnavailable for a write of a resource whose storage version is not published yet
  */
-export function storageVersionPrecondition(versions: PendingStorageVersions): (request: Asked) => Promise<void> {
+export function storageVersionPrecondition(versions: PendingStorageVersions): (request: Requested) => Promise<void> {
   return async (request) => {
     if (versions.completed || goesOn(request)) return;
     const { group, resource } = request.info;
@@ -34,11 +34,11 @@ export function storageVersionPrecondition(versions: PendingStorageVersions): (r
   };
 }
 
-function isOwn({ user }: Asked): boolean {
+function isOwn({ user }: Requested): boolean {
   return user.name === apiserverUser && user.groups.includes(privilegedGroup);
 }
 
-function goesOn(request: Asked): boolean {
+function goesOn(request: Requested): boolean {
   const { info } = request;
   if (!info.isResourceRequest || ["get", "list", "watch"].includes(info.verb)) return true;
   switch (formatGroupResource(info)) {

@@ -53,7 +53,7 @@ export function followConfiguration(options: ConfigurationOptions): (signal: Abo
         flowControl.configure(now);
         const names = new Set(now.levels.map(({ metadata }) => metadata.name));
         for (const schema of now.schemas) {
-          await tell(schema, !names.has(schema.spec.priorityLevelConfiguration.name), signal);
+          await report(schema, !names.has(schema.spec.priorityLevelConfiguration.name), signal);
         }
       }
     } catch (err) {
@@ -65,7 +65,7 @@ export function followConfiguration(options: ConfigurationOptions): (signal: Abo
     }
   }
 
-  async function tell(schema: FlowSchema, dangling: boolean, signal: AbortSignal): Promise<void> {
+  async function report(schema: FlowSchema, dangling: boolean, signal: AbortSignal): Promise<void> {
     const condition = danglingCondition(schema, dangling, clock.now());
     const { name = "" } = schema.metadata;
     if (condition === undefined) return;

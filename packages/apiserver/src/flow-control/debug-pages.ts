@@ -100,18 +100,18 @@ function requestRows(flowControl: FlowControl, details: boolean): Row[] {
   for (const { plan, queues: set } of flowControl.levels()) {
     for (const [i, { tickets }] of set?.queues.entries() ?? []) {
       for (const [at, { request }] of tickets.entries()) {
-        const { schema, flow, work, asked } = request;
-        const arrived = new Date(asked.receivedMs).toISOString();
+        const { schema, flow, work, requested } = request;
+        const arrived = new Date(requested.receivedMs).toISOString();
         const latency = work.additionalMs === 0 ? "0s" : `${work.additionalMs}ms`;
         const row: Row = [plan.name, schema, i, at, flow, arrived, work.initialSeats, work.finalSeats, latency];
-        rows.push(details ? [...row, ...detailsOf(asked)] : row);
+        rows.push(details ? [...row, ...detailsOf(requested)] : row);
       }
     }
   }
   return rows;
 }
 
-function detailsOf({ user, info }: Ticket["request"]["asked"]): Row {
+function detailsOf({ user, info }: Ticket["request"]["requested"]): Row {
   const version = info.group === "" ? info.version : `${info.group}/${info.version}`;
   return [user.name, info.verb, info.path, info.namespace, info.name, version, info.resource, info.subresource];
 }

@@ -58,7 +58,7 @@ function aFlowControl(concurrency = 12) {
     const { schema: name, queues, counted } = ask(user);
     const classified = { info: parseRequestInfo("GET", "/"), user: { name: user, groups: [] }, receivedMs: 0 };
     const work = { initialSeats: 1, finalSeats: 0, additionalMs: 0 };
-    return queues?.start({ schema: name, flow: user, work, counted, asked: classified });
+    return queues?.start({ schema: name, flow: user, work, counted, requested: classified });
   };
   return { flowControl, clock, registry, ask, levels, start };
 }

@@ -80,7 +80,7 @@ test("each rule counts: for the second subject of the second rule, or by its sec
     },
   ];
   for (const url of ["/api/v1/namespaces/a/pods", "/healthz"]) {
-    const asked = { info: parseRequestInfo("GET", url), user };
-    assert.deepEqual([matchesRules(rules, asked), matchesRules(rules.slice(0, 2), asked)], [true, false]);
+    const requested = { info: parseRequestInfo("GET", url), user };
+    assert.deepEqual([matchesRules(rules, requested), matchesRules(rules.slice(0, 2), requested)], [true, false]);
   }
 });

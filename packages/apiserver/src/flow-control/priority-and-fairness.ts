@@ -91,7 +91,7 @@ function ask({ schema, queues, counted, distinguisher }: Flow, request: ServerRe
   const work = estimateWork(request, facts);
   counted.seats.observe(maxSeats(work));
   if (!isReadOnly(request.info)) counted.watchers.observe(facts.watchers(request.info));
-  return queues?.start({ schema, flow: distinguisher(request), work, counted, asked: request });
+  return queues?.start({ schema, flow: distinguisher(request), work, counted, requested: request });
 }
 
 function turnOf(ticket: Ticket, signal: AbortSignal): Promise<boolean> {

@@ -10,7 +10,7 @@ import type { Ticket } from "./ticket.ts";
 import type { WorkEstimate } from "./work-estimate.ts";
 
 const oneSeat: WorkEstimate = { initialSeats: 1, finalSeats: 0, additionalMs: 0 };
-const asked = { info: parseRequestInfo("GET", "/api/v1/pods"), user: { name: "u", groups: [] }, receivedMs: 0 };
+const requested = { info: parseRequestInfo("GET", "/api/v1/pods"), user: { name: "u", groups: [] }, receivedMs: 0 };
 
 function aSet(config: Partial<QueueSetConfig> = {}) {
   const clock = newFakeClock();
@@ -23,7 +23,7 @@ function aSet(config: Partial<QueueSetConfig> = {}) {
     level,
   );
   const counted = metrics.flow("test", "schema");
-  const ask = (flow: string, work = oneSeat) => set.start({ schema: "schema", flow, work, counted, asked });
+  const ask = (flow: string, work = oneSeat) => set.start({ schema: "schema", flow, work, counted, requested });
   return { clock, set, counted, ask, level, page: () => registry.render() };
 }
 
@@ -33,10 +33,10 @@ test("what finds a seat runs, the rest waits its turn in the order it came", () 
   const { ask, set } = aSet({ queuing: { queues: 64, handSize: 1, queueLengthLimit: 3 } });
   const tickets = [ask("a"), ask("a"), ask("a"), ask("a")] as Ticket[];
   assert.deepEqual(states(tickets), ["executing", "executing", "waiting", "waiting"]);
-  const told: boolean[] = [];
-  (tickets[2] as Ticket).decided = (runs) => told.push(runs);
+  const reported: boolean[] = [];
+  (tickets[2] as Ticket).decided = (runs) => reported.push(runs);
   tickets[0]?.finish();
-  assert.deepEqual(told, [true]);
+  assert.deepEqual(reported, [true]);
   assert.deepEqual(states(tickets), ["done", "executing", "executing", "waiting"]);
   for (const ticket of tickets) ticket.finish();
   tickets[3]?.finish();
@@ -109,11 +109,11 @@ test("a flow whose requests take longer gets fewer of them through", async () =>
 test("what waited beyond the limit is refused when the next one comes into its queue", async () => {
   const { ask, clock } = aSet({ concurrencyLimit: 1, queuing: { queues: 1, handSize: 1, queueLengthLimit: 10 } });
   const [, second] = [ask("a"), ask("a")] as Ticket[];
-  const told: boolean[] = [];
-  (second as Ticket).decided = (runs) => told.push(runs);
+  const reported: boolean[] = [];
+  (second as Ticket).decided = (runs) => reported.push(runs);
   await clock.advance(15_001);
   assert.equal(ask("a")?.state, "waiting");
-  assert.deepEqual(told, [false]);
+  assert.deepEqual(reported, [false]);
   assert.equal(second?.state, "refused");
 });
 
@@ -121,11 +121,11 @@ test("who leaves frees its place in the queue", () => {
   const { ask, set } = aSet({ concurrencyLimit: 1, queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } });
   const [first, second] = [ask("a"), ask("a")] as Ticket[];
   assert.equal(ask("a"), undefined);
-  const told: boolean[] = [];
-  (second as Ticket).decided = (runs) => told.push(runs);
+  const reported: boolean[] = [];
+  (second as Ticket).decided = (runs) => reported.push(runs);
   second?.cancel();
   second?.cancel();
-  assert.deepEqual(told, [false]);
+  assert.deepEqual(reported, [false]);
   assert.equal(ask("a")?.state, "waiting");
   assert.deepEqual([set.waiting, set.executing], [1, 1]);
   first?.cancel(); // already executing
@@ -199,7 +199,7 @@ for (const seed of [1, 2, 3, 4]) {
       const what = below(10);
       if (what < 4) {
         const work = { initialSeats: 1 + below(3), finalSeats: below(3), additionalMs: below(3) * 5 };
-        const ticket = set.start({ schema: "schema", flow: `flow-${below(5)}`, work, counted, asked });
+        const ticket = set.start({ schema: "schema", flow: `flow-${below(5)}`, work, counted, requested });
         assert.ok(Math.abs(level.currentR.value - virtual) < 1e-9, `${level.currentR.value} instead of ${virtual}`);
         if (ticket === undefined) refused++;
         else live.add(ticket);

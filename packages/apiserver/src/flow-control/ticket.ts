@@ -12,7 +12,7 @@ export interface TicketRequest {
   readonly work: WorkEstimate;
   readonly counted: FlowMetrics;
   /** For the debug pages. */
-  readonly asked: Classified & { readonly receivedMs: number };
+  readonly requested: Classified & { readonly receivedMs: number };
 }
 
 interface Office {

@@ -6,7 +6,7 @@ import { newObjectCounts } from "./object-counts.ts";
 import { newWatchCounts } from "./watch-counts.ts";
 import { estimateWork, type WorkFacts } from "./work-estimate.ts";
 
-const asked = (method: string, url: string) => ({
+const requested = (method: string, url: string) => ({
   info: parseRequestInfo(method, url),
   query: new URLSearchParams(url.split("?")[1] ?? ""),
 });
@@ -30,7 +30,7 @@ for (const { name, query, stored, seats } of [
   { name: "with a broken limit takes the most", query: "limit=many", stored: 1, seats: 10 },
 ] as const) {
   test(`a list ${name}`, () => {
-    assert.equal(estimateWork(asked("GET", `/api/v1/pods?${query}`), facts(stored)).initialSeats, seats);
+    assert.equal(estimateWork(requested("GET", `/api/v1/pods?${query}`), facts(stored)).initialSeats, seats);
   });
 }
 
@@ -41,7 +41,7 @@ for (const { watchers, work } of [
   { watchers: 1000, work: { initialSeats: 1, finalSeats: 10, additionalMs: 50 } },
 ]) {
   test(`a write that ${watchers} watches see takes ${work.finalSeats} seats for ${work.additionalMs} ms after its answer`, () => {
-    assert.deepEqual(estimateWork(asked("POST", "/api/v1/namespaces/a/pods"), facts(0, watchers)), work);
+    assert.deepEqual(estimateWork(requested("POST", "/api/v1/namespaces/a/pods"), facts(0, watchers)), work);
   });
 }
 
@@ -51,7 +51,7 @@ test("what is read, and what is no verb, takes one seat", () => {
     ["GET", "/version"],
     ["OPTIONS", "/api/v1/pods"],
   ] as const)
-    assert.equal(estimateWork(asked(method, url), facts(1000, 1000)).initialSeats, 1);
+    assert.equal(estimateWork(requested(method, url), facts(1000, 1000)).initialSeats, 1);
 });
 
 test("watches of all, of the namespace and of the object see a write; others do not", () => {

@@ -28,13 +28,13 @@ const oneSeat: WorkEstimate = { initialSeats: 1, finalSeats: 0, additionalMs: 0 
 /** The seats that the request occupies while it executes and afterwards. */
 export const maxSeats = ({ initialSeats, finalSeats }: WorkEstimate): number => Math.max(initialSeats, finalSeats);
 
-interface Asked {
+interface RequestToEstimate {
   readonly info: RequestInfo;
   readonly query: URLSearchParams;
 }
 
 /** Estimates the seats of a request. A malformed limit gets the maximum. */
-export function estimateWork(request: Asked, facts: WorkFacts): WorkEstimate {
+export function estimateWork(request: RequestToEstimate, facts: WorkFacts): WorkEstimate {
   switch (request.info.verb) {
     case "list":
       return { ...oneSeat, initialSeats: seatsOfList(request, facts) };
@@ -48,16 +48,16 @@ export function estimateWork(request: Asked, facts: WorkFacts): WorkEstimate {
   }
 }
 
-function seatsOfList({ info: { group, resource }, query }: Asked, facts: WorkFacts): number {
+function seatsOfList({ info: { group, resource }, query }: RequestToEstimate, facts: WorkFacts): number {
   const limitText = query.get("limit") ?? "";
   if (!/^[+-]?\d*$/.test(limitText)) return mostSeats; // rejected later, by the handler
   const stored = facts.storedObjects(group === "" ? resource : `${resource}.${group}`);
   if (stored === "stale") return mostSeats;
   if (stored === undefined) return 1; // an aggregated or unknown resource
-  const asked = Number(limitText);
-  const limit = asked > 0 ? Math.min(asked, stored) : stored;
+  const requested = Number(limitText);
+  const limit = requested > 0 ? Math.min(requested, stored) : stored;
   let processed = 2 * limit;
-  if (!readsStorage(query, asked)) processed = stored;
+  if (!readsStorage(query, requested)) processed = stored;
   else if (query.get("labelSelector") || query.get("fieldSelector")) processed = stored + limit;
   return Math.min(Math.max(Math.ceil(processed / objectsPerSeat), 1), mostSeats);
 }

@@ -79,7 +79,7 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
       yield;
       const { managedFields, ...bare } = metadata; // shared
       const merged = deepClone<KubeObject>({ ...rest, metadata: bare });
-      complain?.tell();
+      complain?.report();
       yield;
       try {
         const object = descriptor === undefined ? merged : coerce(merged, descriptor);
@@ -96,7 +96,7 @@ interface Complaints {
   /** Duplicate keys, each once: `line 3: key "a" already set in map`. */
   readonly repeated: string[];
   /** Warns the client, at most once. @throws BadRequest instead with strict validation */
-  tell(): void;
+  report(): void;
 }
 
 /** Handles duplicate keys of a configuration by `?fieldValidation=`; undefined when they are ignored. */
@@ -106,7 +106,7 @@ function complaintsOf({ ctx, env }: Call, validation: FieldValidation): Complain
   let warned = false;
   return {
     repeated,
-    tell() {
+    report() {
       if (repeated.length > 0 && validation === "Strict") {
         const all = `yaml: unmarshal errors:\n  ${repeated.join("\n  ")}`;
         throw badRequest(`error strict decoding YAML: error converting YAML to JSON: ${all}`);

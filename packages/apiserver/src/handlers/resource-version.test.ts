@@ -75,8 +75,8 @@ for (const cached of [true, false]) {
           });
           return server.request("GET", `${maps}?${query}`);
         };
-        const asked = version === "other" ? then : version;
-        const answer = await ask(asked);
+        const requested = version === "other" ? then : version;
+        const answer = await ask(requested);
         const seen = Number(answer.body.metadata?.resourceVersion);
         switch (means) {
           case "422":

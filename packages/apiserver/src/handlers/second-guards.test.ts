@@ -52,7 +52,7 @@ for (const { name, uid, version, code } of [
   }
 }
 
-for (const [what, asked, headers] of [
+for (const [what, requested, headers] of [
   ["PUT", (stored: object) => stored, {}],
   ["PATCH", () => ({ metadata: { uid: "another" } }), merge],
 ] as const) {
@@ -60,7 +60,7 @@ for (const [what, asked, headers] of [
     const { object, path } = await made(configMaps, { data: { a: "1" } });
     object.metadata.uid = "another";
     object.data = { a: "2" };
-    const { code } = await server.request(what, path, asked(object), headers);
+    const { code } = await server.request(what, path, requested(object), headers);
     assert.ok(code === 409 || code === 422, String(code));
     assert.deepEqual((await read(path)).data, { a: "1" });
   });

@@ -47,8 +47,8 @@ describe("unusual requests", () => {
   });
 
   test("pages and what the aggregator tells look at no method; routes do", async () => {
-    const told = ["/", "/apis", "/apis/", "/apis/apps"];
-    for (const path of told)
+    const reported = ["/", "/apis", "/apis/", "/apis/apps"];
+    for (const path of reported)
       for (const method of ["HEAD", "POST", "DELETE"]) assert.equal((await server.request(method, path)).code, 200);
     const routes = ["/api", "/api/v1", "/apis/apps/v1", "/version", "/.well-known/openid-configuration", "/openid/v1/jwks"];
     for (const path of routes) {

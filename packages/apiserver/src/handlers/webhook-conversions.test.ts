@@ -6,9 +6,9 @@ import { withConversions } from "./webhook-conversions.ts";
 const named = (name: string): KubeObject => ({ apiVersion: "v1", kind: "A", metadata: { name } });
 
 test("each object is asked for once in each version, and the computation has them all in the end", async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const ask = async (object: KubeObject, apiVersion: string): Promise<KubeObject> => {
-    asked.push(`${object.metadata.name} ${apiVersion}`);
+    requests.push(`${object.metadata.name} ${apiVersion}`);
     return { ...object, apiVersion };
   };
   const versions = await withConversions(ask, (converted) => {
@@ -17,7 +17,7 @@ test("each object is asked for once in each version, and the computation has the
     return [converted(named("a"), "v2").metadata.name, b.apiVersion, converted(named("a"), "v3").apiVersion];
   });
   assert.deepEqual(versions, ["a", "v2", "v3"]);
-  assert.deepEqual(asked, ["a v2", "b v2", "a v3"]);
+  assert.deepEqual(requests, ["a v2", "b v2", "a v3"]);
 });
 
 test("a conversion that fails fails the computation; one that never comes to rest ends", async () => {

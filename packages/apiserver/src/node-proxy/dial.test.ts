@@ -18,7 +18,7 @@ function target(url: string, parts: Partial<ConnectTarget> = {}): ConnectTarget 
 
 /** A resolver that returns the addresses in order and counts lookups. */
 function resolver(...addresses: string[]) {
-  const answers = { asked: 0, lookup: async () => ({ address: addresses[answers.asked++] ?? "192.0.2.9" }) };
+  const answers = { requested: 0, lookup: async () => ({ address: addresses[answers.requested++] ?? "192.0.2.9" }) };
   return answers;
 }
 
@@ -37,7 +37,7 @@ for (const { name, as, addresses, want } of [
     const { address, tls } = await attempt;
     assert.equal(address, want);
     assert.equal(tls.servername, "node.example", "the name that the certificate has to be for");
-    assert.equal(names.asked, 1);
+    assert.equal(names.requested, 1);
   });
 }
 

@@ -119,11 +119,11 @@ export function linkRewriter(exchange: Exchange, target: ConnectTarget): (link: 
   const requested = pathOf(exchange);
   const proxied = target.url.pathname;
   const prefix = requested.endsWith(proxied) ? requested.slice(0, requested.length - proxied.length) : requested;
-  const asked = hostOf(exchange, target);
+  const requests = hostOf(exchange, target);
   return (link) => {
     const { scheme = "", host = "", path = "", rest = "" } = linkParts.exec(link)?.groups ?? {};
-    if (!path.startsWith("/") || (host !== "" && host !== target.url.host && host !== asked)) return link;
-    const origin = host !== "" && host === asked ? `${scheme}//${host}` : "";
+    if (!path.startsWith("/") || (host !== "" && host !== target.url.host && host !== requests)) return link;
+    const origin = host !== "" && host === requests ? `${scheme}//${host}` : "";
     return origin + (path.startsWith(prefix) ? path : posix.join(prefix, path)) + rest;
   };
 }

@@ -12,9 +12,9 @@ import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
  */
 export function requestTimeoutMs(timeout: string | null, serverTimeoutMs: number): number {
   if (timeout === null || timeout === "") return serverTimeoutMs;
-  const asked = parseDuration(timeout);
-  if (asked === undefined) {
+  const requested = parseDuration(timeout);
+  if (requested === undefined) {
     throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(timeout)}`);
   }
-  return asked <= 0 ? serverTimeoutMs : Math.min(asked, serverTimeoutMs);
+  return requested <= 0 ? serverTimeoutMs : Math.min(requested, serverTimeoutMs);
 }

@@ -62,7 +62,7 @@ export function acceptWebSocket(exchange: Exchange, rules: WebSocketRules): Prom
 
 /** The request as `ws` reads it, with only the agreed subprotocol to choose from. */
 function handshakeOf({ method, headers }: Exchange, protocol: string | undefined): IncomingMessage {
-  const { "sec-websocket-protocol": _asked, ...others } = headers;
+  const { "sec-websocket-protocol": _requested, ...others } = headers;
   const agreed = protocol ? { "sec-websocket-protocol": protocol } : {};
   return { method, headers: { ...others, ...agreed } } as IncomingMessage;
 }
@@ -94,11 +94,11 @@ function isUri(origin: string | undefined): boolean {
 /** @returns `""` for none, undefined when there is no common protocol */
 function agreedProtocol({ headers }: Exchange, { protocols }: WebSocketRules): string | undefined {
   const text = (headers["sec-websocket-protocol"] ?? "").trim();
-  const asked = text === "" ? [] : text.split(",").map((protocol) => protocol.trim());
-  if (protocols !== undefined) return (asked.length === 0 ? [""] : asked).find((protocol) => protocols.includes(protocol));
+  const requests = text === "" ? [] : text.split(",").map((protocol) => protocol.trim());
+  if (protocols !== undefined) return (requests.length === 0 ? [""] : requests).find((protocol) => protocols.includes(protocol));
   // A single protocol is accepted as it is; several are rejected, since the server has no preference.
-  if (asked.length > 1 || (asked[0] !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(asked[0]))) return undefined;
-  return asked[0] ?? "";
+  if (requests.length > 1 || (requests[0] !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(requests[0]))) return undefined;
+  return requests[0] ?? "";
 }
 
 function streamOver(webSocket: WebSocket): WebSocketStream {

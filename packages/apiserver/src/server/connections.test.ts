@@ -36,13 +36,13 @@ test("--goaway-chance has clients open new connections now and then, and no requ
   const server = await startTestServer(t, ["--goaway-chance=0.02"]);
   let sent = 0;
   // The probability of no GOAWAY in 1,500 requests is 1 in 10^13.
-  for (let told = false; !told && sent < 1_500; ) {
+  for (let reported = false; !reported && sent < 1_500; ) {
     const one = session(t, server);
     one.once("goaway", (code) => {
       assert.equal(code, constants.NGHTTP2_NO_ERROR);
-      told = true;
+      reported = true;
     });
-    for (let i = 0; i < 100 && !told; i++, sent++) assert.equal(await get(one, server, "/readyz/ping"), 200);
+    for (let i = 0; i < 100 && !reported; i++, sent++) assert.equal(await get(one, server, "/readyz/ping"), 200);
     one.close();
   }
   assert.ok(sent < 1_500, "a GOAWAY came");
@@ -51,12 +51,12 @@ test("--goaway-chance has clients open new connections now and then, and no requ
 test("without --goaway-chance nobody is sent away, and HSTS is not spoken of", async (t) => {
   const server = await startTestServer(t);
   const one = session(t, server);
-  let told = false;
+  let reported = false;
   one.once("goaway", () => {
-    told = true;
+    reported = true;
   });
   for (let i = 0; i < 300; i++) assert.equal(await get(one, server, "/readyz/ping"), 200);
-  assert.equal(told, false);
+  assert.equal(reported, false);
   const { headers } = await server.request("GET", "/version");
   assert.equal(headers["strict-transport-security"], undefined);
 });

@@ -35,8 +35,8 @@ async function converting(t: TestContext, change: (converted: Loose) => Loose = 
   return { server, hook };
 }
 
-function asked(hook: HookServer): number[] {
-  return hook.asked.map(({ request }) => request.objects.length);
+function requested(hook: HookServer): number[] {
+  return hook.requested.map(({ request }) => request.objects.length);
 }
 
 for (const version of ["v1", "v1beta1"]) {
@@ -47,14 +47,14 @@ for (const version of ["v1", "v1beta1"]) {
     assert.deepEqual([b.code, b.body.apiVersion, b.body.spec], [201, `${group}/v2`, { length: 2 }]);
     const stored = await server.request("GET", `${v1}/b`);
     assert.deepEqual(stored.body.spec, { size: 2 });
-    hook.asked.length = 0;
+    hook.requested.length = 0;
     const list = await server.request("GET", v2);
     assert.deepEqual(
       list.body.items.map(({ spec }: Loose) => spec),
       [{ length: 1 }, { length: 2 }],
     );
     // Converted objects are cached.
-    assert.deepEqual(asked(hook), [1]);
+    assert.deepEqual(requested(hook), [1]);
     const merge = { "content-type": "application/merge-patch+json" };
     const patched = await server.request("PATCH", `${v2}/a`, { spec: { length: 5 } }, merge);
     assert.deepEqual([patched.code, patched.body.spec, patched.body.metadata.generation], [200, { length: 5 }, 2]);

@@ -28,8 +28,8 @@ test("DynamicKubeletConfig=true: a node's agent may read the config map that its
   await waitFor(async () => (await own(`${maps}/settings`)) === 200, { what: "the right of the node" });
   assert.equal(await own(`${maps}?fieldSelector=metadata.name%3Dsettings`), 200);
   assert.deepEqual([await own(`${maps}/strange`), await own(maps), await other(`${maps}/settings`)], [403, 403, 403]);
-  const told = await server.request("PATCH", `${nodes}/n1/status`, { status: { config: { active: inUse } } }, mergePatch);
-  assert.deepEqual([told.code, told.body.status.config], [200, { active: inUse }]);
+  const reported = await server.request("PATCH", `${nodes}/n1/status`, { status: { config: { active: inUse } } }, mergePatch);
+  assert.deepEqual([reported.code, reported.body.status.config], [200, { active: inUse }]);
   await server.request("PATCH", `${nodes}/n1`, { spec: { configSource: null } }, mergePatch);
   await waitFor(async () => (await own(`${maps}/settings`)) === 403, { what: "the end of the node's right" });
 });
@@ -39,8 +39,8 @@ test("DynamicKubeletConfig=false: sources of configuration are dropped, in spec 
   const [spec, status] = [{ configSource: { configMap } }, { config: { active: inUse } }];
   const made = await server.request("POST", nodes, { metadata: { name: "n1" }, spec, status });
   const set = await server.request("PATCH", `${nodes}/n1`, { spec }, mergePatch);
-  const told = await server.request("PATCH", `${nodes}/n1/status`, { status }, mergePatch);
-  for (const { code, body } of [made, set, told]) {
+  const reported = await server.request("PATCH", `${nodes}/n1/status`, { status }, mergePatch);
+  for (const { code, body } of [made, set, reported]) {
     assert.ok(code === 200 || code === 201);
     assert.deepEqual([body.spec.configSource, body.status.config], [undefined, undefined]);
   }

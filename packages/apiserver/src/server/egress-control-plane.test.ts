@@ -50,13 +50,13 @@ for (const { proxyProtocol, startProxy } of [
 
     const toms = await server.request("GET", "/api/v1/namespaces", undefined, { authorization: "Bearer somebody" });
     assert.equal(toms.code, 200);
-    await waitFor(() => proxy.asked.includes("localhost:3"), { what: "the audit webhook to be told" });
+    await waitFor(() => proxy.requested.includes("localhost:3"), { what: "the audit webhook to be told" });
     const refusal = await refusalByWebhook(server, "hook", "secrets", {
       url: "https://localhost:4/",
       caBundle: Buffer.from(peer.ca).toString("base64"),
     });
     assert.match(refusal, /admission webhook "hook.example.com" denied the request: seen/);
-    assert.deepEqual([...new Set(proxy.asked)].toSorted(), [...ports.keys()]);
+    assert.deepEqual([...new Set(proxy.requested)].toSorted(), [...ports.keys()]);
     await server.stop();
   });
 }

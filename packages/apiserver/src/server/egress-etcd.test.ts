@@ -52,7 +52,7 @@ for (const { proxyProtocol, startProxy, labels } of [
     })().catch(() => {});
     assert.equal((await create("before")).code, 201);
     await waitFor(() => seen.includes("before"), { what: "the watch to tell of it" });
-    assert.ok(proxy.asked.includes(here));
+    assert.ok(proxy.requested.includes(here));
 
     await proxy.stop();
     rmSync(socket, { force: true });

@@ -118,13 +118,13 @@ for (const { proxyProtocol, startProxy } of [
     test("a log comes from the kubelet through the proxy, which is a unix socket", async () => {
       const { code, text } = await server.request("GET", "/api/v1/namespaces/default/pods/web/log");
       assert.deepEqual([code, text], [200, "line\n"]);
-      assert.ok(proxy.asked.includes("192.0.2.77:10250"));
+      assert.ok(proxy.requested.includes("192.0.2.77:10250"));
     });
 
     test("a pod is reached through the proxy, without TLS too", async () => {
       const { code, text } = await server.request("GET", "/api/v1/namespaces/default/pods/web:8080/proxy/");
       assert.deepEqual([code, text], [200, "hello"]);
-      assert.ok(proxy.asked.includes("192.0.2.78:8080"));
+      assert.ok(proxy.requested.includes("192.0.2.78:8080"));
     });
 
     test("an upgraded connection to the kubelet passes through the proxy, both ways", async () => {
@@ -157,7 +157,7 @@ for (const { proxyProtocol, startProxy } of [
       });
       assert.match(refusal, /failed calling webhook "self.example.com"/);
       assert.deepEqual(
-        proxy.asked.filter((target) => target.endsWith(`:${server.port}`)),
+        proxy.requested.filter((target) => target.endsWith(`:${server.port}`)),
         [],
       );
     });

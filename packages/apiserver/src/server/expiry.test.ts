@@ -30,8 +30,8 @@ describe("without a watch cache", () => {
   test("a compacted revision is 410 to lists, watches and continue tokens, and the new token goes on", async () => {
     const first = await create("expiry-a");
     for (const name of ["expiry-b", "expiry-c"]) await create(name);
-    const asked = `limit=1&resourceVersion=${first}&resourceVersionMatch=NotOlderThan`;
-    const page = await server.request("GET", `${maps}?labelSelector=of=expiry&${asked}`);
+    const requested = `limit=1&resourceVersion=${first}&resourceVersionMatch=NotOlderThan`;
+    const page = await server.request("GET", `${maps}?labelSelector=of=expiry&${requested}`);
     assert.deepEqual(names(page.body.items), ["expiry-a"]);
     const latest = await create("expiry-ab");
     const client = newEtcdClient({ servers: [server.etcdEndpoint] });
@@ -56,7 +56,7 @@ describe("without a watch cache", () => {
         message: "The resourceVersion for the provided list is too old.",
       });
     }
-    assert.equal((await server.request("GET", `${maps}?${asked}`)).code, 200, "newer data is what it asks for");
+    assert.equal((await server.request("GET", `${maps}?${requested}`)).code, 200, "newer data is what it asks for");
 
     const watched = await events(`resourceVersion=${first}&timeoutSeconds=2`);
     assert.equal(watched.code, 200);

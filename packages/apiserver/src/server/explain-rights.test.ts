@@ -77,7 +77,7 @@ const questions = [
 
 test("an explanation names what the asker may read, and nothing of other namespaces or of the cluster beside it", async (t) => {
   const server = await prepared(t);
-  const told = async (headers?: Record<string, string>): Promise<string[]> => {
+  const reported = async (headers?: Record<string, string>): Promise<string[]> => {
     const answers = await Promise.all(
       questions.map(async (question) => {
         const { code, text } = await server.request("GET", `/debug/explain/${question}`, undefined, headers);
@@ -87,7 +87,7 @@ test("an explanation names what the asker may read, and nothing of other namespa
     );
     return names.filter((name) => answers.some((answer) => answer.includes(name)));
   };
-  const seen = await told();
+  const seen = await reported();
   t.diagnostic(`an administrator is told ${seen.join(", ")}`);
   // Else the rows below would prove nothing.
   for (const name of ["class-of-a", "volume-of-a", "taint-of-node"]) assert.ok(seen.includes(name), `${name} in ${seen}`);
@@ -101,7 +101,7 @@ test("an explanation names what the asker may read, and nothing of other namespa
     await make(server, `${base}/${where}roles`, { metadata: { name }, rules });
     const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: isWide ? "ClusterRole" : "Role", name };
     await make(server, `${base}/${where}rolebindings`, { metadata: { name }, roleRef, subjects });
-    const found = await told(jane);
+    const found = await reported(jane);
     assert.deepEqual(
       found.filter((one) => !may.includes(one)),
       [],

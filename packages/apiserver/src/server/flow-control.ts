@@ -87,7 +87,7 @@ function refusalsIn(decisions: DecisionLog | undefined) {
     decisions?.record({ group, resource, kind, namespace: "", name: schema, uid: "" }, "flow-control", {
       verdict: "refused",
       reason: "TooManyRequests",
-      tell: {
+      description: {
         summary: "requests of its flows got 429: the seats and queues of its priority level were taken",
         details: { lastUser: user.name, lastRequest: `${info.verb} ${info.path}` },
         remedy: "send fewer or smaller requests, or give its priority level more shares",

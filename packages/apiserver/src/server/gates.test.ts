@@ -92,8 +92,8 @@ test("RecoverVolumeExpansionFailure=true: a claim may ask for less than what cou
   const spec = { accessModes: ["ReadWriteOnce"], storageClassName: "fast", ...asking("5Gi").spec };
   assert.equal((await server.request("POST", claims, { metadata: { name: "data" }, spec })).code, 201);
   const status = { phase: "Bound", capacity: { storage: "1Gi" }, allocatedResources: { storage: "5Gi" }, resizeStatus: "" };
-  const told = await server.request("PATCH", `${claims}/data/status`, { status }, merge);
-  assert.deepEqual(told.body.status, status);
+  const reported = await server.request("PATCH", `${claims}/data/status`, { status }, merge);
+  assert.deepEqual(reported.body.status, status);
 
   const quota = { metadata: { name: "disks" }, spec: { hard: { "requests.storage": "6Gi" } } };
   await server.request("POST", "/api/v1/namespaces/default/resourcequotas", quota);

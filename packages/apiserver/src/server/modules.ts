@@ -410,8 +410,8 @@ function otherPage(
   loadLimit: LoadLimit,
   explain: ExplainPages,
 ): Promise<void> | undefined {
-  const asked = diagnostics && handleQuestions(diagnostics.questions, request);
-  if (asked !== undefined) return asked;
+  const requested = diagnostics && handleQuestions(diagnostics.questions, request);
+  if (requested !== undefined) return requested;
   if (request.info.isResourceRequest) return undefined;
   if (edge.handles(request.info.path)) return Promise.resolve(edge.handle(request.exchange));
   if (loadLimit.page(request)) return Promise.resolve();

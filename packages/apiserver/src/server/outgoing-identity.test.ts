@@ -72,7 +72,7 @@ async function registerHook(t: TestContext, name: string, clientConfig: object):
 }
 
 /** Creates objects until the webhook was called with a certificate. */
-async function asked(name: string, shown: readonly string[]): Promise<void> {
+async function requested(name: string, shown: readonly string[]): Promise<void> {
   let count = 0;
   await waitFor(
     async () => {
@@ -88,7 +88,7 @@ async function asked(name: string, shown: readonly string[]): Promise<void> {
 test("a webhook that no user is configured for is shown the proxy's certificate", async (t) => {
   const { port, shown, caBundle } = await startHook(t, "127.0.0.1", "localhost");
   await registerHook(t, "by-url", { url: `https://127.0.0.1:${port}/`, caBundle });
-  await asked("by-url", shown);
+  await requested("by-url", shown);
   assert.equal(shown[0], "front-proxy-client");
 });
 
@@ -124,6 +124,6 @@ test("with --enable-aggregator-routing a webhook is reached at its endpoint", {
   const { port, shown, caBundle } = await startHook(t, ownAddress as string, "hook.default.svc");
   await serviceAt("hook", ownAddress as string, port);
   await registerHook(t, "by-service", { service: { namespace: "default", name: "hook" }, caBundle });
-  await asked("by-service", shown);
+  await requested("by-service", shown);
   assert.equal(shown[0], "front-proxy-client");
 });

@@ -20,13 +20,13 @@ let distrustful: TestServer;
 let directory: string;
 let kubelet: Server;
 /** The URLs requested from the kubelet. */
-const asked: string[] = [];
+const requests: string[] = [];
 
 before(async () => {
   const ca = await newCa({ commonName: "kubelet-ca" });
   const pair = await newCertificate({ commonName: "node", ips: ["127.0.0.1"], usages: ["server"], ca });
   kubelet = createServer({ cert: pair.certPem, key: pair.keyPem }, (request, response) => {
-    asked.push(request.url ?? "");
+    requests.push(request.url ?? "");
     response.end("line 1\nline 2\n");
   });
   kubelet.listen(0, "127.0.0.1");
@@ -67,7 +67,7 @@ test("a log is text, and its options go to the kubelet", async () => {
   const { code, headers, text } = await server.request("GET", `${log}?${query}`);
   assert.deepEqual([code, headers["content-type"], text], [200, "text/plain", "line 1\nline 2\n"]);
   assert.equal(
-    asked.at(-1),
+    requests.at(-1),
     "/containerLogs/default/web/main?previous=true&timestamps=true&sinceSeconds=60&tailLines=5&limitBytes=100",
   );
 });

@@ -22,11 +22,11 @@ test("a token webhook names the user, once for its time; when it fails the calle
   const server = await startTestServer(t, [`--authentication-token-webhook-config-file=${peer.kubeconfig()}`]);
   const get = (token: string) => server.request("GET", "/api/v1/namespaces/default", undefined, as(token));
   assert.deepEqual([(await get("good")).code, (await get("bad")).code, (await get("broken")).code], [200, 401, 401]);
-  const asked = (token: string): number => peer.requests.filter(({ body }) => JSON.parse(body).spec.token === token).length;
+  const requested = (token: string): number => peer.requests.filter(({ body }) => JSON.parse(body).spec.token === token).length;
   assert.equal(JSON.parse(peer.requests[0]?.body ?? "").apiVersion, "authentication.k8s.io/v1beta1");
   await Promise.all([get("good"), get("bad"), get("broken")]);
-  assert.deepEqual([asked("good"), asked("bad"), asked("broken")], [1, 1, 2]);
-  assert.equal(asked(server.adminToken), 0, "tokens that are known here are nobody else's business");
+  assert.deepEqual([requested("good"), requested("bad"), requested("broken")], [1, 1, 2]);
+  assert.equal(requested(server.adminToken), 0, "tokens that are known here are nobody else's business");
   const review = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token: "good" } };
   const { body } = await server.request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review);
   assert.partialDeepStrictEqual(body.status, { authenticated: true, user: { username: "remote" } });
@@ -77,9 +77,9 @@ test("an authorization webhook allows, denies and, when it fails, does not allow
   const refused = await get("secrets");
   assert.equal(refused.code, 403);
   assert.match(refused.body.message, /User "jane" cannot list resource "secrets" .*: the oracle$/);
-  const asked = peer.requests.length;
+  const requested = peer.requests.length;
   assert.deepEqual([(await get("pods")).code, (await get("secrets")).code], [200, 403]);
-  assert.equal(peer.requests.length, asked, "answers are remembered");
+  assert.equal(peer.requests.length, requested, "answers are remembered");
   assert.deepEqual(JSON.parse(peer.requests.find(({ body }) => body.includes('"pods"'))?.body ?? "").spec, {
     resourceAttributes: { namespace: "default", verb: "list", version: "v1", resource: "pods" },
     user: "jane",

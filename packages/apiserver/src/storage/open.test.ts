@@ -55,7 +55,7 @@ for (const { name, of, override, isOwn } of [
 ]) {
   test(`--etcd-servers-overrides of ${name}: ${isOwn ? "it lives in its own etcd" : "nothing changes"}`, async (t) => {
     const [usual, own] = await Promise.all([startEtcd(), startEtcdApart()]);
-    const asked: object[] = [];
+    const requested: object[] = [];
     const { set, prefix } = await open(t, {
       etcd: {
         servers: [usual.endpoint],
@@ -64,13 +64,13 @@ for (const { name, of, override, isOwn } of [
           { ...override, servers: [own.endpoint] },
         ],
       },
-      transformerFor: (one) => void asked.push(one),
+      transformerFor: (one) => void requested.push(one),
     });
     await set.for(of).create("web/a", aConfigMap("a"));
     const keys = [`${prefix}/configmaps/web/a`];
     assert.deepEqual(await keysOf(own.endpoint, prefix), isOwn ? keys : []);
     assert.deepEqual(await keysOf(usual.endpoint, prefix), isOwn ? [] : keys);
-    assert.deepEqual(asked, [{ group, resource }]);
+    assert.deepEqual(requested, [{ group, resource }]);
   });
 }
 
@@ -128,14 +128,14 @@ test("the health check fails after --etcd-healthcheck-timeout and holds again wh
   await pauseProcess(etcd.pid);
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let failure = "";
-  const asked = health().catch((err: Error) => {
+  const requested = health().catch((err: Error) => {
     failure = err.message;
   });
   t.mock.timers.tick(1_499);
   await settle();
   assert.equal(failure, "");
   t.mock.timers.tick(1);
-  await asked;
+  await requested;
   assert.equal(failure, "context deadline exceeded");
   t.mock.timers.reset();
   process.kill(etcd.pid, "SIGCONT");

@@ -148,14 +148,15 @@ function isIntOrString(schema: Schema): boolean {
 function typeCheck(value: unknown, schema: Schema, name: string): Result {
   const wanted = isIntOrString(schema) ? ["integer", "string"] : schema.type ? [schema.type] : [];
   const actual = typeOf(value);
-  const told = (type: string, shown: string): Result => wrong(invalid(name, shown, `must be of type ${type}: ${goQuote(shown)}`));
-  if (value === null) return wanted.length === 0 || schema.nullable ? right(1) : told(wanted.join(","), "null");
+  const reported = (type: string, shown: string): Result =>
+    wrong(invalid(name, shown, `must be of type ${type}: ${goQuote(shown)}`));
+  if (value === null) return wanted.length === 0 || schema.nullable ? right(1) : reported(wanted.join(","), "null");
   const fits = wanted.includes(actual) || (actual === "integer" && wanted.includes("number"));
   const numeric = wanted.some((type) => type === "number" || type === "integer");
   const isListOrText = typeof value === "string" || Array.isArray(value);
   const format = nativeFormats[actual] ?? "";
   if (fits || (schema.format && (isListOrText ? !numeric : schema.format === format))) return right(1);
-  return schema.format && !isListOrText ? told(schema.format, format) : told(wanted.join(","), actual);
+  return schema.format && !isListOrText ? reported(schema.format, format) : reported(wanted.join(","), actual);
 }
 
 /** Formats that upstream derives from Go's number types. */
@@ -170,8 +171,8 @@ function typeOf(value: unknown): string {
 
 /** anyOf, oneOf, allOf and not. When all alternatives fail, the errors of the best match are reported. */
 function logicCheck(value: unknown, schema: Schema, name: string, budget: CheckBudget): Steps<Result> | Result {
-  const isAsked = schema.anyOf || schema.oneOf || schema.allOf || schema.not;
-  return isAsked ? logicSteps(value, schema, name, budget) : right(1);
+  const isRequested = schema.anyOf || schema.oneOf || schema.allOf || schema.not;
+  return isRequested ? logicSteps(value, schema, name, budget) : right(1);
 }
 
 function* logicSteps(value: unknown, schema: Schema, name: string, budget: CheckBudget): Steps<Result> {

@@ -25,7 +25,7 @@ export interface AggregatedServer {
   /** Requests other than those of the aggregator itself. */
   readonly requests: AggregatedRequest[];
   /** Number of requests of the aggregator, by kind. */
-  readonly asked: { discovery: number; openApi: number };
+  readonly requested: { discovery: number; openApi: number };
   /** Number of open watches. */
   readonly watches: number;
   /** Keys of the stored objects. */
@@ -77,7 +77,7 @@ export async function startAggregatedServer(
     port: 0,
     caBundle: Buffer.from(authority.certPem).toString("base64"),
     requests: [],
-    asked: { discovery: 0, openApi: 0 },
+    requested: { discovery: 0, openApi: 0 },
     get watches() {
       return watchers.size;
     },
@@ -91,7 +91,7 @@ export async function startAggregatedServer(
       server.closeAllConnections();
     },
   };
-  const tell = (type: string, object: Flunder): void => {
+  const report = (type: string, object: Flunder): void => {
     for (const watcher of watchers) watcher.write(`${JSON.stringify({ type, object })}\n`);
   };
 
@@ -101,7 +101,7 @@ export async function startAggregatedServer(
     if (name !== "" && found === undefined) return answer(res, 404, statusOf(404, "NotFound", `flunders "${name}" not found`));
     if (req.method === "DELETE") {
       stored.delete(key);
-      tell("DELETED", found as Flunder);
+      report("DELETED", found as Flunder);
       return answer(res, 200, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" });
     }
     if (name !== "") return answer(res, 200, found);
@@ -124,7 +124,7 @@ export async function startAggregatedServer(
     object.kind = "Flunder";
     object.metadata = { ...object.metadata, namespace, resourceVersion: String(++revision), uid: `uid-${revision}` };
     stored.set(`${namespace}/${object.metadata.name}`, object);
-    tell("ADDED", object);
+    report("ADDED", object);
     answer(res, 201, object);
   };
 
@@ -135,8 +135,8 @@ export async function startAggregatedServer(
       return answer(res, 401, statusOf(401, "Unauthorized", "Unauthorized"));
     }
     const user = seen.headers["x-remote-user"];
-    if (user === "system:kube-aggregator") state.asked.discovery++;
-    else if (user === "system:aggregator") state.asked.openApi++;
+    if (user === "system:kube-aggregator") state.requested.discovery++;
+    else if (user === "system:aggregator") state.requested.openApi++;
     else state.requests.push(seen);
     if (path === "/openapi/v2") {
       const { etag, document } = state.openApi;

@@ -9,7 +9,7 @@ import protobuf from "protobufjs";
 
 export interface EgressProxy {
   /** Requested targets, such as `10.0.0.7:443`. */
-  readonly asked: readonly string[];
+  readonly requested: readonly string[];
   /** Listening port; 0 for a unix socket. */
   readonly port: number;
   /** Stops the proxy and closes all its connections. */
@@ -26,12 +26,12 @@ export interface ProxyOptions {
 /** An HTTP CONNECT proxy; refused targets get a 502. @param tls serves TLS */
 export async function startConnectProxy({ at, portOf }: ProxyOptions, tls?: ServerOptions): Promise<EgressProxy> {
   const proxy: HttpServer = tls === undefined ? createServer() : createHttpsServer(tls);
-  const asked: string[] = [];
+  const requested: string[] = [];
   const led = new Set<Duplex>();
   proxy.on("connection", (socket: Socket) => led.add(socket));
   proxy.on("connect", (request, socket) => {
     const target = request.url ?? "";
-    asked.push(target);
+    requested.push(target);
     const port = portOf(target);
     // Like Go's servers, rejects a path as host.
     if (request.headers.host?.includes("/")) return socket.end("HTTP/1.1 400 Bad Request\r\n\r\n");
@@ -50,7 +50,7 @@ export async function startConnectProxy({ at, portOf }: ProxyOptions, tls?: Serv
   else proxy.listen(at, "127.0.0.1");
   await once(proxy, "listening");
   return {
-    asked,
+    requested,
     port: typeof at === "string" ? 0 : (proxy.address() as AddressInfo).port,
     async stop() {
       const gone = proxy.listening ? once(proxy, "close") : undefined;
@@ -101,7 +101,7 @@ export interface KonnectivityOptions extends ProxyOptions {
 /** A konnectivity server that dials targets itself, without agents. */
 export async function startKonnectivityServer({ at, portOf, onCall }: KonnectivityOptions): Promise<KonnectivityServer> {
   const server = new Server();
-  const asked: string[] = [];
+  const requested: string[] = [];
   const packets: string[] = [];
   const led = new Set<Socket>();
   let nextId = 2n ** 53n; // connection IDs are 64 bits wide
@@ -111,7 +111,7 @@ export async function startKonnectivityServer({ at, portOf, onCall }: Konnectivi
     let behind: Socket | undefined;
     const connectID = String(++nextId);
     const dial = ({ address, random }: WirePacket["dialRequest"]): void => {
-      asked.push(address);
+      requested.push(address);
       const port = portOf(address);
       if (port === undefined) {
         const error = `dial tcp ${address}: connect: connection refused`;
@@ -153,7 +153,7 @@ export async function startKonnectivityServer({ at, portOf, onCall }: Konnectivi
     server.bindAsync(where, ServerCredentials.createInsecure(), (err, bound) => (err ? reject(err) : resolve(bound)));
   });
   return {
-    asked,
+    requested,
     packets,
     port: typeof at === "string" ? 0 : port,
     async stop() {

@@ -7,7 +7,7 @@ import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificat
 // biome-ignore lint/suspicious/noExplicitAny: reviews hold objects of every kind.
 export type ReviewRequest = any;
 
-export interface AskedWebhook {
+export interface CalledWebhook {
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   readonly version: string;
@@ -22,7 +22,7 @@ export interface HookServer {
   readonly answers: Map<string, (request: ReviewRequest) => object | undefined>;
   /** By path: writes a response that is not a review. */
   readonly raw: Map<string, (response: ServerResponse, request: ReviewRequest) => void>;
-  readonly asked: AskedWebhook[];
+  readonly requested: CalledWebhook[];
   stop(): void;
 }
 
@@ -38,7 +38,7 @@ export async function startHookServer(dnsNames: readonly string[] = []): Promise
   });
   const answers: HookServer["answers"] = new Map();
   const raw: HookServer["raw"] = new Map();
-  const asked: AskedWebhook[] = [];
+  const requested: CalledWebhook[] = [];
   const server = createServer(
     { cert: pair.certPem, key: pair.keyPem, requestCert: true, rejectUnauthorized: false },
     (incoming, response) => {
@@ -48,7 +48,7 @@ export async function startHookServer(dnsNames: readonly string[] = []): Promise
         const path = (incoming.url ?? "").split("?")[0] as string;
         const text = Buffer.concat(chunks).toString("utf8");
         const review = text === "" ? {} : JSON.parse(text);
-        asked.push({ path, headers: incoming.headers, version: review.apiVersion, request: review.request });
+        requested.push({ path, headers: incoming.headers, version: review.apiVersion, request: review.request });
         const own = raw.get(path);
         if (own !== undefined) return own(response, review.request);
         const answer = answers.get(path)?.(review.request);
@@ -67,7 +67,7 @@ export async function startHookServer(dnsNames: readonly string[] = []): Promise
     caBundle: Buffer.from(ca.certPem).toString("base64"),
     answers,
     raw,
-    asked,
+    requested,
     stop() {
       server.closeAllConnections();
       server.close();

@@ -82,9 +82,9 @@ test("who waited in vain for a revision is forgotten", async () => {
   const clock = newFakeClock();
   const applied = new AppliedRevision(clock);
   const wait = (): WeakRef<object> => {
-    const asked = {};
-    void applied.reached(5, 1_000).then(() => asked);
-    return new WeakRef(asked);
+    const requested = {};
+    void applied.reached(5, 1_000).then(() => requested);
+    return new WeakRef(requested);
   };
   const [late, waiting] = [wait(), applied.reached(6, 2_000)];
   await clock.advance(1_000);

@@ -30,14 +30,14 @@ function aSource() {
       return written;
     },
     /** Whether it supports progress requests. */
-    tells: false,
+    notifies: false,
     progressRequests: 0,
     watch(after: number, given: ChangeHandlers) {
       source.watchedFrom.push(after);
       handlers = given;
       const requestProgress = (): boolean => {
-        if (source.tells) source.progressRequests++;
-        return source.tells;
+        if (source.notifies) source.progressRequests++;
+        return source.notifies;
       };
       return { requestProgress, stop: () => void source.stopped.push(after) };
     },
@@ -182,7 +182,7 @@ test("where the store tells how far its watch is, one request serves all who wai
   const source = aSource();
   const clock = newFakeClock();
   const multiplexer = await aMultiplexer(source, clock);
-  source.tells = true;
+  source.notifies = true;
   source.revision = 20;
   const fresh = Promise.all([multiplexer.fresh(), multiplexer.fresh(), multiplexer.fresh()]);
   await settle();
@@ -198,7 +198,7 @@ test("the store is asked again when it says nothing, or too little; without an a
   const source = aSource();
   const clock = newFakeClock();
   const multiplexer = await aMultiplexer(source, clock);
-  source.tells = true;
+  source.notifies = true;
   source.revision = 20;
   let answered = false;
   const fresh = multiplexer.fresh().finally(() => {
@@ -228,13 +228,13 @@ test("who waits for an answer that can no longer be trusted gets a barrier", asy
   const source = aSource();
   const clock = newFakeClock();
   const multiplexer = await aMultiplexer(source, clock);
-  source.tells = true;
+  source.notifies = true;
   source.revision = 20;
   const fresh = multiplexer.fresh();
   await settle();
   await clock.advance(4);
   await settle();
-  source.tells = false;
+  source.notifies = false;
   await clock.advance(100);
   await settle();
   await clock.advance(4);
@@ -490,7 +490,7 @@ test("at its end it begins no watch, and lets go who waits for progress", async 
   source.writeBarrier = writeBarrier;
   const clock = newFakeClock();
   const multiplexer = await aMultiplexer(source, clock);
-  source.tells = true;
+  source.notifies = true;
   source.revision = 20;
   const fresh = multiplexer.fresh();
   await settle();

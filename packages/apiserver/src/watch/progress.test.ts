@@ -68,7 +68,7 @@ async function usesProgress({ write, storage, front }: Awaited<ReturnType<typeof
 test("over members whose progress replies are true, fresh reads share one request for progress and write nothing", async (t) => {
   const stage = await aStage(t, "3.5.13");
   await usesProgress(stage);
-  const [barriers, asked] = [await stage.barriers(), stage.front.seen.progressRequests];
+  const [barriers, requested] = [await stage.barriers(), stage.front.seen.progressRequests];
   for (let i = 0; i < 10; i++) {
     const { key, revision } = await stage.write();
     const lists = await Promise.all(Array.from({ length: 20 }, () => stage.storage.list({ prefix: "" })));
@@ -78,7 +78,7 @@ test("over members whose progress replies are true, fresh reads share one reques
     }
   }
   assert.equal(await stage.barriers(), barriers);
-  const requests = stage.front.seen.progressRequests - asked;
+  const requests = stage.front.seen.progressRequests - requested;
   assert.ok(requests >= 10 && requests <= 20, `${requests} requests for progress served 200 lists of 10 times`);
 });
 
@@ -104,10 +104,10 @@ test("a connection that comes back to another version, or to one that is not tol
     const lists = stage.front.seen.memberLists;
     stage.front.cut();
     await waitFor(() => stage.front.seen.memberLists > lists, { what: "the members to be asked again" });
-    const [barriers, asked] = [await stage.barriers(), stage.front.seen.progressRequests];
+    const [barriers, requested] = [await stage.barriers(), stage.front.seen.progressRequests];
     const { revision } = await stage.write();
     assert.ok((await stage.storage.list({ prefix: "" })).revision >= revision);
-    assert.equal(stage.front.seen.progressRequests, asked);
+    assert.equal(stage.front.seen.progressRequests, requested);
     assert.ok((await stage.barriers()) > barriers, "a barrier was written");
   }
   stage.front.version = "3.6.0";

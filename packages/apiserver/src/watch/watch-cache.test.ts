@@ -93,11 +93,11 @@ for (const { name, opensEarly } of [
 /** An empty cache whose fill completes when the test releases it. */
 function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger) {
   const lists = [Promise.withResolvers<number>(), Promise.withResolvers<number>()] as const;
-  const asked: (number | undefined)[] = [];
+  const requested: (number | undefined)[] = [];
   const store = {
     readAll(_onPage: unknown, revision: number | undefined) {
-      asked.push(revision);
-      return lists[asked.length - 1]?.promise;
+      requested.push(revision);
+      return lists[requested.length - 1]?.promise;
     },
   } as unknown as CachedStore;
   let consumer: CacheConsumer | undefined;
@@ -127,28 +127,28 @@ function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger)
     cache.stop();
     bookmarks.stop();
   });
-  return { cache, lists, asked, reset: () => consumer?.reset() };
+  return { cache, lists, requested, reset: () => consumer?.reset() };
 }
 
 test("who waits for the first list is told of the one that comes in its place when history was lost meanwhile", async (t) => {
   const { cache, lists, reset } = aCache(t);
-  const told = cache.whenReady();
+  const reported = cache.whenReady();
   reset();
   lists[0].resolve(7);
   await settle();
   assert.equal(cache.ready, false, "it may have a hole");
   lists[1].resolve(9);
-  await told;
+  await reported;
   assert.equal(cache.ready, true);
 });
 
 test("a cache that is opened when the server's start is compacted away is filled with the present, at once and in silence", async (t) => {
   const errors: string[] = [];
-  const { cache, lists, asked } = aCache(t, { ...discardLogger, error: (message) => void errors.push(message) });
+  const { cache, lists, requested } = aCache(t, { ...discardLogger, error: (message) => void errors.push(message) });
   lists[0].reject(resourceExpired("too old"));
   lists[1].resolve(90);
   await settle();
-  assert.deepEqual([cache.ready, asked, errors], [true, [5, 0], []]);
+  assert.deepEqual([cache.ready, requested, errors], [true, [5, 0], []]);
 });
 
 test("a watch from before history and compaction is told 410", async (t) => {

@@ -41,7 +41,7 @@ const someRequest = fc
     return { prefix, signal, ...(fields !== undefined && { fields: FieldSelector.parse(fields) }), ...(labels && { labels }) };
   });
 
-const told = (event: WatchEvent): unknown[] =>
+const reported = (event: WatchEvent): unknown[] =>
   "entry" in event ? [event.type, event.entry.key, event.entry.revision, event.entry.labels] : [event.type];
 
 test("each watcher is told what its own question takes of the changes after its revision, whoever comes and goes", () => {
@@ -76,8 +76,8 @@ test("each watcher is told what its own question takes of the changes after its 
         }
       }
       assert.deepEqual(
-        watchers.map(({ queue }) => queue.take().map(told)),
-        wanted.map((events) => events.map(told)),
+        watchers.map(({ queue }) => queue.take().map(reported)),
+        wanted.map((events) => events.map(reported)),
       );
     }),
   );

@@ -30,7 +30,7 @@ async function servers(t: TestContext, ...answers: ((request: DecodedPacket) => 
   const hostOf = (i: number): string => `127.0.0.${i + 1}`;
   const running = await Promise.all(answers.map((answer, i) => startUpstream(t, answer, hostOf(i))));
   const upstreams = running.map(({ port }, i): Upstream => ({ address: hostOf(i), port }));
-  return { asked: () => running.map((one) => one.asked.length), upstreams: async () => upstreams };
+  return { requested: () => running.map((one) => one.requested.length), upstreams: async () => upstreams };
 }
 
 test("no client may have more than 100 queries under way, and all together 1,000; what ends gives its place back", async () => {
@@ -53,7 +53,7 @@ test("no client may have more than 100 queries under way, and all together 1,000
 });
 
 test("an answer is for queries that ask the same: not with other flags, and not for the additional section", async (t) => {
-  const { asked, upstreams } = await servers(t, (request) => {
+  const { requested, upstreams } = await servers(t, (request) => {
     const { id = 0, questions = [] } = request;
     const answers = [{ name: questions[0]?.name ?? "", type: "A" as const, ttl: 60, data: "192.0.2.1" }];
     return encode({ id, type: "response", questions, answers, ...withDnssec });
@@ -66,66 +66,66 @@ test("an answer is for queries that ask the same: not with other flags, and not 
     const { answers, additionals } = decode(first.message);
     assert.deepEqual([answers?.length, additionals?.length], [1, 0]);
     assert.ok(!(forwarder.forward(query) instanceof Promise), "from the cache");
-    assert.deepEqual(asked(), [i + 1]);
+    assert.deepEqual(requested(), [i + 1]);
   }
 });
 
 test("a server that did not answer is asked after the others for 10 s, or until it has answered", async (t) => {
   let isSilent = true;
   let rcode = 0;
-  const { asked, upstreams } = await servers(
+  const { requested, upstreams } = await servers(
     t,
     (request) => (isSilent ? undefined : answerOf(request)),
     (request) => (rcode === 0 ? answerOf(request) : upstreamReply(request, [], rcode)),
   );
   const { clock, forwarder } = aForwarder(upstreams);
   const late = Promise.resolve(forwarder.forward(queryOf("a.example")));
-  await waitFor(() => asked()[0] === 1);
+  await waitFor(() => requested()[0] === 1);
   await clock.advance(1_500);
   await late;
-  assert.deepEqual(asked(), [1, 1]);
+  assert.deepEqual(requested(), [1, 1]);
   await forwarder.forward(queryOf("b.example"));
-  assert.deepEqual(asked(), [1, 2], "the second at once");
+  assert.deepEqual(requested(), [1, 2], "the second at once");
   [isSilent, rcode] = [false, servFail];
   assert.equal((await forwarder.forward(queryOf("c.example"))).rcode, 0);
-  assert.deepEqual(asked(), [2, 3], "the first when the second cannot tell");
+  assert.deepEqual(requested(), [2, 3], "the first when the second cannot tell");
   await forwarder.forward(queryOf("d.example"));
-  assert.deepEqual(asked(), [3, 3], "it has answered, and is preferred again");
+  assert.deepEqual(requested(), [3, 3], "it has answered, and is preferred again");
   isSilent = true;
   rcode = 0;
   const again = Promise.resolve(forwarder.forward(queryOf("e.example")));
-  await waitFor(() => asked()[0] === 4);
+  await waitFor(() => requested()[0] === 4);
   await clock.advance(1_500);
   await again;
   isSilent = false;
   await clock.advance(10_000);
   await forwarder.forward(queryOf("f.example"));
-  assert.deepEqual(asked(), [5, 4], "after 10 s");
+  assert.deepEqual(requested(), [5, 4], "after 10 s");
 });
 
 test("a server that cannot tell is asked once, and its answer stands when no other has one", async (t) => {
   for (const rcode of [servFail, refused]) {
-    const { asked, upstreams } = await servers(
+    const { requested, upstreams } = await servers(
       t,
       (request) => upstreamReply(request, [], rcode),
       (request) => upstreamReply(request, [], rcode),
     );
     const { forwarder } = aForwarder(upstreams);
     assert.equal((await forwarder.forward(queryOf("a.example"))).rcode, rcode);
-    assert.deepEqual(asked(), [1, 1]);
+    assert.deepEqual(requested(), [1, 1]);
   }
 });
 
 test("attempts end with the time of the query; a single server that lost the question is asked again", async (t) => {
-  const { asked, upstreams } = await servers(t, () => undefined);
+  const { requested, upstreams } = await servers(t, () => undefined);
   const { clock, forwarder } = aForwarder(upstreams, { attemptMs: 1_500, totalMs: 2_000 });
   let ended: unknown;
   Promise.resolve(forwarder.forward(queryOf("a.example"))).catch((err: unknown) => {
     ended = err;
   });
-  await waitFor(() => asked()[0] === 1);
+  await waitFor(() => requested()[0] === 1);
   await clock.advance(1_500);
-  await waitFor(() => asked()[0] === 2);
+  await waitFor(() => requested()[0] === 2);
   await clock.advance(499);
   assert.equal(ended, undefined);
   await clock.advance(1);
@@ -135,14 +135,14 @@ test("attempts end with the time of the query; a single server that lost the que
 });
 
 test("an answer to another question is ignored, and the end of the server cancels what waits", async (t) => {
-  const { asked, upstreams } = await servers(t, ({ id = 0 }) =>
+  const { requested, upstreams } = await servers(t, ({ id = 0 }) =>
     answerOf({ id, questions: [{ name: "b.example", type: "A", class: "IN" }] } as DecodedPacket, "203.0.113.1"),
   );
   const { clock, ending, forwarder } = aForwarder(upstreams);
   const waiting: Promise<Relayed> = Promise.resolve(forwarder.forward(queryOf("a.example")));
-  await waitFor(() => asked()[0] === 1);
+  await waitFor(() => requested()[0] === 1);
   await waitFor(() => clock.waiting === 1);
   ending.abort(new Error("the part ends"));
   await assert.rejects(waiting, failure(servFail));
-  assert.deepEqual([clock.waiting, asked()], [0, [1]]);
+  assert.deepEqual([clock.waiting, requested()], [0, [1]]);
 });

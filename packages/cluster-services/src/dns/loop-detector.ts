@@ -29,18 +29,18 @@ const loopPeriodMs = 10_000;
 const usualPeriodMs = 60_000;
 
 export function newLoopDetector({ clock, log, metrics }: LoopDetectorOptions): LoopDetector {
-  let asked = "";
+  let requested = "";
   let wasSeen = false;
   let isLoop = false;
 
   const check = async (forwarder: Forwarder): Promise<void> => {
     wasSeen = false;
-    asked = `${randomBytes(12).toString("hex")}.loop-check.invalid`;
+    requested = `${randomBytes(12).toString("hex")}.loop-check.invalid`;
     const type = Buffer.from([0, types.HINFO, 0, classIn]);
-    const question = Buffer.concat([encodeName(asked), type]);
+    const question = Buffer.concat([encodeName(requested), type]);
     const probe = { id: 0, recursionDesired: true, checkingDisabled: false, edns: undefined };
     // Whether there is an answer does not matter.
-    await Promise.resolve(forwarder.forward({ ...probe, name: asked, type: types.HINFO, class: classIn, question })).catch(
+    await Promise.resolve(forwarder.forward({ ...probe, name: requested, type: types.HINFO, class: classIn, question })).catch(
       () => {},
     );
     if (wasSeen && !isLoop) {
@@ -55,7 +55,7 @@ export function newLoopDetector({ clock, log, metrics }: LoopDetectorOptions): L
 
   return {
     saw(name) {
-      if (asked === "" || name !== asked) return false;
+      if (requested === "" || name !== requested) return false;
       wasSeen = true;
       return true;
     },

@@ -72,10 +72,10 @@ export const plainReply = (rcode: number): Reply => ({ rcode, authoritative: fal
 
 /** @param bits flags beside those that every response has */
 export function writeHeader(target: Buffer, query: Query, bits: number, rcode: number): void {
-  const asked = query.recursionDesired ? flags.recursionDesired : 0;
+  const requested = query.recursionDesired ? flags.recursionDesired : 0;
   const checking = query.checkingDisabled ? 0x0010 : 0;
   target.writeUInt16BE(query.id, 0);
-  target.writeUInt16BE(flags.response | flags.recursion | asked | checking | bits | (rcode & 15), 2);
+  target.writeUInt16BE(flags.response | flags.recursion | requested | checking | bits | (rcode & 15), 2);
 }
 
 /** @returns the offset behind the OPT record */

@@ -109,13 +109,13 @@ test("forwards other names once, counts TTLs down and keeps NXDOMAIN as long as 
   const [answer] = await Promise.all([dns.ask("WWW.example.com"), dns.ask(web), dns.ask(web)]);
   assert.partialDeepStrictEqual(answer, { rcode: "NOERROR", flag_aa: false, answers: [{ data: "192.0.2.1" }] });
   assert.equal(answer.questions?.[0]?.name, "WWW.example.com");
-  assert.equal(upstream.asked.length, 1);
+  assert.equal(upstream.requested.length, 1);
   for (let i = 0; i < 2; i++) {
     const { authorities, ...negative } = await dns.ask("absent.example.com");
     assert.partialDeepStrictEqual(negative, { rcode: "NXDOMAIN", answers: [] });
     assert.equal(authorities?.[0]?.type, "SOA");
   }
-  assert.deepEqual(upstream.asked.length, 2);
+  assert.deepEqual(upstream.requested.length, 2);
   assert.match(await dns.metrics(), /coredns_cache_hits_total [1-9]/);
 });
 
@@ -149,7 +149,8 @@ test("asks the next server when one does not answer or fails, and over TCP when 
 
 test("ignores an answer with another ID or to another question", async (t) => {
   const upstream = await startUpstream(t, (request) => {
-    if (upstream.asked.length === 1) return upstreamReply({ ...request, id: (request.id ?? 0) ^ 1 }, [address("203.0.113.1")]);
+    if (upstream.requested.length === 1)
+      return upstreamReply({ ...request, id: (request.id ?? 0) ^ 1 }, [address("203.0.113.1")]);
     return upstreamReply(request, [address("192.0.2.1")]);
   });
   const dns = await startTestDns(t, { upstreams: [upstream.port] });

@@ -79,7 +79,7 @@ export function aView(): TestView {
 export interface TestUpstream {
   readonly port: number;
   /** Names that were asked, with the type. */
-  readonly asked: string[];
+  readonly requested: string[];
 }
 
 /** A server that answers by a function; undefined: not at all. Over TCP as well. */
@@ -88,11 +88,11 @@ export async function startUpstream(
   answer: (request: DecodedPacket, transport: "udp" | "tcp") => Buffer | undefined,
   host = "127.0.0.1",
 ): Promise<TestUpstream> {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const reply = (message: Buffer, transport: "udp" | "tcp"): Buffer | undefined => {
     const request = decode(message);
     const question = request.questions?.[0];
-    if (question?.name.endsWith("loop-check.invalid") !== true) asked.push(`${question?.type} ${question?.name}`);
+    if (question?.name.endsWith("loop-check.invalid") !== true) requested.push(`${question?.type} ${question?.name}`);
     return answer(request, transport);
   };
   const [tcp, udp] = await bindBoth(host);
@@ -112,7 +112,7 @@ export async function startUpstream(
     udp.close();
     tcp.close();
   });
-  return { port, asked };
+  return { port, requested };
 }
 
 /** One free port for both protocols. */

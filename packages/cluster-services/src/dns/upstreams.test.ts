@@ -107,14 +107,14 @@ test("a loop is looked for each minute, while there is one every 10 s, by anothe
   const clock = newFakeClock();
   const registry = newMetricsRegistry();
   const detector = newLoopDetector({ clock, log: discardLogger, metrics: newDnsMetrics(registry) });
-  const asked: string[] = [];
+  const requests: string[] = [];
   let comesBack = false;
   const forwarder = {
     open: 0,
     async forward({ name }: Query) {
-      asked.push(name);
+      requests.push(name);
       if (comesBack) assert.equal(detector.saw(name), true);
-      if (asked.length > 1) assert.equal(detector.saw(asked.at(-2) as string), false, "of an earlier round");
+      if (requests.length > 1) assert.equal(detector.saw(requests.at(-2) as string), false, "of an earlier round");
       throw new Error("no answer");
     },
   } as Forwarder;
@@ -122,16 +122,16 @@ test("a loop is looked for each minute, while there is one every 10 s, by anothe
   const running = detector.run(forwarder, ending.signal);
   assert.equal(detector.saw(""), false);
   await settle();
-  assert.deepEqual([asked.length, detector.isLoop], [1, false]);
+  assert.deepEqual([requests.length, detector.isLoop], [1, false]);
   comesBack = true;
   await clock.advance(59_999);
-  assert.equal(asked.length, 1);
+  assert.equal(requests.length, 1);
   await clock.advance(1);
-  assert.deepEqual([asked.length, detector.isLoop], [2, true]);
+  assert.deepEqual([requests.length, detector.isLoop], [2, true]);
   assert.match(await registry.render(), /coxswain_dns_forward_loop 1\n/);
   comesBack = false;
   await clock.advance(10_000);
-  assert.deepEqual([asked.length, detector.isLoop, new Set(asked).size], [3, false, 3]);
+  assert.deepEqual([requests.length, detector.isLoop, new Set(requests).size], [3, false, 3]);
   ending.abort();
   await running;
   assert.equal(clock.waiting, 0);

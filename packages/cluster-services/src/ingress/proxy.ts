@@ -89,14 +89,14 @@ export class ReverseProxy {
 
   destinationOf(request: Request): Destination {
     const { routes, backends } = this.#options;
-    const asked = targetOf(request);
-    if (asked === undefined) return { code: 400, text: "the request has no host or no path" };
-    const route = routes().match(hostNameOf(asked.host), routedPath(asked.path));
+    const requested = targetOf(request);
+    if (requested === undefined) return { code: 400, text: "the request has no host or no path" };
+    const route = routes().match(hostNameOf(requested.host), routedPath(requested.path));
     if (route === undefined) return { code: 404, text: "no rule for this host and path" };
     const endpoints = backends.endpointsOf(route.backend);
     if ("problem" in endpoints || route.backend === undefined)
       return { code: 503, text: "no endpoints for this host and path", route };
-    return { ...asked, route, urls: backends.inTurn(route.backend, endpoints.urls) };
+    return { ...requested, route, urls: backends.inTurn(route.backend, endpoints.urls) };
   }
 
   close(): Promise<void> {

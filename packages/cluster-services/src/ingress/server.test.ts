@@ -78,7 +78,7 @@ const ingress: Ingress = anIngress(
 
 let sunk = 0;
 let flooded = 0;
-let asked = 0;
+let requests = 0;
 
 before(async () => {
   const ca = await newCa({ commonName: "test" });
@@ -95,7 +95,7 @@ before(async () => {
   await newSecret("web", "web.test");
   await newSecret("wild", "*.wild.test");
   const echo = await serve((request, response) => {
-    asked++;
+    requests++;
     response.setHeader("set-cookie", ["a=1", "b=2"]);
     response.end(JSON.stringify({ method: request.method, url: request.url, headers: request.headers }));
   });
@@ -376,20 +376,20 @@ describe("what could be two requests is none", () => {
     ["a bare line feed", "X: 1\nTransfer-Encoding: chunked"],
   ])
     test(`${what} is refused`, async () => {
-      asked = 0;
+      requests = 0;
       const text = await raw(`POST / HTTP/1.1\r\nHost: web.test\r\nConnection: close\r\n${head}\r\n\r\n0\r\n\r\n${smuggled}`);
       assert.match(text, /^HTTP\/1\.1 400 /);
       assert.equal(text.match(/HTTP\/1\.1/g)?.length, 1);
-      assert.equal(asked, 0);
+      assert.equal(requests, 0);
     });
 
   test("two hosts are refused", async () => {
-    asked = 0;
+    requests = 0;
     assert.match(
       await raw("GET / HTTP/1.1\r\nHost: web.test\r\nHost: other.test\r\nConnection: close\r\n\r\n"),
       /^HTTP\/1\.1 400 /,
     );
-    assert.equal(asked, 0);
+    assert.equal(requests, 0);
   });
 
   test("a body before the switch to a WebSocket", async () => {

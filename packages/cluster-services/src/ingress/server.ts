@@ -89,7 +89,7 @@ export async function startIngressServer(options: IngressServerOptions): Promise
       });
     });
     server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-      upgrade({ ...options, destinationOf: (asked) => proxy.destinationOf(asked) }, request, socket, head),
+      upgrade({ ...options, destinationOf: (requested) => proxy.destinationOf(requested) }, request, socket, head),
     );
     server.on("clientError", (err: NodeJS.ErrnoException, socket: Duplex) => {
       metrics.refused.labels("malformed").inc();

@@ -54,15 +54,15 @@ async function startHostPortWatch(context: PartContext): Promise<Part> {
   const nodeInformer = informers.for<Node>(nodes, { fieldSelector: `metadata.name=${nodeName}` });
   const podInformer = informers.for<Pod>(pods, { fieldSelector: `spec.nodeName=${nodeName}` });
   await Promise.all([serviceInformer, nodeInformer, podInformer].map((informer) => informer.waitForSync(signal)));
-  let told = new Set<string>();
+  let reported = new Set<string>();
   const changed = (): void => {
     const node = nodeInformer.lister.get(nodeName);
     const conflicts = node === undefined ? [] : hostPortConflicts(serviceInformer.lister.list(), podInformer.lister.list(), node);
     for (const { service, message } of conflicts) {
-      if (told.has(message)) continue;
+      if (reported.has(message)) continue;
       recorder.event({ ...service, apiVersion: "v1", kind: "Service" }, "Warning", "HostPortConflict", message);
     }
-    told = new Set(conflicts.map(({ message }) => message));
+    reported = new Set(conflicts.map(({ message }) => message));
   };
   const stopGathering = gathered(context, changed, [serviceInformer, nodeInformer, podInformer]);
   return {

@@ -42,17 +42,17 @@ export function assignAddresses(cluster: Cluster): Assignment[] {
 function byClaim(pool: Pool): (a: Service, b: Service) => number {
   const rank = (service: Service): number => {
     const current = statusAddresses(service);
-    const asked = askedBy(service);
+    const pending = requestedBy(service);
     const holds = pool.isEmpty ? current.length > 0 : current.some((ip) => pool.has(ip));
-    if (holds && (asked === undefined || current.includes(asked))) return 0;
-    return asked === undefined ? 2 : 1;
+    if (holds && (pending === undefined || current.includes(pending))) return 0;
+    return pending === undefined ? 2 : 1;
   };
   const age = ({ metadata }: Service): string => `${metadata.creationTimestamp ?? ""} ${metadata.namespace}/${metadata.name}`;
   return (a, b) => rank(a) - rank(b) || (age(a) < age(b) ? -1 : 1);
 }
 
 /** `spec.loadBalancerIP`, also when it is no address. */
-const askedBy = ({ spec }: Service): string | undefined =>
+const requestedBy = ({ spec }: Service): string | undefined =>
   spec.loadBalancerIP ? (canonical(spec.loadBalancerIP) ?? spec.loadBalancerIP) : undefined;
 
 function familiesOf({ spec }: Service): IpFamily[] {
@@ -68,16 +68,16 @@ function fromPool(served: readonly Service[], pool: Pool): Assignment[] {
   return served.map((service): Assignment => {
     const addresses: string[] = [];
     const lacking: string[] = [];
-    const asked = askedBy(service);
-    if (asked !== undefined && !pool.has(asked))
+    const pending = requestedBy(service);
+    if (pending !== undefined && !pool.has(pending))
       return {
         service,
         addresses,
-        problem: { reason: "AddressNotInPool", message: `spec.loadBalancerIP ${asked} is not in the pool` },
+        problem: { reason: "AddressNotInPool", message: `spec.loadBalancerIP ${pending} is not in the pool` },
       };
-    const holder = asked === undefined ? undefined : users.get(asked)?.find((user) => !mayShare(user, service));
-    if (asked !== undefined && holder !== undefined) {
-      const message = `spec.loadBalancerIP ${asked} belongs to the Service ${keyOf(holder)}; Services of a namespace share an address when they have the annotation ${sharedAddressAnnotation} with the same value, no port in common, and externalTrafficPolicy Cluster`;
+    const holder = pending === undefined ? undefined : users.get(pending)?.find((user) => !mayShare(user, service));
+    if (pending !== undefined && holder !== undefined) {
+      const message = `spec.loadBalancerIP ${pending} belongs to the Service ${keyOf(holder)}; Services of a namespace share an address when they have the annotation ${sharedAddressAnnotation} with the same value, no port in common, and externalTrafficPolicy Cluster`;
       return { service, addresses, problem: { reason: "AddressInUse", message } };
     }
     const current = statusAddresses(service).filter((ip) => pool.has(ip));
@@ -87,7 +87,7 @@ function fromPool(served: readonly Service[], pool: Pool): Assignment[] {
         continue;
       }
       const isOf = (ip: string | undefined): ip is string => ip !== undefined && familyOf(ip) === family;
-      const preferred = [asked, ...current, ...sharedWith(service, users)].filter(isOf);
+      const preferred = [pending, ...current, ...sharedWith(service, users)].filter(isOf);
       const ip = preferred.find((one) => isFree(one, service)) ?? pool.free(family, new Set(users.keys()));
       if (ip === undefined) {
         lacking.push(`all ${family} addresses of the pool are taken`);
@@ -140,10 +140,10 @@ function fromNodes(served: readonly Service[], cluster: Cluster): Assignment[] {
     const local = service.spec.externalTrafficPolicy === "Local" ? cluster.nodesWithEndpoints(keyOf(service)) : undefined;
     const nodes = usable.filter(({ metadata }) => local?.has(metadata.name ?? "") ?? true);
     const all = familiesOf(service).flatMap((family) => addressesOf(nodes, family));
-    const asked = askedBy(service);
-    if (asked === undefined) return { service, addresses: all };
-    if (all.includes(asked)) return { service, addresses: [asked] };
-    const message = `spec.loadBalancerIP ${asked} is no address of a node that can serve it, and there is no pool of others (--load-balancer-pool)`;
+    const pending = requestedBy(service);
+    if (pending === undefined) return { service, addresses: all };
+    if (all.includes(pending)) return { service, addresses: [pending] };
+    const message = `spec.loadBalancerIP ${pending} is no address of a node that can serve it, and there is no pool of others (--load-balancer-pool)`;
     return { service, addresses: [], problem: { reason: "AddressNotInPool", message } };
   });
 }

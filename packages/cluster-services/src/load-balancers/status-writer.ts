@@ -30,7 +30,7 @@ const retryBackoff = { initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000, fact
 /** Keeps `status.loadBalancer` of Services as `assignAddresses` says, and empty where the type is another one now. */
 export class StatusWriter {
   readonly #options: StatusWriterOptions;
-  #told = new Map<ObjectKey, string>();
+  #reported = new Map<ObjectKey, string>();
   #failure: string | undefined;
   #wake = Promise.withResolvers<void>();
 
@@ -90,13 +90,14 @@ export class StatusWriter {
       });
     };
     for (const assignment of assignments) {
-      this.#tell(assignment);
+      this.#report(assignment);
       await write(assignment.service, assignment.addresses);
     }
     for (const service of now.services) {
       if (!served.has(service) && service.spec.type !== "LoadBalancer") await write(service, []);
     }
-    for (const key of this.#told.keys()) if (!assignments.some(({ service }) => keyOf(service) === key)) this.#told.delete(key);
+    for (const key of this.#reported.keys())
+      if (!assignments.some(({ service }) => keyOf(service) === key)) this.#reported.delete(key);
     metrics.services.set(assignments.length);
     metrics.without.set(assignments.filter(({ problem }) => problem !== undefined).length);
     if (failure !== undefined) throw failure;
@@ -117,11 +118,11 @@ export class StatusWriter {
     }
   }
 
-  #tell({ service, addresses, problem }: Assignment): void {
+  #report({ service, addresses, problem }: Assignment): void {
     const key = keyOf(service);
     const text = problem === undefined ? "" : `${problem.reason} ${problem.message}`;
-    const before = this.#told.get(key) ?? "";
-    this.#told.set(key, text);
+    const before = this.#reported.get(key) ?? "";
+    this.#reported.set(key, text);
     const object = { ...service, apiVersion: "v1", kind: "Service" };
     const { recorder } = this.#options;
     if (problem !== undefined && text !== before) recorder.event(object, "Warning", problem.reason, problem.message);

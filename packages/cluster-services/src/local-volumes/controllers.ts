@@ -75,8 +75,9 @@ export function newProvisioner(options: LocalVolumesOptions): Controller {
     }
     recorder.event(claim, "Normal", "ProvisioningSucceeded", `Successfully provisioned volume ${plan.volumeName}`);
     const space = await folders.space();
-    const asked = Quantity.tryParse(claim.spec?.resources?.requests?.["storage"] ?? "0")?.value() ?? 0;
-    if (asked > space.freeBytes) recorder.event(claim, "Warning", "LittleSpace", littleSpace(nodeName, asked, space.freeBytes));
+    const requested = Quantity.tryParse(claim.spec?.resources?.requests?.["storage"] ?? "0")?.value() ?? 0;
+    if (requested > space.freeBytes)
+      recorder.event(claim, "Warning", "LittleSpace", littleSpace(nodeName, requested, space.freeBytes));
     return done;
   };
   return newController({
@@ -87,8 +88,8 @@ export function newProvisioner(options: LocalVolumesOptions): Controller {
   });
 }
 
-function littleSpace(nodeName: string, asked: number, free: number): string {
-  return `the claim asks for ${inGi(asked)}, and the disk of node ${nodeName} has ${inGi(free)} free; a local volume has no size of its own`;
+function littleSpace(nodeName: string, requested: number, free: number): string {
+  return `the claim asks for ${inGi(requested)}, and the disk of node ${nodeName} has ${inGi(free)} free; a local volume has no size of its own`;
 }
 
 export const inGi = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)}Gi`;

@@ -23,7 +23,7 @@ test("tells the claims of its own volumes once, again after ten minutes, and whe
   const ending = new AbortController();
   t.after(() => ending.abort());
   let space = roomy;
-  const told: string[] = [];
+  const reported: string[] = [];
   const volume = (path: string, name: string, uid: string) => ({
     metadata: {},
     spec: { local: { path }, claimRef: { namespace: "default", name, uid } },
@@ -35,7 +35,7 @@ test("tells the claims of its own volumes once, again after ten minutes, and whe
     volumes: { list: () => [volume("/v/a", "mine", "u"), volume("/v/b", "renewed", "old"), volume("/vv/c", "other", "u")] },
     recorder: {
       event: (object, _type, reason, message) =>
-        void told.push(`${"metadata" in object ? object.metadata.name : ""} ${reason}: ${message}`),
+        void reported.push(`${"metadata" in object ? object.metadata.name : ""} ${reason}: ${message}`),
       flush: () => Promise.resolve(),
     },
     ...{ log: discardLogger, clock, metrics: newMetricsRegistry() },
@@ -48,16 +48,16 @@ test("tells the claims of its own volumes once, again after ten minutes, and whe
     }
   };
   await pass(1);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   space = full;
   await pass(9);
-  assert.deepEqual(told, ["mine DiskFull: the disk of local volumes of node n1 is full: 1.0Gi of 100.0Gi are free"]);
+  assert.deepEqual(reported, ["mine DiskFull: the disk of local volumes of node n1 is full: 1.0Gi of 100.0Gi are free"]);
   await pass(2);
-  assert.equal(told.length, 2);
+  assert.equal(reported.length, 2);
   space = roomy;
   await pass(1);
   assert.equal(watch.problem, undefined);
   space = full;
   await pass(1);
-  await waitFor(() => told.length === 3);
+  await waitFor(() => reported.length === 3);
 });

@@ -48,8 +48,8 @@ export function newDiskWatch(options: DiskWatchOptions): DiskWatch {
     help: "Size of the disk of local volumes on this node.",
   });
   let problem: string | undefined;
-  let told = 0;
-  const tell = (text: string): void => {
+  let notifications = 0;
+  const notify = (text: string): void => {
     for (const { spec } of volumes.list()) {
       if (!spec?.local?.path.startsWith(`${folders.root}/`)) continue;
       const claim = claims.get(`${spec.claimRef?.namespace}/${spec.claimRef?.name}`);
@@ -68,10 +68,10 @@ export function newDiskWatch(options: DiskWatchOptions): DiskWatch {
       total.set(space.totalBytes);
       const was = problem;
       problem = fullness(space);
-      if (problem === undefined || (was !== undefined && clock.monotonic() - told < repeatMs)) return;
-      told = clock.monotonic();
+      if (problem === undefined || (was !== undefined && clock.monotonic() - notifications < repeatMs)) return;
+      notifications = clock.monotonic();
       log.warn("the disk of local volumes is full", { folder: folders.root, state: problem });
-      tell(problem);
+      notify(problem);
     },
   });
   return {

@@ -21,7 +21,7 @@ function setUp(...given: Node[]) {
   const store = newUsageStore();
   const nodes = [...given];
   const answers = new Map<string, () => Promise<{ status: number }>>();
-  const asked: string[] = [];
+  const requested: string[] = [];
   const closed: string[] = [];
   const errors: string[] = [];
   const infos: string[] = [];
@@ -34,7 +34,7 @@ function setUp(...given: Node[]) {
     },
     newClient: (url) => ({
       async raw(_method, _path, { signal } = {} as never) {
-        asked.push(url);
+        requested.push(url);
         const seconds = clock.monotonic() / 1000 + 100;
         const { status } = await Promise.race([answers.get(url)?.() ?? { status: 200 }, aborted(signal as AbortSignal)]);
         const body = Buffer.from(`node_cpu_usage_seconds_total ${seconds}\nnode_memory_working_set_bytes 1000\n`);
@@ -47,7 +47,7 @@ function setUp(...given: Node[]) {
     await clock.advance(15_000);
     await scraper.round(new AbortController().signal);
   };
-  return { clock, store, nodes, answers, asked, closed, errors, infos, scraper, round, metrics: () => registry.render() };
+  return { clock, store, nodes, answers, requested, closed, errors, infos, scraper, round, metrics: () => registry.render() };
 }
 
 const aborted = (signal: AbortSignal): Promise<never> =>
@@ -77,14 +77,14 @@ test("usage is that between two rounds; a node that fails has none until two rou
 });
 
 test("a node that is gone is forgotten with its connection; one with another address is asked there", async () => {
-  const { store, nodes, closed, errors, round, asked, answers } = setUp(aNode("n1"), aNode("n2"));
+  const { store, nodes, closed, errors, round, requested, answers } = setUp(aNode("n1"), aNode("n2"));
   answers.set(url("n2"), () => Promise.reject(new Error("is going")));
   for (let i = 0; i < 2; i++) await round();
   nodes.splice(1);
   nodes[0] = aNode("n1", "192.0.2.9");
-  asked.length = 0;
+  requested.length = 0;
   await round();
-  assert.deepEqual([asked, closed.sort()], [["https://192.0.2.9:10250"], [url("n1"), url("n2")]]);
+  assert.deepEqual([requested, closed.sort()], [["https://192.0.2.9:10250"], [url("n1"), url("n2")]]);
   assert.deepEqual([store.node("n1")?.cpuCores, store.node("n2")], [1, undefined]);
   nodes.push(aNode("n2"));
   await round();
@@ -100,24 +100,24 @@ test("a node that is gone is forgotten with its connection; one with another add
 });
 
 test("rounds begin every 15 s, however long they take, are over with their end, and the end closes connections", async () => {
-  const { clock, answers, asked, closed, errors, scraper } = setUp(aNode("n1"), aNode("n2", "fd00::2"));
+  const { clock, answers, requested, closed, errors, scraper } = setUp(aNode("n1"), aNode("n2", "fd00::2"));
   const first = Promise.withResolvers<{ status: number }>();
   answers.set(url("n1"), () => first.promise);
   const ending = new AbortController();
   const running = scraper.run(ending.signal);
   await settle();
-  assert.deepEqual([asked, scraper.lastRound], [[url("n1"), "https://[fd00::2]:10250"], undefined]);
+  assert.deepEqual([requested, scraper.lastRound], [[url("n1"), "https://[fd00::2]:10250"], undefined]);
   await clock.advance(4_000);
   first.resolve({ status: 200 });
   await settle();
   assert.equal(scraper.lastRound, 4_000);
   await clock.advance(10_999);
-  assert.equal(asked.length, 2);
+  assert.equal(requested.length, 2);
   await clock.advance(1);
-  assert.deepEqual([asked.length, scraper.lastRound], [4, 15_000]);
+  assert.deepEqual([requested.length, scraper.lastRound], [4, 15_000]);
   answers.set(url("n1"), () => new Promise(() => {}));
   await clock.advance(15_000);
-  assert.equal(asked.length, 6);
+  assert.equal(requested.length, 6);
   ending.abort(new Error("the part ends"));
   await running;
   assert.deepEqual([errors, closed.length], [[], 2]);

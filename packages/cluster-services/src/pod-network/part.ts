@@ -19,7 +19,7 @@ export async function startPodNetwork(context: PartContext): Promise<Part> {
   const network = new PodNetwork({
     ...{ nodeName, settings, host: thisHost, log, clock },
     nodes: () => informer.lister.list(),
-    tell: (type, reason, message) =>
+    notify: (type, reason, message) =>
       recorder.event({ apiVersion: "v1", kind: "Node", name: nodeName, uid: nodeName }, type, reason, message),
     metrics: newPodNetworkMetrics(context.metrics),
   });

@@ -44,7 +44,7 @@ function setUp(t: TestContext, { nodes = [me] as Node[] } = {}) {
     ...{ nodeName: "m1", settings, clock, log: discardLogger },
     host: { run, hasIpv6: async () => true, forward() {} },
     nodes: () => nodes,
-    tell: (...words) => void events.push(words.join(" ")),
+    notify: (...words) => void events.push(words.join(" ")),
     metrics: newPodNetworkMetrics(metrics),
   });
   const config = (): string => readFileSync(settings.configPath, "utf8");
@@ -98,7 +98,7 @@ test("a node without a range is told, and what is there stays", async (t) => {
   await network.sync();
   const before = config();
   nodes.splice(0, 1, aNode("m1", [], ["192.168.77.1"]));
-  const told = commands.length;
+  const reported = commands.length;
   await network.sync();
   assert.throws(
     () => network.check(),
@@ -107,7 +107,7 @@ test("a node without a range is told, and what is there stays", async (t) => {
   nodes.splice(0, 1);
   await network.sync();
   assert.throws(() => network.check(), /there is no Node m1 yet/);
-  assert.deepEqual([events.length, commands.length, config()], [1, told, before]);
+  assert.deepEqual([events.length, commands.length, config()], [1, reported, before]);
 });
 
 test("another configuration is left alone, also one that took the place of this program's", async (t) => {

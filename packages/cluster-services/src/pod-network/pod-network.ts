@@ -22,7 +22,7 @@ export interface PodNetworkOptions {
   /** All Nodes, as the caches show them now. */
   readonly nodes: () => readonly Node[];
   /** Tells users about this Node. */
-  readonly tell: (type: "Normal" | "Warning", reason: string, message: string) => void;
+  readonly notify: (type: "Normal" | "Warning", reason: string, message: string) => void;
   readonly metrics: PodNetworkMetrics;
   readonly log: Logger;
   readonly clock: Clock;
@@ -36,7 +36,7 @@ const gatherMs = 50;
 export class PodNetwork {
   readonly #options: PodNetworkOptions;
   /** By problem or state, so that each is told once until it changes. */
-  #told = new Set<string>();
+  #reported = new Set<string>();
   #problems: readonly Problem[] = [{ reason: "Starting", message: "the network has not been set up yet" }];
   #rules = new Map<IpFamily, string>();
   #leftTo: string | undefined;
@@ -117,14 +117,14 @@ export class PodNetwork {
   }
 
   async #writeConfig({ own, mtu }: Plan): Promise<void> {
-    const { settings, log, tell } = this.#options;
+    const { settings, log, notify } = this.#options;
     const before = rangesIn(settings.configPath);
     const now = own.map(({ text }) => text);
     if (!(await writeConfig(settings.configPath, cniConfig(own, mtu, settings)))) return;
     log.info("wrote the CNI configuration", { file: settings.configPath, ranges: now.join(), mtu });
     if (before === undefined || before.join() === now.join()) return;
     const message = `the pod range is ${now.join(", ")}, it was ${before.join(", ")}; pods with addresses of the old one reach no other node until they are made anew`;
-    tell("Warning", "PodCIDRChanged", message);
+    notify("Warning", "PodCIDRChanged", message);
   }
 
   async #writeRules(plan: Plan, family: IpFamily): Promise<void> {
@@ -142,12 +142,12 @@ export class PodNetwork {
 
   /** Another network's configuration is there. */
   async #leaveTo(other: string): Promise<void> {
-    const { settings, host, metrics, tell, log } = this.#options;
+    const { settings, host, metrics, notify, log } = this.#options;
     if (this.#leftTo !== other) {
       await withdraw(settings, host.run);
       this.#rules.clear();
       log.info("the pod network is left to another one", { configuration: other });
-      tell("Normal", "OtherPodNetwork", `the pod network is left to ${other}`);
+      notify("Normal", "OtherPodNetwork", `the pod network is left to ${other}`);
     }
     this.#leftTo = other;
     metrics.active.set(0);
@@ -156,14 +156,14 @@ export class PodNetwork {
   }
 
   #report(problems: readonly Problem[]): void {
-    const { metrics, tell } = this.#options;
+    const { metrics, notify } = this.#options;
     this.#problems = problems;
     metrics.problems.set(problems.length);
     const now = new Set(problems.map(({ message }) => message));
     for (const { reason, message } of problems) {
       // A Node that does not exist has no events, and a new one no pod range.
-      if (!this.#told.has(message) && reason !== "NodeNotFound") tell("Warning", reason, message);
+      if (!this.#reported.has(message) && reason !== "NodeNotFound") notify("Warning", reason, message);
     }
-    this.#told = now;
+    this.#reported = now;
   }
 }

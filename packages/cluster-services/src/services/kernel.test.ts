@@ -70,18 +70,18 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
     const ports = [{ port: 80, protocol: "TCP" as const, nodePort: 30090 }];
     const local = aService("local", { type: "NodePort", clusterIP: "10.96.0.14", ports, externalTrafficPolicy: "Local" });
     await rules.put([local, aSlice("local", [ep1, far])]);
-    const asked = { protocol: "tcp", host: nodeIp, port: 30090 } as const;
-    assert.deepEqual([...new Set(await outside.ask({ ...asked, times: 8 }))], [`pod1 ${outsideIp}`]);
+    const requested = { protocol: "tcp", host: nodeIp, port: 30090 } as const;
+    assert.deepEqual([...new Set(await outside.ask({ ...requested, times: 8 }))], [`pod1 ${outsideIp}`]);
     assert.deepEqual(
-      serversOf(await pod2.ask({ ...asked, times: 16 })),
+      serversOf(await pod2.ask({ ...requested, times: 16 })),
       ["pod1", "remote"],
       "inside the cluster it does not apply",
     );
     await rules.put([local, aSlice("local", [far])]);
-    assert.deepEqual(await outside.ask(asked), ["timeout"], "dropped where there is no endpoint");
-    assert.deepEqual(serversOf(await pod2.ask(asked)), ["remote"]);
+    assert.deepEqual(await outside.ask(requested), ["timeout"], "dropped where there is no endpoint");
+    assert.deepEqual(serversOf(await pod2.ask(requested)), ["remote"]);
     await rules.put([local, aSlice("local", [])]);
-    assert.deepEqual(await outside.ask(asked), ["refused"]);
+    assert.deepEqual(await outside.ask(requested), ["refused"]);
   });
 
   await t.test("internal policy Local uses this node's endpoints only", async () => {
@@ -132,15 +132,15 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
     const dns = aService("dns", { type: "NodePort", clusterIP: "10.96.0.19", ports });
     const slice = (...endpoints: (typeof ep1)[]) =>
       aSlice("dns", endpoints, 8080, { ports: [{ name: "", port: 8080, protocol: "UDP" }] });
-    const asked = { protocol: "udp", host: "10.96.0.19", port: 53, from: 40001 } as const;
+    const requested = { protocol: "udp", host: "10.96.0.19", port: 53, from: 40001 } as const;
     const byNodePort = { protocol: "udp", host: nodeIp, port: 30053, from: 40002 } as const;
     await rules.put([dns]);
-    assert.deepEqual(await pod2.ask(asked), ["refused"]);
+    assert.deepEqual(await pod2.ask(requested), ["refused"]);
     await rules.put([dns, slice(ep1)]);
-    assert.deepEqual(serversOf(await pod2.ask(asked)), ["pod1"]);
+    assert.deepEqual(serversOf(await pod2.ask(requested)), ["pod1"]);
     assert.deepEqual(serversOf(await outside.ask(byNodePort)), ["pod1"]);
     await rules.put([dns, slice(far)]);
-    await waitFor(async () => (await pod2.ask(asked))[0]?.startsWith("remote"));
+    await waitFor(async () => (await pod2.ask(requested))[0]?.startsWith("remote"));
     assert.deepEqual(serversOf(await outside.ask(byNodePort)), ["remote"]);
   });
 

@@ -120,7 +120,7 @@ export const aNode = (
   status: { addresses: addresses.map((address) => ({ type: "InternalIP", address })) },
 });
 
-export interface Told {
+export interface Reported {
   readonly network: PodNetwork;
   /** `<type> <reason> <message>` of each event. */
   readonly events: string[];
@@ -128,7 +128,7 @@ export interface Told {
 }
 
 /** The pod network of a machine over the Nodes in an array, which the test changes. */
-export function podNetworkOf(machine: Machine, nodes: readonly Node[], settings: Partial<PodNetworkSettings> = {}): Told {
+export function podNetworkOf(machine: Machine, nodes: readonly Node[], settings: Partial<PodNetworkSettings> = {}): Reported {
   const events: string[] = [];
   const metrics = newMetricsRegistry();
   const network = new PodNetwork({
@@ -136,7 +136,7 @@ export function podNetworkOf(machine: Machine, nodes: readonly Node[], settings:
     settings: { ...machine.settings, ...settings },
     host: machine,
     nodes: () => nodes,
-    tell: (...words) => void events.push(words.join(" ")),
+    notify: (...words) => void events.push(words.join(" ")),
     metrics: newPodNetworkMetrics(metrics),
     log: discardLogger,
     clock: realClock,

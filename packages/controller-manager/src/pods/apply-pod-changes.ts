@@ -82,5 +82,5 @@ export async function deleteExpectedPod(
 export const ownWritesPending: Outcome = {
   verdict: "waiting",
   reason: "ExpectationsPending",
-  tell: "waits to see the pods that it created or deleted last, before it counts them",
+  description: "waits to see the pods that it created or deleted last, before it counts them",
 };

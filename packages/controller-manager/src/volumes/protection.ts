@@ -46,7 +46,11 @@ async function reconcile<T extends KubeObject>(ctx: ProtectionContext<T>, key: O
   if (step === "check" && (await ctx.isUsed(object, signal))) {
     ctx.log.v(2)?.info("object is in use, keeping its finalizer", { kind: ref.kind, object: key });
     return {
-      decision: { verdict: "waiting", reason: "InUse", tell: `is in use, and keeps its finalizer ${finalizer} until it is not` },
+      decision: {
+        verdict: "waiting",
+        reason: "InUse",
+        description: `is in use, and keeps its finalizer ${finalizer} until it is not`,
+      },
     };
   }
   const changed = step === "add" ? withFinalizer(object, finalizer) : withoutFinalizer(object, finalizer);

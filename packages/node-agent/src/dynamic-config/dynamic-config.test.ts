@@ -88,7 +88,7 @@ async function aCluster(t: TestContext): Promise<Cluster> {
       const recorder = newEventRecorder({ client, component: "kubelet", host: nodeName, log, clock });
       const metrics = newMetricsRegistry({});
       const api = { client, recorder, node: informers.for<Node>(nodes) };
-      dynamic.follow({ api, nodeName, tell: newAgentEvents({ recorder, nodeName, log }), metrics, background });
+      dynamic.follow({ api, nodeName, notify: newAgentEvents({ recorder, nodeName, log }), metrics, background });
       informers.start(background.signal);
       const agent: Agent = {
         maxPods: dynamic.config?.maxPods,

@@ -46,7 +46,7 @@ export function openDynamicConfig(
   return {
     config,
     replaced,
-    follow({ api, nodeName, tell, metrics, background }) {
+    follow({ api, nodeName, notify, metrics, background }) {
       const shown = newConfigMetrics(metrics);
       const report = api && newConfigReport({ client: api.client, nodeName, status, metrics: shown });
       if (onTrial) {
@@ -59,7 +59,7 @@ export function openDynamicConfig(
       }
       if (api === undefined || report === undefined) return;
       const { assigned } = status;
-      followConfigSource({ api, nodeName, assigned, checkpoints, report, tell, background, clock, log, onReplaced });
+      followConfigSource({ api, nodeName, assigned, checkpoints, report, notify, background, clock, log, onReplaced });
       background.every(reportMs, "status of the configuration", () => report.write(background.signal));
     },
   };

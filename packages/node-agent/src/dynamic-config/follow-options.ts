@@ -8,7 +8,7 @@ export interface FollowOptions {
   /** Undefined in standalone mode: the checkpointed configuration is used, but not updated. */
   api: Pick<ApiConnection, "client" | "node" | "recorder"> | undefined;
   nodeName: string;
-  tell: Pick<AgentEvents, "node">;
+  notify: Pick<AgentEvents, "node">;
   metrics: MetricsRegistry;
   background: Background;
 }

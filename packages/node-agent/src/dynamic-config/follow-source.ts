@@ -11,7 +11,7 @@ import type { FollowOptions } from "./follow-options.ts";
 import { SyncProblem } from "./problems.ts";
 import { takeOver } from "./take-over.ts";
 
-export interface FollowSourceOptions extends Pick<FollowOptions, "nodeName" | "tell" | "background"> {
+export interface FollowSourceOptions extends Pick<FollowOptions, "nodeName" | "notify" | "background"> {
   api: NonNullable<FollowOptions["api"]>;
   /** The source that the agent was started with. */
   assigned: NodeConfigSource | undefined;
@@ -66,10 +66,10 @@ export function followConfigSource(options: FollowSourceOptions): void {
     const next = source && `${showSource(source)}, KubeletConfigKey: ${source.configMap.kubeletConfigKey}`;
     const message = `Kubelet restarting to use ${next ?? "local config"}`;
     log.info(message);
-    options.tell.node("Normal", "KubeletConfigChanged", message);
-    const told = new AbortController();
-    await Promise.race([api.recorder.flush(), clock.sleep(lastEventMs, told.signal).catch(() => undefined)]);
-    told.abort();
+    options.notify.node("Normal", "KubeletConfigChanged", message);
+    const reported = new AbortController();
+    await Promise.race([api.recorder.flush(), clock.sleep(lastEventMs, reported.signal).catch(() => undefined)]);
+    reported.abort();
     options.onReplaced();
   }
 }

@@ -210,14 +210,14 @@ test("ClusterFirstWithHostNet asks the cluster from the host's network", () => {
 });
 
 test("too many servers and searches are cut, and that is told", () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const spec = {
     dnsPolicy: "None",
     dnsConfig: { nameservers: ["1", "2", "3", "4"], searches: ["a", "b", "c", "d", "e", "f", "g"] },
   };
-  const got = podDns(aNodePod(spec), settings, (reason) => told.push(reason));
+  const got = podDns(aNodePod(spec), settings, (reason) => reported.push(reason));
   assert.deepEqual([got.servers.length, got.searches.length], [3, 6]);
-  assert.deepEqual(told, ["DNSConfigForming", "DNSConfigForming"]);
+  assert.deepEqual(reported, ["DNSConfigForming", "DNSConfigForming"]);
 });
 
 test("reads a resolv.conf", () => {

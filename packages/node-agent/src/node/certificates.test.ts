@@ -193,10 +193,10 @@ test("a certificate that is not due is looked at every hour, and renewed once wh
   await symlink(join(dir, "own.pem"), join(dir, "kubelet-client-current.pem"));
   await symlink("nowhere", join(dir, "kubelet-client-current.pem.new")); // of a renewal that was cut off
   const next = await newCertificate({ commonName: "system:node:n1", usages: ["client"], ca, validDays: 100 });
-  const asked: CertificateSigningRequest[] = [];
+  const requests: CertificateSigningRequest[] = [];
   const client = {
     async create(_: unknown, request: CertificateSigningRequest) {
-      asked.push(request);
+      requests.push(request);
       return { ...request, metadata: { name: "csr-1" } };
     },
     get: async () => signed([approved], next.certPem),
@@ -215,7 +215,10 @@ test("a certificate that is not due is looked at every hour, and renewed once wh
   }
   const hours = (clock.now() - begun) / 3_600_000;
   assert.ok(hours > 15 && hours < 22, String(hours));
-  assert.deepEqual([rotated, asked.length, asked[0]?.spec.signerName], [1, 1, "kubernetes.io/kube-apiserver-client-kubelet"]);
+  assert.deepEqual(
+    [rotated, requests.length, requests[0]?.spec.signerName],
+    [1, 1, "kubernetes.io/kube-apiserver-client-kubelet"],
+  );
   assert.ok((await readFile(join(dir, "kubelet-client-current.pem"), "utf8")).startsWith(next.certPem));
   stop.abort();
   await running;

@@ -18,7 +18,7 @@ export interface JoinOptions {
   clock: Clock;
   log: Logger;
   metrics: MetricsRegistry;
-  tell: AgentEvents;
+  notify: AgentEvents;
   nodeName: string;
   /** SANs of the serving certificate. */
   names: { dnsNames: readonly string[]; ips: readonly string[] };
@@ -30,10 +30,10 @@ export interface JoinOptions {
 
 /** Registers the node and maintains its status, lease and certificates. */
 export function joinCluster(options: JoinOptions): Registration {
-  const { config, api, background, clock, log, tell, nodeName } = options;
+  const { config, api, background, clock, log, notify, nodeName } = options;
   const { signal } = background;
   let known: Node | undefined;
-  tell.node("Normal", "Starting", "Starting kubelet.");
+  notify.node("Normal", "Starting", "Starting kubelet.");
   const registration = newRegistration({
     client: api.heartbeat,
     clock,
@@ -48,7 +48,7 @@ export function joinCluster(options: JoinOptions): Registration {
       known = node;
       options.onUpdate(node);
     },
-    tell: ({ type, reason, message }) => tell.node(type, reason, message),
+    notify: ({ type, reason, message }) => notify.node(type, reason, message),
   });
   background.add(registration.run(signal));
   const durationSeconds = config.nodeLeaseDurationSeconds;

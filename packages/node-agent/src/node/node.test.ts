@@ -271,23 +271,23 @@ test("a node without a kubeconfig waits for the server, asks for a certificate a
       users: [{ name: "u", user: { token: "abcdef.0123456789abcdef" } }],
     }),
   );
-  let asked: { spec: { request: string; signerName: string; usages: string[] } } | undefined;
-  let readinessAsked = 0;
+  let requested: { spec: { request: string; signerName: string; usages: string[] } } | undefined;
+  let readinessRequests = 0;
   let polls = 0;
   const client = {
     /** The server becomes ready after the second attempt. */
     async raw() {
-      assert.equal(asked, undefined, "nothing is asked for before the server is ready");
-      if (readinessAsked++ === 0) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
-      return { status: readinessAsked === 2 ? 500 : 200, headers: {}, body: Buffer.alloc(0) };
+      assert.equal(requested, undefined, "nothing is asked for before the server is ready");
+      if (readinessRequests++ === 0) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+      return { status: readinessRequests === 2 ? 500 : 200, headers: {}, body: Buffer.alloc(0) };
     },
-    async create(_: unknown, request: NonNullable<typeof asked>) {
-      asked = request;
+    async create(_: unknown, request: NonNullable<typeof requested>) {
+      requested = request;
       return { metadata: { name: "csr-1" } };
     },
     async get() {
       if (polls++ === 0) throw serviceUnavailable("it restarts");
-      const csrPem = Buffer.from(asked?.spec.request ?? "", "base64").toString();
+      const csrPem = Buffer.from(requested?.spec.request ?? "", "base64").toString();
       const certificate = await signCertificateRequest({
         csrPem,
         ca,
@@ -304,7 +304,7 @@ test("a node without a kubeconfig waits for the server, asks for a certificate a
   const path = join(dir, "kubelet.conf");
   const options = { nodeName: "n1", certDir: join(dir, "pki"), rotates: true, clock: realClock, log: discardLogger };
   await bootstrapKubeconfig(path, bootstrap, options, new AbortController().signal, () => client);
-  assert.partialDeepStrictEqual(asked?.spec, {
+  assert.partialDeepStrictEqual(requested?.spec, {
     signerName: "kubernetes.io/kube-apiserver-client-kubelet",
     usages: ["digital signature", "key encipherment", "client auth"],
   });
@@ -317,9 +317,9 @@ test("a node without a kubeconfig waits for the server, asks for a certificate a
   assert.deepEqual(subjectOf(certificate), { commonName: "system:node:n1", organizations: ["system:nodes"] });
   assert.equal((await stat(config.keyFile ?? "")).mode & 0o777, 0o600);
 
-  asked = undefined;
+  requested = undefined;
   await bootstrapKubeconfig(path, bootstrap, options, new AbortController().signal, () => client);
-  assert.equal(asked, undefined, "a good certificate is kept");
+  assert.equal(requested, undefined, "a good certificate is kept");
   assert.equal((await readdir(join(dir, "pki"))).length, 2);
 });
 
@@ -364,17 +364,17 @@ test("a node that asks for its serving certificate shows one of its own until so
   const shown = async (): Promise<X509Certificate> => new X509Certificate(await readFile(file));
   assert.equal((await shown()).fingerprint256, new X509Certificate(own.certPem).fingerprint256);
 
-  let asked: { spec: { request: string; signerName: string; usages: string[] } } | undefined;
+  let requested: { spec: { request: string; signerName: string; usages: string[] } } | undefined;
   let approved = false;
   const client = {
-    async create(_: unknown, request: NonNullable<typeof asked>) {
-      asked = request;
+    async create(_: unknown, request: NonNullable<typeof requested>) {
+      requested = request;
       return { metadata: { name: "csr-1" } };
     },
     async get() {
       if (!approved) return {};
       const certificate = await signCertificateRequest({
-        csrPem: Buffer.from(asked?.spec.request ?? "", "base64").toString(),
+        csrPem: Buffer.from(requested?.spec.request ?? "", "base64").toString(),
         ca,
         usages: ["server auth"],
         notBefore: new Date(clock.now() - 1000),
@@ -392,7 +392,7 @@ test("a node that asks for its serving certificate shows one of its own until so
   const options = { nodeName: "n1", certDir: dir, clock, log: discardLogger, purpose: "server" as const, names, onRotated };
   const running = rotateCertificate(client, options, stop.signal);
   await waitFor(() => clock.waiting > 0, { what: "the request" });
-  assert.partialDeepStrictEqual(asked?.spec, {
+  assert.partialDeepStrictEqual(requested?.spec, {
     signerName: "kubernetes.io/kubelet-serving",
     usages: ["digital signature", "key encipherment", "server auth"],
   });

@@ -44,7 +44,7 @@ async function ownNode(parts: Partial<OwnNodeOptions>) {
     volumesInUse: () => undefined,
     metrics: newMetricsRegistry(),
     appArmor: false,
-    tell: newAgentEvents({ recorder: undefined, nodeName: identity.nodeName, log: discardLogger }),
+    notify: newAgentEvents({ recorder: undefined, nodeName: identity.nodeName, log: discardLogger }),
     clock,
     log: discardLogger,
     ...parts,

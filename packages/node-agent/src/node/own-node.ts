@@ -31,7 +31,7 @@ export interface OwnNodeOptions {
   problems: () => readonly (string | undefined)[];
   devices: () => NodeStatusInput["devices"] | undefined;
   volumesInUse: () => readonly string[] | undefined;
-  tell: AgentEvents;
+  notify: AgentEvents;
   /** Whether AppArmor profiles can be enforced. */
   appArmor: boolean;
   clock: Clock;
@@ -155,7 +155,7 @@ class WatchedOwnNode implements OwnNode {
       background,
       clock,
       log,
-      tell: this.#options.tell,
+      notify: this.#options.notify,
       nodeName: this.#options.identity.nodeName,
       names: { dnsNames: [this.#options.identity.hostname], ips: this.#options.identity.ips },
       initial: () => this.#initial(),

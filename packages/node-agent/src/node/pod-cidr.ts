@@ -12,18 +12,18 @@ export interface PodCidr {
  * failed update is retried by the next call. Source: pkg/kubelet/kubelet_network.go updatePodCIDR
  */
 export function newPodCidr({ runtime, log }: { runtime: ContainerRuntime; log: Logger }): PodCidr {
-  let told = "";
+  let reported = "";
   return {
     async update(cidr) {
-      if (cidr === told || cidr === "") return;
+      if (cidr === reported || cidr === "") return;
       try {
         await runtime.updatePodCidr(cidr);
       } catch (err) {
         log.error("Pod CIDR update failed", err, { podCIDR: cidr });
         return;
       }
-      log.info("Updating Pod CIDR", { originalPodCIDR: told, newPodCIDR: cidr });
-      told = cidr;
+      log.info("Updating Pod CIDR", { originalPodCIDR: reported, newPodCIDR: cidr });
+      reported = cidr;
     },
   };
 }

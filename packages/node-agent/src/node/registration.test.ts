@@ -26,7 +26,7 @@ function registering(parts: Partial<RegistrationOptions> = {}) {
     updateFrequencyMs: 10_000,
     reportFrequencyMs: 300_000,
     onUpdate: () => undefined,
-    tell: () => undefined,
+    notify: () => undefined,
     ...parts,
   });
   return { clock, client, stop, registration };
@@ -101,15 +101,15 @@ test("a node that is there already gets what is ours, and loses what is not any 
 });
 
 test("a node that is cordoned, and one that may be used again, is told once", async () => {
-  const told: string[] = [];
-  const { clock, client, stop, registration } = registering({ tell: ({ message }) => void told.push(message) });
+  const reported: string[] = [];
+  const { clock, client, stop, registration } = registering({ notify: ({ message }) => void reported.push(message) });
   const running = registration.run(stop.signal);
   await settle();
   for (const unschedulable of [true, false]) {
     client.put(nodes, { ...(await client.get(nodes, { name: "n1" })), spec: { unschedulable } });
     for (let i = 0; i < 2; i++) await clock.advance(10_000);
   }
-  assert.deepEqual(told, ["Node n1 status is now: NodeNotSchedulable", "Node n1 status is now: NodeSchedulable"]);
+  assert.deepEqual(reported, ["Node n1 status is now: NodeNotSchedulable", "Node n1 status is now: NodeSchedulable"]);
   stop.abort();
   await running;
 });

@@ -20,7 +20,7 @@ export interface RegistrationOptions {
   updateFrequencyMs: number;
   reportFrequencyMs: number;
   onUpdate: (node: Node) => void;
-  tell: (event: NodeEvent) => void;
+  notify: (event: NodeEvent) => void;
 }
 
 /** The registration of the node and its status updates. */
@@ -76,7 +76,7 @@ class NodeRegistration implements Registration {
     const { client, log } = this.#options;
     const wanted = this.#options.initial();
     wanted.status = await this.#options.status(wanted);
-    this.#tellChanges(undefined, wanted);
+    this.#reportChanges(undefined, wanted);
     try {
       this.#options.onUpdate(await client.create<Node>(nodes, wanted, { signal }));
       log.info("Successfully registered node", { node: this.#options.nodeName });
@@ -106,7 +106,7 @@ class NodeRegistration implements Registration {
         );
         const status = await this.#options.status(current);
         const due = clock.monotonic() - this.#lastReport >= this.#options.reportFrequencyMs;
-        this.#tellChanges(current.status, { ...current, status });
+        this.#reportChanges(current.status, { ...current, status });
         if (!due && !statusChanged(current.status ?? {}, status, semanticEqual)) {
           this.#options.onUpdate(current);
           return;
@@ -132,12 +132,12 @@ class NodeRegistration implements Registration {
     }
   }
 
-  #tellChanges(before: NodeStatus | undefined, { spec, status = {} }: Node): void {
+  #reportChanges(before: NodeStatus | undefined, { spec, status = {} }: Node): void {
     const isUnschedulable = spec?.unschedulable === true;
     if (isUnschedulable !== this.#wasUnschedulable)
-      this.#options.tell(nodeStatusEvent(this.#options.nodeName, isUnschedulable ? "NodeNotSchedulable" : "NodeSchedulable"));
+      this.#options.notify(nodeStatusEvent(this.#options.nodeName, isUnschedulable ? "NodeNotSchedulable" : "NodeSchedulable"));
     this.#wasUnschedulable = isUnschedulable;
-    for (const event of nodeEvents(this.#options.nodeName, before, status)) this.#options.tell(event);
+    for (const event of nodeEvents(this.#options.nodeName, before, status)) this.#options.notify(event);
   }
 }
 

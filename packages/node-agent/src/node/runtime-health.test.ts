@@ -9,13 +9,13 @@ import { newRuntimeHealth } from "./runtime-health.ts";
 function watched() {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
-  const control: { away: boolean; asked: number; conditions?: Cri<"RuntimeCondition">[] } = { away: false, asked: 0 };
+  const control: { away: boolean; requested: number; conditions?: Cri<"RuntimeCondition">[] } = { away: false, requested: 0 };
   const health = newRuntimeHealth({
     clock,
     runtime: {
       ...runtime,
       async status() {
-        control.asked++;
+        control.requested++;
         if (control.away) throw new RuntimeError("Unavailable", "connection refused");
         return control.conditions === undefined ? runtime.status() : { conditions: control.conditions };
       },

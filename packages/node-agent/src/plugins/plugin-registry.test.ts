@@ -37,7 +37,7 @@ async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
     clock,
     seen,
     /** The next registration result that a plugin receives; resolves after the registration has finished. */
-    told: (plugins: PluginRegistry, plugin: TestDriver) =>
+    reported: (plugins: PluginRegistry, plugin: TestDriver) =>
       waitFor(
         async () => {
           await plugins.reconcile();
@@ -59,12 +59,12 @@ async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
 const longestRetryMs = 122_001;
 
 test("a plugin is asked what it is, taken in by its type's handler, told so, and let go when its socket has gone", async (t) => {
-  const { registry, seen, plugin, registryDir, told } = await bench(t);
+  const { registry, seen, plugin, registryDir, reported } = await bench(t);
   await mkdir(join(registryDir, "below"), { recursive: true });
   await writeFile(join(registryDir, "no-socket"), "");
   const plugins = registry();
   const disk = await plugin("disk.example.com");
-  assert.deepEqual(await told(plugins, disk), { pluginRegistered: true, error: "" });
+  assert.deepEqual(await reported(plugins, disk), { pluginRegistered: true, error: "" });
   assert.deepEqual(seen.splice(0), ["validate disk.example.com 1.0.0", "register disk.example.com disk.example.com/csi.sock"]);
   await plugins.reconcile();
   await settle();
@@ -73,18 +73,18 @@ test("a plugin is asked what it is, taken in by its type's handler, told so, and
   await plugins.reconcile();
   assert.deepEqual(seen.splice(0), ["deregister disk.example.com"]);
   const again = await plugin("disk.example.com");
-  assert.deepEqual(await told(plugins, again), { pluginRegistered: true, error: "" });
+  assert.deepEqual(await reported(plugins, again), { pluginRegistered: true, error: "" });
 });
 
 test("a plugin that started anew in the meantime is let go and taken in again", async (t) => {
-  const { registry, seen, plugin, told } = await bench(t);
+  const { registry, seen, plugin, reported } = await bench(t);
   const plugins = registry();
   const first = await plugin("disk.example.com");
-  await told(plugins, first);
+  await reported(plugins, first);
   await first.stop();
   const second = await plugin("disk.example.com");
   seen.splice(0);
-  await told(plugins, second);
+  await reported(plugins, second);
   assert.deepEqual(
     seen.map((line) => line.split(" ")[0]),
     ["deregister", "validate", "register"],
@@ -109,11 +109,11 @@ for (const { name, handlers, want } of [
   },
 ]) {
   test(`a plugin ${name} is told why, and asked again after a while`, async (t) => {
-    const { registry, plugin, clock, told } = await bench(t);
+    const { registry, plugin, clock, reported } = await bench(t);
     const handler: PluginHandler = { validate: () => undefined, register: () => undefined, deregister: () => undefined };
     const plugins = registry(handlers(handler));
     const disk = await plugin("disk.example.com");
-    const verdict = await told(plugins, disk);
+    const verdict = await reported(plugins, disk);
     assert.equal(verdict.pluginRegistered, false);
     assert.match(verdict.error, want);
     await plugins.reconcile();
@@ -133,7 +133,7 @@ for (const { name, handlers, want } of [
 test("a plugin that dies while it is taken in is let go, and taken in anew when it is back", async (t) => {
   const running: TestDriver[] = [];
   const seen: string[] = [];
-  const { registry, plugin, told } = await bench(t, {
+  const { registry, plugin, reported } = await bench(t, {
     validate: () => undefined,
     async register(name) {
       seen.push(`register ${name}`);
@@ -147,13 +147,13 @@ test("a plugin that dies while it is taken in is let go, and taken in anew when 
   await waitFor(() => seen.includes("deregister disk.example.com"), { what: "the plugin to be let go" });
   assert.deepEqual(seen.splice(0), ["register disk.example.com", "deregister disk.example.com"]);
   const again = await plugin("disk.example.com");
-  assert.deepEqual(await told(plugins, again), { pluginRegistered: true, error: "" });
+  assert.deepEqual(await reported(plugins, again), { pluginRegistered: true, error: "" });
   assert.deepEqual([...new Set(seen)], ["register disk.example.com"]);
 });
 
 test("a plugin that cannot be let go keeps no other from going, nor a new one from being taken in", async (t) => {
   const gone: string[] = [];
-  const { registry, plugin, told } = await bench(t, {
+  const { registry, plugin, reported } = await bench(t, {
     deregister(name) {
       gone.push(name);
       throw new Error("no");
@@ -163,12 +163,12 @@ test("a plugin that cannot be let go keeps no other from going, nor a new one fr
   const drivers: TestDriver[] = [];
   for (const name of ["a.example.com", "b.example.com"]) {
     const driver = await plugin(name);
-    await told(plugins, driver);
+    await reported(plugins, driver);
     drivers.push(driver);
   }
   for (const driver of drivers) await driver.stop();
   const next = await plugin("c.example.com");
-  assert.deepEqual(await told(plugins, next), { pluginRegistered: true, error: "" });
+  assert.deepEqual(await reported(plugins, next), { pluginRegistered: true, error: "" });
   assert.deepEqual(gone.toSorted(), ["a.example.com", "b.example.com"]);
 });
 
@@ -180,9 +180,9 @@ test("a plugin in the place of one that was refused does not wait for that one's
   const b = await bench(t, { validate });
   const plugins = b.registry();
   const first = await b.plugin("a");
-  assert.equal((await b.told(plugins, first))?.pluginRegistered, false);
+  assert.equal((await b.reported(plugins, first))?.pluginRegistered, false);
   await first.stop();
   isRefused = false;
   const second = await b.plugin("a");
-  assert.equal((await b.told(plugins, second))?.pluginRegistered, true);
+  assert.equal((await b.reported(plugins, second))?.pluginRegistered, true);
 });

@@ -55,7 +55,7 @@ class SocketPluginRegistry implements PluginRegistry {
   readonly #options: PluginRegistryOptions;
   readonly #registered = new Map<string, Registered>();
   /** Sockets with a registration in progress: an unresponsive plugin does not delay others. */
-  readonly #asked = new Set<string>();
+  readonly #requested = new Set<string>();
   readonly #retries: Backoff;
   #seen: readonly string[] = [];
 
@@ -78,15 +78,15 @@ class SocketPluginRegistry implements PluginRegistry {
     }
     for (const [socket, identity] of present) {
       const key = `${socket} ${identity}`;
-      if (this.#registered.has(socket) || this.#asked.has(socket) || this.#retries.isWaiting(key)) continue;
-      this.#asked.add(socket);
+      if (this.#registered.has(socket) || this.#requested.has(socket) || this.#retries.isWaiting(key)) continue;
+      this.#requested.add(socket);
       this.#register(socket)
         .then((taken) => void this.#registered.set(socket, { identity, ...taken }))
         .catch((err) => {
           this.#retries.next(key);
           log.error("Plugin cannot be registered", err, { socket });
         })
-        .finally(() => this.#asked.delete(socket));
+        .finally(() => this.#requested.delete(socket));
     }
     this.#retries.collect();
   }
@@ -107,7 +107,7 @@ class SocketPluginRegistry implements PluginRegistry {
   async #register(socket: string): Promise<Omit<Registered, "identity">> {
     const { handlers, log } = this.#options;
     const channel = newPluginChannel(socket, registrationMessages);
-    const tell = (pluginRegistered: boolean, error: string): Promise<unknown> =>
+    const notify = (pluginRegistered: boolean, error: string): Promise<unknown> =>
       channel.call(
         `${registrationService}/NotifyRegistrationStatus`,
         "RegistrationStatus",
@@ -117,7 +117,7 @@ class SocketPluginRegistry implements PluginRegistry {
       );
     const refuse = async (problem: string): Promise<never> => {
       const text = `RegisterPlugin error -- ${problem}`;
-      await tell(false, text);
+      await notify(false, text);
       throw new Error(text);
     };
     try {
@@ -136,7 +136,7 @@ class SocketPluginRegistry implements PluginRegistry {
       } catch (err) {
         return await refuse(`plugin registration failed with err: ${(err as Error).message}`);
       }
-      await tell(true, "").catch(async (err: Error) => {
+      await notify(true, "").catch(async (err: Error) => {
         await this.#letGo(handler, name); // the plugin may never retry, so undo the registration
         throw new Error(`RegisterPlugin error -- failed to send registration status at socket ${socket}, err: ${err.message}`);
       });

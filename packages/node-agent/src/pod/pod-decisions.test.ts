@@ -11,16 +11,16 @@ const ref = { group: "", resource: "pods", kind: "Pod", namespace: "web", name: 
 function setUp() {
   const clock = newFakeClock(Date.parse("2026-01-02T03:04:05Z"));
   const log = new DecisionLog({ component: "kubelet", clock });
-  const told = () =>
+  const reported = () =>
     log
       .of(ref)
       .map(({ source, reason, summary, nextTryAt = "" }) => [source, reason, summary, nextTryAt].join("|"))
       .sort();
-  return { log, told, decisions: new PodDecisions(log, () => clock.now()) };
+  return { log, reported, decisions: new PodDecisions(log, () => clock.now()) };
 }
 
 test("keeps what events tell by topic and container, until it goes well", () => {
-  const { decisions, told } = setUp();
+  const { decisions, reported } = setUp();
   decisions.event(pod, undefined, "Warning", "FailedMount", "no such secret");
   decisions.event(pod, undefined, "Warning", "FailedCreatePodSandBox", "no CNI");
   decisions.event(pod, "c", "Warning", "Failed", "Failed to pull image x: not found");
@@ -29,7 +29,7 @@ test("keeps what events tell by topic and container, until it goes well", () => 
   decisions.event(pod, "d", "Warning", "BackOff", "Back-off restarting failed container");
   decisions.event(pod, "d", "Warning", "FailedPostStartHook", "exit 1");
   decisions.event(pod, undefined, "Warning", "FailedSync", "says nothing");
-  assert.deepEqual(told(), [
+  assert.deepEqual(reported(), [
     "container/d|BackOff|Back-off restarting failed container|",
     "hook/d|FailedPostStartHook|exit 1|",
     "image/c|BackOff|Back-off pulling image x|",
@@ -40,25 +40,25 @@ test("keeps what events tell by topic and container, until it goes well", () => 
   decisions.event(pod, "c", "Normal", "Pulled", "done");
   decisions.event(pod, "d", "Normal", "Started", "done");
   decisions.synced(pod, { containerStatuses: [{ name: "c", ready: false }] } as never);
-  assert.deepEqual(told(), ["probe/c|Unhealthy|Readiness probe failed: 500|"]);
+  assert.deepEqual(reported(), ["probe/c|Unhealthy|Readiness probe failed: 500|"]);
   decisions.synced(pod, { containerStatuses: [{ name: "c", ready: true }] } as never);
-  assert.deepEqual(told(), []);
+  assert.deepEqual(reported(), []);
 });
 
 test("tells failures with the next attempt, terminations with their grace, and refusals; forgets a Pod that is gone", () => {
-  const { decisions, told } = setUp();
+  const { decisions, reported } = setUp();
   decisions.failed(pod, "sync", new Error("error syncing pod: x"), 10_000);
   decisions.terminating(pod, 30);
   decisions.rejected(pod, "OutOfcpu", "Node didn't have enough resource: cpu");
-  assert.deepEqual(told(), [
+  assert.deepEqual(reported(), [
     "admission|OutOfcpu|Node didn't have enough resource: cpu|",
     "sync|Failed|error syncing pod: x|2026-01-02T03:04:15Z",
     "termination|Terminating|waits for its containers to end, which have 30 s for it|",
   ]);
   decisions.terminating(pod, Number.POSITIVE_INFINITY);
-  assert.ok(told().includes("termination|Terminating|waits for its containers to end|"));
+  assert.ok(reported().includes("termination|Terminating|waits for its containers to end|"));
   decisions.gone(pod);
-  assert.deepEqual(told(), []);
+  assert.deepEqual(reported(), []);
 });
 
 test("a static Pod is found by the uid of its mirror, and the node by its name", () => {

@@ -43,13 +43,13 @@ export class PodDecisions {
     const of = container === undefined ? "" : `/${container}`;
     if (type === "Warning") {
       if (!generalReasons.has(reason))
-        this.#record(pod, sourceOf(reason, message) + of, { verdict: "failed", reason, tell: message });
+        this.#record(pod, sourceOf(reason, message) + of, { verdict: "failed", reason, description: message });
     } else if (reason === "Pulled") this.#forget(pod, `image${of}`);
     else if (reason === "Started") for (const source of ["image", "container", "hook"]) this.#forget(pod, source + of);
   }
 
   rejected(pod: NodePod, reason: string, message: string): void {
-    this.#record(pod, "admission", { verdict: "refused", reason, tell: message });
+    this.#record(pod, "admission", { verdict: "refused", reason, description: message });
   }
 
   /** @param retryMs until the next attempt */
@@ -62,7 +62,7 @@ export class PodDecisions {
     this.#record(pod, "termination", {
       verdict: "waiting",
       reason: "Terminating",
-      tell: `waits for its containers to end${limit}`,
+      description: `waits for its containers to end${limit}`,
     });
   }
 
@@ -79,7 +79,7 @@ export class PodDecisions {
   node(name: string, reason: string, message: string): void {
     const { group, resource, kind } = nodes;
     const ref: ObjectRef = { group, resource, kind, namespace: "", name, uid: "" };
-    this.#log.record(ref, `node/${reason}`, { verdict: "failed", reason, tell: message });
+    this.#log.record(ref, `node/${reason}`, { verdict: "failed", reason, description: message });
   }
 
   #record(pod: NodePod, source: string, outcome: Outcome): void {

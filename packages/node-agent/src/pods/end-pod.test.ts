@@ -8,23 +8,23 @@ const verdict = { reason: "Evicted", message: "no memory" };
 
 function ending(ends: Promise<void>) {
   const clock = newFakeClock();
-  const told: string[] = [];
+  const reported: string[] = [];
   const endPod = newEndPod({
     workers: { evict: () => ends },
-    tell: {
+    notify: {
       pod: (_, __, type, reason, message, annotations) =>
-        void told.push([type, reason, message, ...Object.values(annotations ?? {})].join(" ")),
+        void reported.push([type, reason, message, ...Object.values(annotations ?? {})].join(" ")),
     },
     clock,
   });
-  return { clock, told, endPod };
+  return { clock, reported, endPod };
 }
 
 test("a pod is told why it ends, and is waited for", async () => {
-  const { endPod, told } = ending(Promise.resolve());
+  const { endPod, reported } = ending(Promise.resolve());
   await endPod(aNodePod(), verdict, 0);
   await endPod(aNodePod(), { ...verdict, annotations: { starved_resource: "memory" } }, 0);
-  assert.deepEqual(told, ["Warning Evicted no memory", "Warning Evicted no memory memory"]);
+  assert.deepEqual(reported, ["Warning Evicted no memory", "Warning Evicted no memory memory"]);
 });
 
 for (const { own, given, waitsMs } of [
@@ -33,7 +33,7 @@ for (const { own, given, waitsMs } of [
   { own: 30, given: 11, waitsMs: 16_000 },
 ]) {
   test(`who ends a pod of ${own} s within ${given ?? "its own time"} waits for ${waitsMs} ms, and no longer`, async () => {
-    const { endPod, told, clock } = ending(new Promise(() => undefined));
+    const { endPod, reported, clock } = ending(new Promise(() => undefined));
     const failures: string[] = [];
     const waiting = endPod(aNodePod({ terminationGracePeriodSeconds: own }), verdict, given).catch(
       (err: Error) => void failures.push(err.message),
@@ -44,6 +44,6 @@ for (const { own, given, waitsMs } of [
     await waiting;
     assert.deepEqual(failures, ["timeout waiting to kill pod"]);
     const late = "Container runtime did not kill the pod within specified grace period.";
-    assert.equal(told.at(-1), `Warning ExceededGracePeriod ${late}`);
+    assert.equal(reported.at(-1), `Warning ExceededGracePeriod ${late}`);
   });
 }

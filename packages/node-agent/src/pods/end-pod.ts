@@ -14,10 +14,14 @@ export type EndPod = (pod: NodePod, verdict: PodVerdict, graceSeconds: number | 
 const leastWaitSeconds = 10;
 
 /** Source: pkg/kubelet/pod_workers.go killPodNow */
-export function newEndPod(options: { workers: Pick<PodWorkers, "evict">; tell: Pick<AgentEvents, "pod">; clock: Clock }): EndPod {
-  const { workers, tell, clock } = options;
+export function newEndPod(options: {
+  workers: Pick<PodWorkers, "evict">;
+  notify: Pick<AgentEvents, "pod">;
+  clock: Clock;
+}): EndPod {
+  const { workers, notify, clock } = options;
   return async (pod, verdict, graceSeconds) => {
-    tell.pod(pod, undefined, "Warning", verdict.reason, verdict.message, verdict.annotations);
+    notify.pod(pod, undefined, "Warning", verdict.reason, verdict.message, verdict.annotations);
     const own = graceSeconds ?? pod.spec.terminationGracePeriodSeconds ?? 0;
     const waitSeconds = Math.max(own + Math.floor(own / 2), leastWaitSeconds);
     const waiting = new AbortController();
@@ -30,7 +34,7 @@ export function newEndPod(options: { workers: Pick<PodWorkers, "evict">; tell: P
     waiting.abort();
     if (!late) return;
     const message = "Container runtime did not kill the pod within specified grace period.";
-    tell.pod(pod, undefined, "Warning", "ExceededGracePeriod", message);
+    notify.pod(pod, undefined, "Warning", "ExceededGracePeriod", message);
     throw new Error("timeout waiting to kill pod");
   };
 }

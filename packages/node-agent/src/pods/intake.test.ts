@@ -135,7 +135,7 @@ function anIntake({
   ended: Set<string>;
   answer(): Promise<void>;
 } {
-  const asked: (() => void)[] = [];
+  const requests: (() => void)[] = [];
   const did: string[] = [];
   const known = new Set<string>();
   const ended = new Set<string>();
@@ -163,13 +163,13 @@ function anIntake({
       beside = others.map(({ metadata }) => metadata.uid);
       const rejection = refuse(pod.metadata.uid) ? { reason: "OutOfcpu", message: "no" } : undefined;
       if (!slow(pod.metadata.uid)) return rejection;
-      return new Promise((resolve) => asked.push(() => resolve(rejection)));
+      return new Promise((resolve) => requests.push(() => resolve(rejection)));
     },
     onDuplicate: (pod, source) => void did.push(`duplicate ${pod.metadata.uid} of ${source}`),
     onRejected: (pod) => void did.push(`rejected ${pod.metadata.uid} beside ${beside.join()}`),
   });
   const answer = async (): Promise<void> => {
-    asked.shift()?.();
+    requests.shift()?.();
     await settle();
   };
   return { intake, did, ended, answer };

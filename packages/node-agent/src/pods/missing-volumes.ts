@@ -33,17 +33,17 @@ export function newMissingVolumes({ clock, event }: { clock: Clock; event: Conta
   const retries = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
   const missingSince = new Map<string, number>();
 
-  function tellEach(pod: NodePod, failures: readonly VolumeFailure[]): (reason: string, message: string) => void {
+  function reportEach(pod: NodePod, failures: readonly VolumeFailure[]): (reason: string, message: string) => void {
     const warn = (reason: string, message: string): void => event(pod, undefined, "Warning", reason, message);
-    for (const failure of failures) tellFailure(failure, warn);
+    for (const failure of failures) reportFailure(failure, warn);
     return warn;
   }
 
   return {
-    outdated: (pod, failures) => void tellEach(pod, failures),
+    outdated: (pod, failures) => void reportEach(pod, failures),
     failed(pod, failures) {
       const { uid } = pod.metadata;
-      const warn = tellEach(pod, failures);
+      const warn = reportEach(pod, failures);
       const claims = failures.filter(({ cause }) => cause instanceof ClaimError).map(({ message }) => message);
       const text = summary(pod, failures, claims);
       const since = missingSince.getOrInsert(uid, clock.monotonic());
@@ -57,7 +57,7 @@ export function newMissingVolumes({ clock, event }: { clock: Clock; event: Conta
       const error = new DecidedError(text, {
         verdict: waits ? "waiting" : "failed",
         reason: claims.length > 0 ? "ClaimUnusable" : waits ? "VolumesNotAttached" : "VolumesNotMounted",
-        tell: `waits for its volumes: ${each}`,
+        description: `waits for its volumes: ${each}`,
       });
       if (waits) return { error, retryMs: attachCheckMs };
       retries.next(uid);
@@ -71,7 +71,7 @@ export function newMissingVolumes({ clock, event }: { clock: Clock; event: Conta
   };
 }
 
-function tellFailure({ volume, message, cause }: VolumeFailure, warn: (reason: string, message: string) => void): void {
+function reportFailure({ volume, message, cause }: VolumeFailure, warn: (reason: string, message: string) => void): void {
   if (cause instanceof ClaimError || cause instanceof VolumeWaits) return;
   const [step, name] = cause instanceof VolumeError ? [cause.step, cause.volume] : ["MountVolume.SetUp failed", volume];
   const [, reason = "FailedMount"] = reasons.find(([prefix]) => step.startsWith(prefix)) ?? [];

@@ -284,11 +284,11 @@ test("a probe of a pod that has ended is over, and its result is forgotten", asy
 
 test("a pull secret that is not there, or cannot be read, keeps no other from being used", async (t) => {
   const config = JSON.stringify({ auths: { "registry.test": { username: "second", password: "p" } } });
-  const asked: string[] = [];
+  const requests: string[] = [];
   const objects: PodRunnerOptions["objects"] = {
     ...noObjects,
     secret: async (namespace, name) => {
-      asked.push(name);
+      requests.push(name);
       if (name === "absent") return noObjects.secret(namespace, name);
       if (name === "unreadable") throw new Error("connection refused");
       const data = { ".dockerconfigjson": Buffer.from(config).toString("base64") };
@@ -310,7 +310,7 @@ test("a pull secret that is not there, or cannot be read, keeps no other from be
     containers: [aContainer({ image: "registry.test/private:1" })],
   });
   assert.equal((await runner.sync(pod, never)).kind, "synced");
-  assert.deepEqual([asked, users], [["absent", "unreadable", "there"], ["second"]]);
+  assert.deepEqual([requests, users], [["absent", "unreadable", "there"], ["second"]]);
   assert.partialDeepStrictEqual(warned, [{ secret: "unreadable" }]);
 });
 
@@ -460,16 +460,16 @@ test("a deleted pod's second sandbox is removed though the first is gone already
 test("why the node ended a pod is told while its containers stop, and after", async (t) => {
   const { runner, runtime, statusOf } = await bench(t);
   await runner.sync(aNodePod(), never);
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const { stopContainer } = runtime;
   runtime.stopContainer = (...args) => {
-    told.push(statusOf(aNodePod()));
+    reported.push(statusOf(aNodePod()));
     return stopContainer(...args);
   };
   await runner.terminate(aNodePod(), { runtimeOnly: false, verdict: { reason: "Evicted", message: "no memory" } });
-  told.push(statusOf(aNodePod()));
+  reported.push(statusOf(aNodePod()));
   const verdict = { phase: "Failed", reason: "Evicted", message: "no memory" };
-  assert.partialDeepStrictEqual(told, [verdict, { ...verdict, containerStatuses: [{ state: { terminated: {} } }] }]);
+  assert.partialDeepStrictEqual(reported, [verdict, { ...verdict, containerStatuses: [{ state: { terminated: {} } }] }]);
 });
 
 test("a pod whose end was asked for while its ended sandbox was taken down gets no other", async (t) => {

@@ -166,14 +166,14 @@ class RuntimePodRunner implements PodRunner {
   async terminate(pod: NodePod, terminateOptions: TerminateOptions): Promise<void> {
     const { status, probes } = this.#options;
     const { uid } = pod.metadata;
-    const tell = (record: PodRecord): void => {
+    const notify = (record: PodRecord): void => {
       if (terminateOptions.runtimeOnly) return;
       const made = this.#statusOf(pod, record);
       const { verdict } = terminateOptions;
       status.set(pod, verdict === undefined ? made : { ...made, phase: "Failed", ...verdict });
     };
     const record = await this.#read(pod);
-    tell(record);
+    notify(record);
     probes.stopLivenessAndStartup(uid);
     await this.#kill(pod, record, terminateOptions);
     probes.remove(uid);
@@ -183,7 +183,7 @@ class RuntimePodRunner implements PodRunner {
       const names = running.map((container) => container.name).join(", ");
       throw new Error(`detected running containers after a successful KillPod, CRI violation: ${names}`);
     }
-    tell(after);
+    notify(after);
   }
 
   async clean(pod: NodePod, { deleted, runtimeOnly }: { deleted: boolean; runtimeOnly: boolean }): Promise<void> {

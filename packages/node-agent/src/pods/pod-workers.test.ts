@@ -23,12 +23,12 @@ function setUp(): {
   };
   gone: string[];
   /** Calls for Pods that not only the runtime knows. */
-  toldOf: string[];
+  reportedPods: string[];
 } {
   const clock = newFakeClock();
   const calls: string[] = [];
   const gone: string[] = [];
-  const toldOf: string[] = [];
+  const reportedPods: string[] = [];
   const control = {
     outcome: { kind: "synced" } as SyncOutcome,
     hold: undefined as Promise<void> | undefined,
@@ -66,7 +66,7 @@ function setUp(): {
     },
     async clean(_, { deleted, runtimeOnly }) {
       calls.push(deleted ? "clean all" : "clean");
-      if (!runtimeOnly) toldOf.push("clean");
+      if (!runtimeOnly) reportedPods.push("clean");
       if (control.cleanFails-- > 0) throw new Error("still mounted");
     },
     collect: () => undefined,
@@ -78,12 +78,12 @@ function setUp(): {
     syncFrequencyMs: 60_000,
     random: () => 0,
     async onGone(pod, { wantedAgain, runtimeOnly }) {
-      if (!runtimeOnly) toldOf.push("gone");
+      if (!runtimeOnly) reportedPods.push("gone");
       gone.push(`${pod.metadata.name}${wantedAgain ? " again" : ""}`);
       await control.holdGone;
     },
   });
-  return { workers, calls, clock, runner: control, gone, toldOf };
+  return { workers, calls, clock, runner: control, gone, reportedPods };
 }
 
 const deleted = (pod: NodePod, seconds = 30): NodePod => ({
@@ -208,7 +208,7 @@ test("what only the runtime knows is ended and removed", async () => {
 });
 
 test("what only the runtime knew, and turns out to be a pod that is being deleted, is told to have ended", async () => {
-  const { workers, runner, calls, toldOf } = setUp();
+  const { workers, runner, calls, reportedPods } = setUp();
   const { hold, release } = held();
   runner.holdKill = hold;
   workers.removeOrphan(aNodePod());
@@ -216,7 +216,7 @@ test("what only the runtime knew, and turns out to be a pod that is being delete
   workers.update(deleted(aNodePod()));
   release();
   await workers.idle();
-  assert.deepEqual(toldOf, ["clean", "gone"]);
+  assert.deepEqual(reportedPods, ["clean", "gone"]);
 });
 
 /** A promise and its resolve function. */

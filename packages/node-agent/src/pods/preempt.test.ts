@@ -93,8 +93,8 @@ test("those that make room are told so and have their own time; a kill that take
   for (const fails of [false, true]) {
     const { preempt, did } = preempting(fails);
     assert.equal(await preempt(critical, [burstable("a", "1")], [short("cpu", 1)]), undefined);
-    const told = "a Preempting Preempted in order to admit critical pod undefined";
-    assert.deepEqual(did, fails ? [told] : [told, "counted cpu"]);
+    const reported = "a Preempting Preempted in order to admit critical pod undefined";
+    assert.deepEqual(did, fails ? [reported] : [reported, "counted cpu"]);
   }
 });
 

@@ -86,16 +86,16 @@ test("a container waits from the end of its newest life, and one that never ran 
 
 test("who waits for a pod's end has no timer left when it came in time, and the pod is told once", async () => {
   const clock = newFakeClock();
-  const told: string[] = [];
-  const asked: unknown[] = [];
+  const reported: string[] = [];
+  const calls: unknown[] = [];
   const endPod = newEndPod({
-    workers: { evict: async (...args) => void asked.push(args) },
-    tell: { pod: (_, __, ___, reason) => void told.push(reason) },
+    workers: { evict: async (...args) => void calls.push(args) },
+    notify: { pod: (_, __, ___, reason) => void reported.push(reason) },
     clock,
   });
   const verdict = { reason: "Evicted", message: "no memory" };
   await endPod(aNodePod(), verdict, 7);
-  assert.deepEqual([clock.waiting, told, asked], [0, ["Evicted"], [["uid-1", verdict, 7]]]);
+  assert.deepEqual([clock.waiting, reported, calls], [0, ["Evicted"], [["uid-1", verdict, 7]]]);
 });
 
 const cpu = (requested: number) => [{ resource: "cpu", requested, used: 1000, capacity: 1000 }];
@@ -228,10 +228,10 @@ test("volumes are used by any container, as files or as devices", () => {
 
 function missing() {
   const clock = newFakeClock();
-  const told: string[] = [];
+  const reported: string[] = [];
   const volumes = newMissingVolumes({
     clock,
-    event: (_, __, type, reason, message) => void told.push(`${type} ${reason} ${message}`),
+    event: (_, __, type, reason, message) => void reported.push(`${type} ${reason} ${message}`),
   });
   const pod = aPodWithVolumes([
     { name: "a", emptyDir: {} },
@@ -242,55 +242,55 @@ function missing() {
       pod,
       causes.map(([volume, cause]) => ({ volume, message: cause.message, cause })),
     );
-  return { clock, told, volumes, failed };
+  return { clock, reported, volumes, failed };
 }
 
 test("a pod that waits for a volume to be attached looks every second; beside one that fails it waits as that does", () => {
-  const { failed, told } = missing();
+  const { failed, reported } = missing();
   const waits = new VolumeWaits("not attached");
   for (let i = 0; i < 3; i++) assert.equal(failed(["a", waits]).retryMs, 1_000);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   assert.deepEqual(
     [1, 2].map(() => failed(["a", waits], ["b", new Error("broken")]).retryMs),
     [500, 1_000],
   );
-  assert.equal(told[0], 'Warning FailedMount MountVolume.SetUp failed for volume "b" : broken');
+  assert.equal(reported[0], 'Warning FailedMount MountVolume.SetUp failed for volume "b" : broken');
 });
 
 test("after two minutes a pod is told all that it misses, and again after two more; not when its volumes came meanwhile", async () => {
-  const { failed, told, clock, volumes } = missing();
+  const { failed, reported, clock, volumes } = missing();
   const waits = (): unknown => failed(["a", new VolumeWaits("no")], ["b", new VolumeWaits("no")]);
   const summary =
     "Warning FailedMount Unable to attach or mount volumes: unmounted volumes=[a b], unattached volumes=[a b]: timed out waiting for the condition";
   waits();
   await clock.advance(123_000);
   waits();
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   await clock.advance(1);
   waits();
-  assert.deepEqual(told, [summary]);
+  assert.deepEqual(reported, [summary]);
   await clock.advance(123_000);
   waits();
-  assert.equal(told.length, 1, "its time begins anew");
+  assert.equal(reported.length, 1, "its time begins anew");
   await clock.advance(1);
   waits();
-  assert.equal(told.length, 2);
+  assert.equal(reported.length, 2);
   volumes.forget("uid-1");
   await clock.advance(123_001);
   waits();
-  assert.equal(told.length, 2);
+  assert.equal(reported.length, 2);
 });
 
 test("what is wrong with each of two claims is told at once, and a failing step by its own reason", () => {
-  const { failed, told } = missing();
+  const { failed, reported } = missing();
   const { error } = failed(["a", new ClaimError("PVC is not bound")], ["b", new ClaimError("PVC is being deleted")]);
   assert.match(error.message, /unmounted volumes=\[a b\].*: PVC is not bound; PVC is being deleted$/);
-  assert.deepEqual(told.splice(0), [`Warning FailedMount ${error.message}`]);
+  assert.deepEqual(reported.splice(0), [`Warning FailedMount ${error.message}`]);
   failed(
     ["a", new VolumeError("MapVolume.SetUpDevice failed", "pv-1", new Error("x"))],
     ["b", new VolumeError("AttachVolume.Attach failed", "pv-2", new Error("y"))],
   );
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     'Warning FailedMapVolume MapVolume.SetUpDevice failed for volume "pv-1" : x',
     'Warning FailedAttachVolume AttachVolume.Attach failed for volume "pv-2" : y',
   ]);

@@ -27,7 +27,7 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
   const exitCodes: Record<string, number> = {};
   let hold: Promise<void> | undefined;
   let errors = 0;
-  const told: string[] = [];
+  const reported: string[] = [];
   runtime.execSync = async (id) => {
     runs.push(id);
     await hold;
@@ -50,7 +50,7 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
     runtime,
     clock,
     log: discardLogger,
-    event: (_pod, container, _type, reason, message) => void told.push(`${container?.name} ${reason}: ${message}`),
+    event: (_pod, container, _type, reason, message) => void reported.push(`${container?.name} ${reason}: ${message}`),
     statusOf: () => status as PodStatus,
     onChange: (uid) => void changes.push(uid),
     grpcEnabled: false,
@@ -72,7 +72,7 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
   const failNext = (times: number): void => {
     errors = times;
   };
-  return { clock, manager, pod, status, running, runs, changes, counted, versions, told, exitCodes, holdProbes, failNext };
+  return { clock, manager, pod, status, running, runs, changes, counted, versions, reported, exitCodes, holdProbes, failNext };
 }
 
 test("each container has its own probes and its own result", async () => {
@@ -276,14 +276,14 @@ test("a failure of the container before does not count against the new one", asy
 });
 
 test("a probe that cannot be executed is tried three times at once, then told, and has no result", async () => {
-  const { clock, manager, runs, counted, told, failNext } = probing([aContainer({ name: "a", livenessProbe: check() })]);
+  const { clock, manager, runs, counted, reported, failNext } = probing([aContainer({ name: "a", livenessProbe: check() })]);
   failNext(2);
   await clock.advance(100);
-  assert.deepEqual([runs.length, counted, told], [3, ["liveness a successful"], []]);
+  assert.deepEqual([runs.length, counted, reported], [3, ["liveness a successful"], []]);
   failNext(3);
   await clock.advance(1_000);
   assert.deepEqual([runs.length, counted.slice(1)], [6, ["liveness a unknown"]]);
-  assert.deepEqual(told, ["a Unhealthy: Liveness probe errored: cannot be executed"]);
+  assert.deepEqual(reported, ["a Unhealthy: Liveness probe errored: cannot be executed"]);
   assert.equal(manager.results.liveness("a"), "success", "it is not taken for a failure");
 });
 

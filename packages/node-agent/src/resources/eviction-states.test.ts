@@ -44,7 +44,7 @@ function looking(settings: Partial<typeof none>, pods: NodePod[], more: Partial<
     activePods: () => pods,
     reclaimDisk: async () => undefined,
     evict: async ({ metadata }, _, grace, signal) => void evicted.push(`${metadata.name} ${grace} ${signal}`),
-    tellNode: () => undefined,
+    reportNodeEvent: () => undefined,
     onPressureChange: (pressure) => void pressures.push(pressure),
     ...more,
   });

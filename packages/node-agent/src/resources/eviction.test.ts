@@ -124,7 +124,7 @@ function manage(
   evicted: string[];
   usage: Map<string, PodUsage>;
   reclaim: { run: () => void };
-  told: string[];
+  reported: string[];
 } {
   const clock = newFakeClock();
   const seen: Observations = {
@@ -133,7 +133,7 @@ function manage(
   };
   const evicted: string[] = [];
   const usage = new Map<string, PodUsage>();
-  const told: string[] = [];
+  const reported: string[] = [];
   const reclaim = { run: (): void => undefined };
   const eviction = newEviction({
     clock,
@@ -146,10 +146,10 @@ function manage(
     activePods: () => pods,
     reclaimDisk: async () => reclaim.run(),
     evict: async (pod, { reason }, grace) => void evicted.push(`${pod.metadata.name} ${reason} ${grace}`),
-    tellNode: (type, reason, message) => void told.push(`${type} ${reason} ${message}`),
+    reportNodeEvent: (type, reason, message) => void reported.push(`${type} ${reason} ${message}`),
     onPressureChange: () => undefined,
   });
-  return { eviction, seen, clock, evicted, usage, reclaim, told };
+  return { eviction, seen, clock, evicted, usage, reclaim, reported };
 }
 
 test("memory below the hard threshold ends one pod at once, and the node says so for five minutes", async () => {
@@ -174,7 +174,7 @@ test("memory below the hard threshold ends one pod at once, and the node says so
 
 test("a soft threshold has to be met for its time, and leaves the pod some", async () => {
   const settings = { ...none, soft: { "memory.available": "100Mi" }, softGraceMs: { "memory.available": 60_000 } };
-  const { eviction, seen, clock, evicted, told } = manage(settings, [aPod("p")]);
+  const { eviction, seen, clock, evicted, reported } = manage(settings, [aPod("p")]);
   seen["memory.available"] = { available: 50 * mi, capacity: 1024 * mi };
   await eviction.check();
   assert.equal(eviction.pressure.memory, true, "the node says so at once");
@@ -184,7 +184,7 @@ test("a soft threshold has to be met for its time, and leaves the pod some", asy
   await clock.advance(1_000);
   await eviction.check();
   assert.deepEqual(evicted, ["p Evicted 5"]);
-  assert.deepEqual(told, ["Warning EvictionThresholdMet Attempting to reclaim memory"]);
+  assert.deepEqual(reported, ["Warning EvictionThresholdMet Attempting to reclaim memory"]);
 });
 
 test("a full disk is first freed of what nobody uses", async () => {
@@ -261,9 +261,9 @@ test("where pods are held to a part of the memory, running out of that ends one 
     added.map(({ signal, value, graceMs }) => [signal, value, graceMs]),
     [["allocatableMemory.available", "100Mi", 0]],
   );
-  const { eviction, seen, evicted, told } = manage(settings, [aPod("p")], withAllocatable);
+  const { eviction, seen, evicted, reported } = manage(settings, [aPod("p")], withAllocatable);
   seen["allocatableMemory.available"] = { available: 50 * mi, capacity: 512 * mi };
   await eviction.check();
   assert.deepEqual([eviction.pressure.memory, evicted], [true, ["p Evicted 0"]]);
-  assert.deepEqual(told, ["Warning EvictionThresholdMet Attempting to reclaim memory"]);
+  assert.deepEqual(reported, ["Warning EvictionThresholdMet Attempting to reclaim memory"]);
 });

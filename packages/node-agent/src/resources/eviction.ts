@@ -123,7 +123,7 @@ export interface EvictionOptions {
   reclaimDisk: () => Promise<void>;
   /** @param signal the eviction signal, or the local storage limit that the Pod exceeded */
   evict: (pod: NodePod, verdict: PodVerdict, graceSeconds: number, signal: Signal | StorageLimit) => Promise<void>;
-  tellNode: (type: "Warning", reason: string, message: string) => void;
+  reportNodeEvent: (type: "Warning", reason: string, message: string) => void;
   onPressureChange: (pressure: Pressure) => void;
 }
 
@@ -192,7 +192,7 @@ export function newEviction(options: EvictionOptions): Eviction {
       const [worst] = due.sort((a, b) => Number(isMemory(b.signal)) - Number(isMemory(a.signal)));
       if (worst === undefined) return;
       log.warn("Eviction manager: attempting to reclaim", { signal: worst.signal });
-      options.tellNode("Warning", "EvictionThresholdMet", `Attempting to reclaim ${resourceOf(worst.signal)}`);
+      options.reportNodeEvent("Warning", "EvictionThresholdMet", `Attempting to reclaim ${resourceOf(worst.signal)}`);
       if (pressureOf(worst.signal) === "disk") {
         // Pods are evicted only for what garbage collection cannot free.
         await options

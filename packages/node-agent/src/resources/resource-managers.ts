@@ -42,7 +42,7 @@ export function newResourceManagers(options: ResourceManagersOptions): ResourceM
   const { cpu, memory, devices, topology, runtime, log } = options;
   let beingAdmitted: NodePod | undefined;
   /** Container ID → the CPUs last written to the runtime. */
-  const told = new Map<string, string>();
+  const reported = new Map<string, string>();
 
   function releaseEnded(): void {
     const active = options.activePods();
@@ -84,15 +84,15 @@ export function newResourceManagers(options: ResourceManagersOptions): ResourceM
       for (const { id, labels } of running) {
         const uid = labels[labelNames.podUid] ?? "";
         const cpus = formatCpus(cpu.cpusOf(uid, labels[labelNames.containerName] ?? ""));
-        if (!active.has(uid) || cpus === "" || told.get(id) === cpus) continue;
+        if (!active.has(uid) || cpus === "" || reported.get(id) === cpus) continue;
         try {
           await runtime.updateContainerResources(id, { cpusetCpus: cpus });
-          told.set(id, cpus);
+          reported.set(id, cpus);
         } catch (err) {
           if (!isRuntimeNotFound(err)) log.error("cannot move a container to its CPUs", err, { container: id, cpus });
         }
       }
-      for (const id of told.keys()) if (!running.some((container) => container.id === id)) told.delete(id);
+      for (const id of reported.keys()) if (!running.some((container) => container.id === id)) reported.delete(id);
     },
   };
 }

@@ -25,12 +25,12 @@ export async function startCgroups(options: {
   machine: Machine;
   capacity: ResourceList;
   reservations: Reservations;
-  tell: AgentEvents;
+  notify: AgentEvents;
   clock: Clock;
   signal: AbortSignal;
   log: Logger;
 }): Promise<Cgroups> {
-  const { config, machine, capacity, reservations, tell } = options;
+  const { config, machine, capacity, reservations, notify } = options;
   const cgroups = await newCgroups({
     root: config.cgroupRoot || "/",
     systemd: config.cgroupDriver === "systemd" ? openSystemd(options) : undefined,
@@ -55,7 +55,7 @@ export async function startCgroups(options: {
   } catch (err) {
     throw new ConfigError(`Failed to initialize the cgroups of pods: ${(err as Error).message}`);
   }
-  if (config.cgroupsPerQos) tell.node("Normal", "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods");
+  if (config.cgroupsPerQos) notify.node("Normal", "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods");
   for (const [key, title, cgroup, reserved] of [
     ["system-reserved", "System", config.systemReservedCgroup, reservations.system],
     ["kube-reserved", "Kube", config.kubeReservedCgroup, reservations.kube],
@@ -65,10 +65,10 @@ export async function startCgroups(options: {
       await cgroups.enforceReserved(cgroup, reserved);
     } catch (err) {
       const message = `Failed to enforce ${title} Reserved Cgroup Limits on ${JSON.stringify(cgroup)}: ${(err as Error).message}`;
-      tell.node("Warning", "FailedNodeAllocatableEnforcement", message);
+      notify.node("Warning", "FailedNodeAllocatableEnforcement", message);
       throw new ConfigError(message);
     }
-    tell.node("Normal", "NodeAllocatableEnforced", `Updated limits on ${title.toLowerCase()} reserved cgroup ${cgroup}`);
+    notify.node("Normal", "NodeAllocatableEnforced", `Updated limits on ${title.toLowerCase()} reserved cgroup ${cgroup}`);
   }
   return cgroups;
 }

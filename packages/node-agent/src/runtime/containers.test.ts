@@ -83,9 +83,9 @@ for (const { name, pod = patient, tookMs, override, want } of [
   { name: "could take its time, of a container that has none", pod: deleted(0), tookMs: undefined, want: 2 },
 ]) {
   test(`a preStop hook that ${name} leaves ${want} seconds`, async (t) => {
-    let asked = 0;
+    let requested = 0;
     const made = await bench(t, () => {
-      asked++;
+      requested++;
       return made.clock.sleep(tookMs ?? 0);
     });
     const killed = made.kill(pod, aContainer({ lifecycle: { preStop } }), {
@@ -94,7 +94,7 @@ for (const { name, pod = patient, tookMs, override, want } of [
     await settle();
     await made.clock.advance(60_000);
     await killed;
-    assert.deepEqual([made.stopped, asked, made.clock.waiting], [[want], tookMs === undefined ? 0 : 1, 0]);
+    assert.deepEqual([made.stopped, requested, made.clock.waiting], [[want], tookMs === undefined ? 0 : 1, 0]);
   });
 }
 

@@ -18,9 +18,9 @@ const good = { name: "plugin", matchImages: ["*.registry.test"], defaultCacheDur
 function open(t: TestContext, providers: object[], script: string) {
   const directory = mkdtempSync(join(tmpdir(), "cox-plugins-"));
   t.after(() => rmSync(directory, { recursive: true, force: true }));
-  const asked = join(directory, "asked");
-  writeFileSync(asked, "");
-  writeFileSync(join(directory, "plugin"), `#!/bin/sh\n{ cat; echo " $* $WHO"; } >> ${asked}\n${script}\n`);
+  const requested = join(directory, "asked");
+  writeFileSync(requested, "");
+  writeFileSync(join(directory, "plugin"), `#!/bin/sh\n{ cat; echo " $* $WHO"; } >> ${requested}\n${script}\n`);
   chmodSync(join(directory, "plugin"), 0o755);
   const configFile = join(directory, "config.yaml");
   writeFileSync(
@@ -31,7 +31,7 @@ function open(t: TestContext, providers: object[], script: string) {
   return {
     clock,
     providers: () => openCredentialProviders({ configFile, binDir: directory, clock, log: discardLogger }),
-    asked: () => readFileSync(asked, "utf8").split("\n").slice(0, -1),
+    requested: () => readFileSync(requested, "utf8").split("\n").slice(0, -1),
   };
 }
 
@@ -46,7 +46,7 @@ const answer = (more: object = {}): string =>
 
 test("a plugin is asked for the images it is for, with its arguments and variables, once for its time", async (t) => {
   const given = { ...good, args: ["get", "a b"], env: [{ name: "WHO", value: "me" }] };
-  const { providers, clock, asked } = open(t, [given], answer());
+  const { providers, clock, requested } = open(t, [given], answer());
   const { loginsFor } = providers();
   const image = "a.registry.test/team/app:1";
   assert.deepEqual(await loginsFor("elsewhere.test/app:1"), []);
@@ -54,14 +54,14 @@ test("a plugin is asked for the images it is for, with its arguments and variabl
   assert.deepEqual(await loginsFor(image), [
     { pattern: "*.registry.test", auth: { username: "u", password: "p", identityToken: "" } },
   ]);
-  assert.deepEqual(asked(), [`{"kind":"CredentialProviderRequest","apiVersion":"${version}","image":"${image}"} get a b me`]);
+  assert.deepEqual(requested(), [`{"kind":"CredentialProviderRequest","apiVersion":"${version}","image":"${image}"} get a b me`]);
   await Promise.all([loginsFor(image), loginsFor("a.registry.test/other:2")]);
-  assert.equal(asked().length, 1, "the answer was for the registry");
+  assert.equal(requested().length, 1, "the answer was for the registry");
   await loginsFor("b.registry.test/app:1");
-  assert.equal(asked().length, 2);
+  assert.equal(requested().length, 2);
   await clock.advance(60_000);
   await Promise.all([loginsFor(image), loginsFor(image)]);
-  assert.equal(asked().length, 3);
+  assert.equal(requested().length, 3);
 });
 
 for (const { cacheKeyType, cacheDuration, want } of [
@@ -71,10 +71,10 @@ for (const { cacheKeyType, cacheDuration, want } of [
   { cacheKeyType: "Global", cacheDuration: "0s", want: 3 },
 ]) {
   test(`an answer for ${cacheKeyType} that holds ${cacheDuration} is asked for ${want} times`, async (t) => {
-    const { providers, asked } = open(t, [good], answer({ cacheKeyType, cacheDuration }));
+    const { providers, requested } = open(t, [good], answer({ cacheKeyType, cacheDuration }));
     const { loginsFor } = providers();
     for (const image of ["a.registry.test/x:1", "a.registry.test/x:1", "a.registry.test/y:1"]) await loginsFor(image);
-    assert.equal(asked().length, want);
+    assert.equal(requested().length, want);
   });
 }
 

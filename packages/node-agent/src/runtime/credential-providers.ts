@@ -51,7 +51,7 @@ export function openCredentialProviders(options: CredentialProviderOptions): Cre
     }
   }
   const kept = new Map<string, { logins: Login[]; untilMs: number }>();
-  const asked = new Map<string, Promise<Login[]>>();
+  const requests = new Map<string, Promise<Login[]>>();
 
   const known = (provider: Provider, image: string): Login[] | undefined => {
     for (const type of ["Image", "Registry", "Global"]) {
@@ -77,8 +77,8 @@ export function openCredentialProviders(options: CredentialProviderOptions): Cre
           if (before !== undefined) return before;
           // Concurrent requests for the same image share one execution.
           const key = keyOf(provider, "Image", image);
-          const attempt = asked.get(key) ?? ask(provider, image).finally(() => asked.delete(key));
-          asked.set(key, attempt);
+          const attempt = requests.get(key) ?? ask(provider, image).finally(() => requests.delete(key));
+          requests.set(key, attempt);
           return attempt.catch((err: unknown) => {
             log.error("Failed getting credential from external registry credential provider", err, { plugin: provider.name });
             return [];

@@ -91,18 +91,18 @@ async function playRuntime(t: TestContext, answers: { v1?: Answers; v1alpha2?: A
 const requestTimeoutMs = 600_000;
 
 function connectTo(t: TestContext, endpoint: string, imageEndpoint?: string) {
-  const told: string[] = [];
-  const onCall = (method: string, _: number, err: unknown) => told.push(`${method} ${err === undefined ? "ok" : "failed"}`);
+  const reported: string[] = [];
+  const onCall = (method: string, _: number, err: unknown) => reported.push(`${method} ${err === undefined ? "ok" : "failed"}`);
   const runtime = newCriClient({ endpoint, imageEndpoint, requestTimeoutMs, onCall });
   t.after(() => runtime.close());
-  return { runtime, told };
+  return { runtime, reported };
 }
 
 const version = { runtimeName: "played", version: "0.1.0", runtimeVersion: "1", runtimeApiVersion: "v1" };
 
 test("a runtime without v1 is spoken to in v1alpha2, and asked for v1 again when it no longer knows that", async (t) => {
   const { endpoint, calls, current } = await playRuntime(t, { v1alpha2: { Version: version } });
-  const { runtime, told } = connectTo(t, endpoint);
+  const { runtime, reported } = connectTo(t, endpoint);
   for (let i = 0; i < 2; i++) assert.equal((await runtime.version()).runtimeName, "played");
   assert.deepEqual(calls.splice(0), ["v1 Version", "v1alpha2 Version", "v1alpha2 Version"], "asked once");
   Object.assign(current, { v1: { Version: version }, v1alpha2: {} });
@@ -110,7 +110,7 @@ test("a runtime without v1 is spoken to in v1alpha2, and asked for v1 again when
   await runtime.version();
   await runtime.version();
   assert.deepEqual(calls, ["v1alpha2 Version", "v1 Version", "v1 Version"]);
-  assert.deepEqual(told, ["Version ok", "Version ok", "Version failed", "Version ok", "Version ok"]);
+  assert.deepEqual(reported, ["Version ok", "Version ok", "Version failed", "Version ok", "Version ok"]);
 });
 
 test("a failure says nothing of the version: it is not tried in the other one, and is told with its code", async (t) => {

@@ -93,7 +93,7 @@ function collecting(availableBytes: number, more: Partial<ImageGcOptions> = {}) 
   const runtime = newFakeRuntime(clock);
   const disk = { capacityBytes: 100_000, availableBytes };
   runtime.imageFilesystems = async () => [{ fsId: { mountpoint: "/images" } }] as never;
-  const told: string[] = [];
+  const reported: string[] = [];
   const gc = newImageGc({
     runtime,
     clock,
@@ -102,13 +102,13 @@ function collecting(availableBytes: number, more: Partial<ImageGcOptions> = {}) 
     lowThresholdPercent: 80,
     minAgeMs: 60_000,
     sandboxImage: "pause",
-    event: (_, reason) => void told.push(reason),
+    event: (_, reason) => void reported.push(reason),
     filesystem: async () => disk,
     ...more,
   });
   const removed = (): string[] =>
     runtime.calls.filter((call) => call.startsWith("RemoveImage")).map((call) => call.slice("RemoveImage sha256:".length));
-  return { clock, runtime, gc, disk, told, removed };
+  return { clock, runtime, gc, disk, reported, removed };
 }
 
 test("images go at the high threshold, not below it, and only as many as it takes to the low one", async () => {
@@ -125,14 +125,14 @@ test("images go at the high threshold, not below it, and only as many as it take
 });
 
 test("an image that cannot be removed keeps no other from going, and is not counted as freed", async () => {
-  const { clock, runtime, gc, disk, told, removed } = collecting(50_000);
+  const { clock, runtime, gc, disk, reported, removed } = collecting(50_000);
   for (const name of ["a", "b"]) runtime.addImage(name, { sizeBytes: 4_000 });
   await gc.collect();
   await clock.advance(60_000);
   disk.availableBytes = 15_000;
   runtime.failNext("RemoveImage", new RuntimeError("Unknown", "in use"));
   await assert.rejects(gc.collect(), /Wanted to free 5000 bytes, but freed 4000 bytes$/);
-  assert.deepEqual([removed(), told], [["a", "b"], ["FreeDiskSpaceFailed"]]);
+  assert.deepEqual([removed(), reported], [["a", "b"], ["FreeDiskSpaceFailed"]]);
 });
 
 test("an image that came back is as young as it is, however long it was known before", async () => {
@@ -268,11 +268,11 @@ test("a threshold of a hundred per cent turns the collection off; a disk without
   const off = collecting(0, { highThresholdPercent: 100, minAgeMs: 0 });
   off.runtime.addImage("a");
   await off.gc.collect();
-  assert.deepEqual([off.removed(), off.told], [[], []]);
+  assert.deepEqual([off.removed(), off.reported], [[], []]);
   const sizeless = collecting(0);
   sizeless.disk.capacityBytes = 0;
   await assert.rejects(sizeless.gc.collect(), { message: "invalid capacity 0 on image filesystem" });
-  assert.deepEqual(sizeless.told, ["InvalidDiskCapacity"]);
+  assert.deepEqual(sizeless.reported, ["InvalidDiskCapacity"]);
 });
 
 test("beyond the total each container keeps the same number of ended ones, and at least one before the oldest go", async () => {

@@ -21,7 +21,7 @@ async function listening(t: TestContext, config: Partial<AgentConfig>, health: (
   const ca = await newCa({ commonName: "clients" });
   await writeFile(join(dir, "ca.crt"), ca.certPem);
   const clock = newFakeClock();
-  const asked: (string | undefined)[] = [];
+  const requested: (string | undefined)[] = [];
   const given = {
     address: "127.0.0.1",
     port: 0,
@@ -59,7 +59,7 @@ async function listening(t: TestContext, config: Partial<AgentConfig>, health: (
   } as unknown as ListenOptions["context"];
   const auth: ListenOptions["auth"] = {
     async check(exchange) {
-      asked.push(exchange.tls?.getPeerX509Certificate()?.subject);
+      requested.push(exchange.tls?.getPeerX509Certificate()?.subject);
       return { allowed: true, user: { name: "anybody", uid: "", groups: [], extra: {} } };
     },
   };
@@ -70,7 +70,7 @@ async function listening(t: TestContext, config: Partial<AgentConfig>, health: (
     t.after(() => opened.close());
     return opened;
   };
-  return { ca, dir, open, asked };
+  return { ca, dir, open, requested };
 }
 
 /** The server's certificate and cipher in a TLS handshake. */
@@ -159,15 +159,15 @@ test("/logs/ is the machine's folder of logs, unless enableSystemLogHandler is o
 test("the read-only port and that of health are plain HTTP, and everything is closed together", async (t) => {
   const readOnlyPort = await freePort();
   const healthzPort = await freePort();
-  const { open, asked } = await listening(t, { readOnlyPort, healthzPort }, () => "stuck");
+  const { open, requested } = await listening(t, { readOnlyPort, healthzPort }, () => "stuck");
   const opened = await open();
   assert.equal(opened.healthzPort, healthzPort);
   assert.equal((await fetch(`http://127.0.0.1:${readOnlyPort}/pods`)).status, 200);
   assert.equal((await fetch(`http://127.0.0.1:${readOnlyPort}/runningpods/`)).status, 405);
   assert.equal((await fetch(`http://127.0.0.1:${healthzPort}/healthz`)).status, 500);
-  assert.deepEqual(asked, [], "neither asks who it is");
+  assert.deepEqual(requested, [], "neither asks who it is");
   assert.equal((await get(opened.port, "/pods")).status, 200);
-  assert.equal(asked.length, 1);
+  assert.equal(requested.length, 1);
   await opened.close();
   for (const port of [readOnlyPort, healthzPort]) await assert.rejects(fetch(`http://127.0.0.1:${port}/healthz`));
   await assert.rejects(get(opened.port, "/pods"), /ECONNREFUSED/);
@@ -191,8 +191,8 @@ test("clients are asked for a certificate where an authority is named", async (t
   const pair = await newCertificate({ commonName: "admin", usages: ["client"], ca: trusting.ca });
   const own = { cert: pair.certPem, key: pair.keyPem };
   await get((await trusting.open()).port, "/pods", own);
-  assert.match(trusting.asked.join(), /admin/);
+  assert.match(trusting.requested.join(), /admin/);
   const other = await listening(t, { clientCaFile: "" });
   await get((await other.open()).port, "/pods", own);
-  assert.deepEqual(other.asked, [undefined]);
+  assert.deepEqual(other.requested, [undefined]);
 });

@@ -314,13 +314,13 @@ test("with PodAndContainerStatsFromCRI /stats/summary tells what the runtime mea
   const ended = { attributes: { ...sandbox, id: "ended" }, linux: { ...linux, process: null }, windows: null };
   runtime.listPodSandboxStats = async () => [{ attributes: sandbox, linux, windows: null }, ended];
   const summary = async () => JSON.parse((await get("/stats/summary")).body).pods[0];
-  const told = await summary();
-  assert.deepEqual(told.cpu, { time, usageNanoCores: 3, usageCoreNanoSeconds: 9 });
-  assert.deepEqual(told.memory, { time, workingSetBytes: 7 });
+  const reported = await summary();
+  assert.deepEqual(reported.cpu, { time, usageNanoCores: 3, usageCoreNanoSeconds: 9 });
+  assert.deepEqual(reported.memory, { time, workingSetBytes: 7 });
   const counters = { rxBytes: 1, txBytes: 2, txErrors: 0 };
-  assert.deepEqual(told.network, { time, name: "eth0", ...counters, interfaces: [{ name: "lo", ...counters }] });
-  assert.deepEqual(told.process_stats, { process_count: 4 });
-  assert.deepEqual([told.containers[0].name, told.containers[0].cpu.usageCoreNanoSeconds], ["main", 5]);
+  assert.deepEqual(reported.network, { time, name: "eth0", ...counters, interfaces: [{ name: "lo", ...counters }] });
+  assert.deepEqual(reported.process_stats, { process_count: 4 });
+  assert.deepEqual([reported.containers[0].name, reported.containers[0].cpu.usageCoreNanoSeconds], ["main", 5]);
 
   runtime.listPodSandboxStats = async () => {
     throw new RuntimeError("Unimplemented", "unknown method ListPodSandboxStats");
@@ -418,9 +418,9 @@ test("an upgrade passes through to the runtime's streaming server, without the c
   await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
   t.after(() => void backend.close());
   const { port, runtime } = await serve(t);
-  const asked: unknown[] = [];
+  const requested: unknown[] = [];
   runtime.exec = async (ask) => {
-    asked.push(ask);
+    requested.push(ask);
     return `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
   };
   const got = await new Promise<string>((resolve, reject) => {
@@ -451,7 +451,7 @@ test("an upgrade passes through to the runtime's streaming server, without the c
   assert.match(head, /^POST \/exec\/token1 HTTP\/1\.1\r\n/);
   assert.match(head, /x-stream-protocol-version: v4\.channel\.k8s\.io\r\nx-stream-protocol-version: v3\.channel\.k8s\.io\r\n/i);
   assert.doesNotMatch(head, /authorization/i);
-  assert.partialDeepStrictEqual(asked, [{ cmd: ["sh", "-c"], stdin: true, stdout: true, stderr: false, tty: true }]);
+  assert.partialDeepStrictEqual(requested, [{ cmd: ["sh", "-c"], stdin: true, stdout: true, stderr: false, tty: true }]);
 });
 
 /** Asks for a stream; resolves to the status of the answer. */
@@ -509,14 +509,14 @@ async function streaming(t: TestContext) {
 
 test("a client that goes away before its stream is connected leaves no connection to the runtime open", async (t) => {
   const { runtime, url, ask, sockets, connections } = await streaming(t);
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   const located = Promise.withResolvers<string>();
   runtime.exec = () => {
-    asked.resolve();
+    requested.resolve();
     return located.promise;
   };
   const client = ask();
-  await asked.promise;
+  await requested.promise;
   const open = () => process.getActiveResourcesInfo().filter((resource) => resource === "TCPSocketWrap").length;
   const before = open();
   client.resetAndDestroy();
@@ -604,9 +604,9 @@ for (const { exitCode, want } of [
 
 test("ports that are none are not forwarded; a pod without a running sandbox forwards nothing", async (t) => {
   const { port, get, runtime } = await serve(t);
-  const asked: unknown[] = [];
+  const requested: unknown[] = [];
   runtime.portForward = async (ask) => {
-    asked.push(ask);
+    requested.push(ask);
     throw new RuntimeError("Unavailable", "away");
   };
   const forward = (query: string) =>
@@ -621,7 +621,7 @@ test("ports that are none are not forwarded; a pod without a running sandbox for
     });
   assert.equal(await forward("port=0,80&port=65535&port=65536&port=x&port=443"), 500);
   const [{ id } = { id: "" }] = await runtime.listPodSandboxes();
-  assert.deepEqual(asked, [{ podSandboxId: id, port: [80, 65_535, 443] }]);
+  assert.deepEqual(requested, [{ podSandboxId: id, port: [80, 65_535, 443] }]);
   await runtime.stopPodSandbox(id);
   const { status, body } = await get("/portForward/default/web");
   assert.deepEqual([status, body.startsWith("failed to find sandboxID for pod ")], [500, true]);

@@ -58,23 +58,23 @@ function streamFlags(query: URLSearchParams): { stdin: boolean; stdout: boolean;
 const noStreams = "you must specify at least 1 of stdin, stdout, stderr";
 
 /** `/exec/…?command=…`: proxied to the runtime's streaming server. */
-export function serveExec(...asked: Asked): Promise<void> {
-  const [, { runtime }, , query] = asked;
-  return serveStreams(asked, (target) => runtime.exec({ ...target, cmd: query.getAll("command") }));
+export function serveExec(...call: StreamCall): Promise<void> {
+  const [, { runtime }, , query] = call;
+  return serveStreams(call, (target) => runtime.exec({ ...target, cmd: query.getAll("command") }));
 }
 
 /** `/attach/…`: proxied to the runtime's streaming server. */
-export function serveAttach(...asked: Asked): Promise<void> {
-  const [, { runtime }] = asked;
-  return serveStreams(asked, (target) => runtime.attach(target));
+export function serveAttach(...call: StreamCall): Promise<void> {
+  const [, { runtime }] = call;
+  return serveStreams(call, (target) => runtime.attach(target));
 }
 
 /** A request and the path segments that identify the container. */
-type Asked = [exchange: Exchange, context: StreamingContext, names: readonly string[], query: URLSearchParams];
+type StreamCall = [exchange: Exchange, context: StreamingContext, names: readonly string[], query: URLSearchParams];
 type StreamTarget = { containerId: string } & ReturnType<typeof streamFlags>;
 
 async function serveStreams(
-  [exchange, context, names, query]: Asked,
+  [exchange, context, names, query]: StreamCall,
   locate: (target: StreamTarget) => Promise<string>,
 ): Promise<void> {
   const target = await findTarget(exchange, context, names, true);
@@ -85,7 +85,7 @@ async function serveStreams(
 }
 
 /** `/portForward/…`: proxied to the runtime's streaming server. */
-export async function servePortForward(...[exchange, context, names, query]: Asked): Promise<void> {
+export async function servePortForward(...[exchange, context, names, query]: StreamCall): Promise<void> {
   const target = await findTarget(exchange, context, names, false);
   if (target === undefined) return;
   const port = query
@@ -97,7 +97,7 @@ export async function servePortForward(...[exchange, context, names, query]: Ask
 }
 
 /** `/run/…?cmd=…`: executes a command and responds with its output. */
-export async function serveRun(...[exchange, context, names, query]: Asked): Promise<void> {
+export async function serveRun(...[exchange, context, names, query]: StreamCall): Promise<void> {
   const target = await findTarget(exchange, context, names, true);
   if (target === undefined) return;
   const command = (query.get("cmd") ?? "").split(" ").filter((word) => word !== "");

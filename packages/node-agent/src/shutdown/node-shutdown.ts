@@ -26,7 +26,7 @@ export interface NodeShutdownOptions {
   activePods: () => readonly NodePod[];
   /** Resolves when no container of the Pod runs. */
   endPod: (pod: NodePod, verdict: PodVerdict, graceSeconds: number) => Promise<void>;
-  tellNode: (type: "Normal", reason: string, message: string) => void;
+  reportNodeEvent: (type: "Normal", reason: string, message: string) => void;
   onChange: () => void;
   clock: Clock;
   log: Logger;
@@ -110,7 +110,7 @@ class LogindNodeShutdown implements NodeShutdown {
     const { log, groups } = this.#options;
     const what = goesDown ? "event" : "cancellation";
     log.info("Shutdown manager detected new shutdown event", { event: goesDown ? "shutdown" : "cancelled" });
-    this.#options.tellNode("Normal", "NodeShutdown", `Shutdown manager detected shutdown ${what}`);
+    this.#options.reportNodeEvent("Normal", "NodeShutdown", `Shutdown manager detected shutdown ${what}`);
     const before = this.#shuttingDown;
     this.#shuttingDown = goesDown;
     this.#options.onChange();

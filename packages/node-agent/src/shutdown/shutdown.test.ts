@@ -79,7 +79,7 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
       if (pod.metadata.name === options.cannotEnd) return Promise.reject(new Error("still running"));
       return new Promise((resolve) => ending.set(pod.metadata.name, resolve));
     },
-    tellNode: (_, reason, message) => void seen.push(`${reason}: ${message}`),
+    reportNodeEvent: (_, reason, message) => void seen.push(`${reason}: ${message}`),
     onChange: () => void seen.push("status"),
     clock,
     log: discardLogger,
@@ -113,8 +113,8 @@ test("pods end before the machine does, critical ones last; none is taken meanwh
   assert.deepEqual([node.shutdown.problem(), node.shutdown.refusal()], [undefined, undefined]);
   node.goDown(true);
   await settle();
-  const told = "NodeShutdown: Shutdown manager detected shutdown event";
-  assert.deepEqual(node.seen.splice(0), [told, "status", "Terminated web 5", "Terminated slow 20"]);
+  const reported = "NodeShutdown: Shutdown manager detected shutdown event";
+  assert.deepEqual(node.seen.splice(0), [reported, "status", "Terminated web 5", "Terminated slow 20"]);
   assert.equal(node.shutdown.problem(), "node is shutting down");
   assert.deepEqual(node.shutdown.refusal(), {
     reason: "NodeShutdown",

@@ -7,10 +7,10 @@ import { newApiObjects } from "./api-objects.ts";
 
 function reading() {
   const clock = newFakeClock();
-  const answer = { data: "1", error: undefined as Error | undefined, asked: 0 };
+  const answer = { data: "1", error: undefined as Error | undefined, requested: 0 };
   const client = {
     get: async (_: unknown, { name }: { name: string }) => {
-      answer.asked++;
+      answer.requested++;
       if (answer.error !== undefined) throw answer.error;
       return { metadata: { name }, data: { key: answer.data } };
     },
@@ -22,7 +22,7 @@ function reading() {
 test("pods that read one object at a time ask once, and see a change soon", async () => {
   const { clock, answer, read } = reading();
   assert.deepEqual(await Promise.all([read(), read()]), ["1", "1"]);
-  assert.equal(answer.asked, 1);
+  assert.equal(answer.requested, 1);
   answer.data = "2";
   await clock.advance(5_000);
   assert.equal(await read(), "2");

@@ -88,11 +88,11 @@ test("a manifest that comes back half written does not bring back the pod that w
 /** Follows a path with a polling interval that the test controls. */
 async function polling(t: TestContext, path: string) {
   const clock = newFakeClock();
-  const told: string[] = [];
+  const reported: string[] = [];
   const sources = newPodSources(["file"], {
-    added: ({ metadata }) => void told.push(`added ${metadata.name}`),
-    updated: ({ metadata }) => void told.push(`updated ${metadata.name}`),
-    removed: ({ metadata }) => void told.push(`removed ${metadata.name}`),
+    added: ({ metadata }) => void reported.push(`added ${metadata.name}`),
+    updated: ({ metadata }) => void reported.push(`updated ${metadata.name}`),
+    removed: ({ metadata }) => void reported.push(`removed ${metadata.name}`),
   });
   const failed: string[] = [];
   const log = { ...discardLogger, error: (message: string) => void failed.push(message) };
@@ -108,7 +108,7 @@ async function polling(t: TestContext, path: string) {
       void clock.advance(frequencyMs);
       return condition();
     });
-  return { told, failed, sources, look };
+  return { reported, failed, sources, look };
 }
 
 const named = (name: string): string => manifest("i:1").replace('"web"', JSON.stringify(name));
@@ -119,8 +119,8 @@ test("of a folder all files are pods, in order; hidden ones and folders are pass
   await mkdir(join(path, "a"));
   for (const name of ["c", "b", ".hidden"]) await writeFile(join(path, name), named(`from-${name}`.replace(".", "")));
   await writeFile(join(path, "bad"), "kind: [");
-  const { told, failed, sources } = await polling(t, path);
-  assert.deepEqual(told, ["added from-b-n1", "added from-c-n1"]);
+  const { reported, failed, sources } = await polling(t, path);
+  assert.deepEqual(reported, ["added from-b-n1", "added from-c-n1"]);
   assert.deepEqual(failed, ["Can't process manifest file"]);
   assert.equal(sources.allSynced(), true);
 });
@@ -129,14 +129,14 @@ test("a path that is not there yet wants no pod; one that goes away ends them", 
   const dir = await mkdtemp(join(tmpdir(), "cox-manifests-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "web.yaml");
-  const { told, failed, sources, look } = await polling(t, path);
+  const { reported, failed, sources, look } = await polling(t, path);
   assert.deepEqual([sources.allSynced(), sources.list(), failed], [true, [], []]);
   await writeFile(join(dir, "new"), named("web"));
   await rename(join(dir, "new"), path);
-  await look(() => told.includes("added web-n1"));
+  await look(() => reported.includes("added web-n1"));
   const [first] = sources.list();
   await rm(path);
-  await look(() => told.includes("removed web-n1"));
+  await look(() => reported.includes("removed web-n1"));
   await writeFile(join(dir, "new"), named("web"));
   await rename(join(dir, "new"), path);
   await look(() => sources.list().length > 0);
@@ -149,8 +149,8 @@ test("a path that cannot be looked at keeps what it said", async (t) => {
   const path = join(dir, "pods", "web.yaml");
   await mkdir(join(dir, "pods"));
   await writeFile(path, named("web"));
-  const { told, failed, sources, look } = await polling(t, path);
-  assert.deepEqual(told, ["added web-n1"]);
+  const { reported, failed, sources, look } = await polling(t, path);
+  assert.deepEqual(reported, ["added web-n1"]);
   await rename(join(dir, "pods"), join(dir, "away"));
   await writeFile(join(dir, "pods"), "a file where the folder was");
   await look(() => failed.includes("Unable to read config path"));

@@ -13,19 +13,19 @@ const manifest = (name: string): string =>
 
 test("pods of a URL are polled for; a URL that fails keeps those it gave last", async (t) => {
   const clock = newFakeClock();
-  const asked: (string | undefined)[] = [];
+  const requests: (string | undefined)[] = [];
   let answer = { status: 200, text: manifest("web") };
   const server = createServer((incoming, outgoing) => {
-    asked.push(incoming.headers["x-team"] as string | undefined);
+    requests.push(incoming.headers["x-team"] as string | undefined);
     outgoing.writeHead(answer.status).end(answer.text);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => void server.close());
-  const told: string[] = [];
+  const reported: string[] = [];
   const sources = newPodSources(["http"], {
-    added: (pod) => told.push(`added ${pod.metadata.name}`),
-    updated: (pod) => told.push(`updated ${pod.metadata.name}`),
-    removed: (pod) => told.push(`removed ${pod.metadata.name}`),
+    added: (pod) => reported.push(`added ${pod.metadata.name}`),
+    updated: (pod) => reported.push(`updated ${pod.metadata.name}`),
+    removed: (pod) => reported.push(`removed ${pod.metadata.name}`),
   });
   const stop = new AbortController();
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/pods`;
@@ -36,14 +36,14 @@ test("pods of a URL are polled for; a URL that fails keeps those it gave last", 
   );
   /** Waits until the source has polled once more. */
   const nextPoll = async (next: typeof answer): Promise<string[]> => {
-    const before = asked.length;
+    const before = requests.length;
     answer = next;
     await clock.advance(20_000);
-    await waitFor(() => asked.length > before && clock.waiting > 0, { what: "the next poll" });
-    return told.splice(0);
+    await waitFor(() => requests.length > before && clock.waiting > 0, { what: "the next poll" });
+    return reported.splice(0);
   };
   await waitFor(() => clock.waiting > 0, { what: "the first poll" });
-  assert.deepEqual([told.splice(0), sources.allSynced(), asked], [["added web-n1"], true, ["a, b"]]);
+  assert.deepEqual([reported.splice(0), sources.allSynced(), requests], [["added web-n1"], true, ["a, b"]]);
   assert.partialDeepStrictEqual(sources.list()[0], {
     metadata: { namespace: "default", annotations: { "kubernetes.io/config.source": "http" } },
     spec: { nodeName: "n1", containers: [{ imagePullPolicy: "IfNotPresent" }] },

@@ -16,24 +16,29 @@ const request = {
 /** An API server that issues tokens `1`, `2` and so on with the requested lifetime. */
 function issuing() {
   const clock = newFakeClock();
-  const asked: unknown[] = [];
+  const requested: unknown[] = [];
   const server = { error: undefined as Error | undefined, expires: true };
   const client = {
     async create(_: unknown, body: { spec: { expirationSeconds: number } }, options: object) {
-      asked.push({ ...body.spec, ...options });
+      requested.push({ ...body.spec, ...options });
       if (server.error !== undefined) throw server.error;
       const expirationTimestamp = new Date(clock.now() + body.spec.expirationSeconds * 1000).toISOString();
-      return { status: { token: String(asked.length), ...(server.expires && { expirationTimestamp }) } };
+      return { status: { token: String(requested.length), ...(server.expires && { expirationTimestamp }) } };
     },
   } as unknown as Client;
   const objects = newApiObjects(client, clock);
-  return { clock, asked, server, token: async (more = {}) => (await objects.serviceAccountToken({ ...request, ...more })).token };
+  return {
+    clock,
+    requested,
+    server,
+    token: async (more = {}) => (await objects.serviceAccountToken({ ...request, ...more })).token,
+  };
 }
 
 test("a token is asked for once for what it is for, and bound to its pod", async () => {
-  const { asked, token } = issuing();
+  const { requested, token } = issuing();
   assert.deepEqual([await token(), await token()], ["1", "1"]);
-  assert.deepEqual(asked, [
+  assert.deepEqual(requested, [
     {
       audiences: [],
       expirationSeconds: 3600,
@@ -44,7 +49,7 @@ test("a token is asked for once for what it is for, and bound to its pod", async
     },
   ]);
   assert.equal(await token({ audience: "vault" }), "2");
-  assert.partialDeepStrictEqual(asked[1], { audiences: ["vault"] });
+  assert.partialDeepStrictEqual(requested[1], { audiences: ["vault"] });
   assert.equal(await token({ pod: { name: "web", uid: "uid-2" } }), "3", "the next pod of the name has its own");
   assert.equal(await token(), "1");
 });

@@ -233,19 +233,19 @@ test("a pod without init containers and ephemeral ones says nothing of them", ()
 });
 
 test("the last life that was told is kept while the container lives on, and not beyond its next life", () => {
-  const [told] = make({ containers: [{ restartCount: 2 }] }).containerStatuses ?? [];
+  const [reported] = make({ containers: [{ restartCount: 2 }] }).containerStatuses ?? [];
   const lastState = { terminated: { exitCode: 9 } };
-  const previous = { containerStatuses: [{ ...told, lastState }] } as PodStatus;
+  const previous = { containerStatuses: [{ ...reported, lastState }] } as PodStatus;
   const last = (restartCount: number) => make({ containers: [{ restartCount }], previous }).containerStatuses?.[0]?.lastState;
   assert.deepEqual([last(2), last(3)], [lastState, {}]);
 });
 
 test("a running container that is gone keeps the end that was told before, and does not count again when the pod is deleted", () => {
   const before = make({ containers: [{ restartCount: 1 }] });
-  const [told] = before.containerStatuses ?? [];
+  const [reported] = before.containerStatuses ?? [];
   const lastState = { terminated: { exitCode: 9 } };
   const [kept] =
-    make({ previous: { ...before, containerStatuses: [{ ...told, lastState }] } as PodStatus }).containerStatuses ?? [];
+    make({ previous: { ...before, containerStatuses: [{ ...reported, lastState }] } as PodStatus }).containerStatuses ?? [];
   assert.deepEqual([kept?.lastState, kept?.restartCount], [lastState, 1]);
   const [deleted] = make({ previous: before, deleted: true }).containerStatuses ?? [];
   assert.deepEqual([deleted?.lastState?.terminated?.exitCode, deleted?.restartCount], [137, 1]);
@@ -291,8 +291,8 @@ test("at the end every container is said to have ended, and none that the pod do
   const spec = { initContainers: [aContainer({ name: "i" })], containers: [aContainer(), aContainer({ name: "second" })] };
   const status = make({ spec, containers: [{}, { name: "second" }, ended(0, { name: "i" })] });
   const [init] = status.initContainerStatuses ?? [];
-  const told = { ...status, initContainerStatuses: [{ ...init, name: "other" }, init] } as PodStatus;
-  const at = terminatedStatus(told, aNodePod(spec));
+  const reported = { ...status, initContainerStatuses: [{ ...init, name: "other" }, init] } as PodStatus;
+  const at = terminatedStatus(reported, aNodePod(spec));
   assert.deepEqual(
     at.containerStatuses?.map(({ name, state, ready }) => [name, state?.terminated?.exitCode, ready]),
     [

@@ -6,7 +6,7 @@ import type { AgentEvents } from "../events.ts";
  */
 export function withReportedFailures(
   work: () => Promise<void>,
-  { tell, reason, tolerated = 0 }: { tell: Pick<AgentEvents, "node">; reason: string; tolerated?: number },
+  { notify, reason, tolerated = 0 }: { notify: Pick<AgentEvents, "node">; reason: string; tolerated?: number },
 ): () => Promise<void> {
   let failures = 0;
   return async () => {
@@ -15,7 +15,7 @@ export function withReportedFailures(
       failures = 0;
     } catch (err) {
       failures++;
-      if (failures > tolerated) tell.node("Warning", reason, (err as Error).message);
+      if (failures > tolerated) notify.node("Warning", reason, (err as Error).message);
       throw err;
     }
   };

@@ -171,7 +171,7 @@ export class CsiBench {
       recorder: {
         event: (ref: { kind: string }, _: string, reason: string) => void events.push(`${ref.kind} ${reason}`),
       } as unknown as EventRecorder,
-      tellPod: (_pod, _container, _type, reason, message) => void events.push(`${reason}: ${message}`),
+      reportPodEvent: (_pod, _container, _type, reason, message) => void events.push(`${reason}: ${message}`),
       node: () => client.object<Node>(nodes, "n1"),
       nodeName: "n1",
       rootDir: dir,

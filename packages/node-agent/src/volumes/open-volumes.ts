@@ -26,7 +26,7 @@ export interface OpenVolumesOptions extends Required<Pick<CsiOptions, "onCall">>
   objects: PodObjects;
   /** Undefined in standalone mode, which has no CSI volumes. */
   api: ApiConnection | undefined;
-  tellPod: ContainerEvent;
+  reportPodEvent: ContainerEvent;
   metrics: MetricsRegistry;
   mounter: Mounter;
   clock: Clock;
@@ -80,7 +80,7 @@ function openCsi(options: OpenVolumesOptions, api: ApiConnection, operations: Be
     client: api.client,
     csiDrivers: api.csiDrivers,
     recorder: api.recorder,
-    tellPod: options.tellPod,
+    reportPodEvent: options.reportPodEvent,
     node: () => node.registered(),
     nodeName,
     rootDir: config.rootDir,

@@ -24,7 +24,7 @@ test("what volumes take is known from walk to walk, without what links lead to",
   const usages = newVolumeUsages({
     pods: () => [aNodePod()],
     volumes: { of: () => volumes },
-    tellPod: () => assert.fail("nothing is abnormal"),
+    reportPodEvent: () => assert.fail("nothing is abnormal"),
     clock,
     log: discardLogger,
   });
@@ -44,22 +44,22 @@ test("a pod is told at each look of a volume that its driver finds abnormal", as
   const size = { capacityBytes: 10, usedBytes: 3, availableBytes: 7, inodes: 0, inodesUsed: 0, inodesFree: 0 };
   let found: MeasuredVolume = { ...size, abnormal: "the disk is gone" };
   const volumes = new Map([["data", { path: "/", readOnly: false, measure: async () => found }]]);
-  const told: unknown[] = [];
+  const reported: unknown[] = [];
   const usages = newVolumeUsages({
     pods: () => [aNodePod()],
     volumes: { of: () => volumes },
-    tellPod: (pod, container, ...event) => void told.push([pod.metadata.name, container, ...event]),
+    reportPodEvent: (pod, container, ...event) => void reported.push([pod.metadata.name, container, ...event]),
     clock: newFakeClock(),
     log: discardLogger,
   });
   await usages.refresh();
   const event = ["web", undefined, "Warning", "VolumeConditionAbnormal", "Volume data: the disk is gone"];
-  assert.deepEqual(told, [event]);
+  assert.deepEqual(reported, [event]);
   const [usage] = usages.of("uid-1");
   assert.deepEqual(usage, { name: "data", at: usage?.at, ...size }, "what is shown has 1.23's fields");
   await usages.refresh();
-  assert.deepEqual(told, [event, event]);
+  assert.deepEqual(reported, [event, event]);
   found = size;
   await usages.refresh();
-  assert.equal(told.length, 2);
+  assert.equal(reported.length, 2);
 });

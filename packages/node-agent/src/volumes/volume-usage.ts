@@ -28,7 +28,7 @@ export interface VolumeUsages {
 export function newVolumeUsages(options: {
   pods: () => readonly NodePod[];
   volumes: Pick<VolumeManager, "of">;
-  tellPod: ContainerEvent;
+  reportPodEvent: ContainerEvent;
   clock: Clock;
   log: Logger;
 }): VolumeUsages {
@@ -48,7 +48,7 @@ export function newVolumeUsages(options: {
           const { abnormal, ...size } = measured;
           usages.push({ name, at: options.clock.now(), ...size });
           if (abnormal !== undefined)
-            options.tellPod(pod, undefined, "Warning", "VolumeConditionAbnormal", `Volume ${name}: ${abnormal}`);
+            options.reportPodEvent(pod, undefined, "Warning", "VolumeConditionAbnormal", `Volume ${name}: ${abnormal}`);
         }
         next.set(uid, usages);
       }

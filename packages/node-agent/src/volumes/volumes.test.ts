@@ -281,7 +281,7 @@ test("a volume that is there stays so when its object cannot be read any more, w
   let problem: Error | undefined;
   const own: PodObjects = {
     ...objects,
-    configMap: (...asked) => (problem === undefined ? objects.configMap(...asked) : Promise.reject(problem)),
+    configMap: (...requested) => (problem === undefined ? objects.configMap(...requested) : Promise.reject(problem)),
   };
   const dir = await tempDir(t);
   const made = newVolumeManager({ podsDir: dir, objects: own, mounter: fakeMounter(), clock: realClock, log: discardLogger });

@@ -164,10 +164,10 @@ function compute(pod: Pod): PodInfo {
 
 function withMinimum(container: Container): { milliCpu: number; memory: number } {
   const requests = container.resources?.requests;
-  const asked = resourcesOf(requests);
+  const wanted = resourcesOf(requests);
   return {
-    milliCpu: requests?.["cpu"] === undefined ? defaultMilliCpuRequest : asked.milliCpu,
-    memory: requests?.["memory"] === undefined ? defaultMemoryRequest : asked.memory,
+    milliCpu: requests?.["cpu"] === undefined ? defaultMilliCpuRequest : wanted.milliCpu,
+    memory: requests?.["memory"] === undefined ? defaultMemoryRequest : wanted.memory,
   };
 }
 

@@ -21,14 +21,14 @@ export function allocationsOf(
   nonZero: boolean,
 ): Allocation[] {
   const allocations: Allocation[] = [];
-  const push = (taken: number, asked: number, capacity: number, weight: number): void => {
-    if (capacity !== 0) allocations.push({ requested: taken + asked, allocatable: capacity, weight });
+  const push = (taken: number, ofPod: number, capacity: number, weight: number): void => {
+    if (capacity !== 0) allocations.push({ requested: taken + ofPod, allocatable: capacity, weight });
   };
   const base = nonZero ? nonZeroRequested : requested;
-  const asked = nonZero ? pod.nonZero : pod.requests;
+  const podRequests = nonZero ? pod.nonZero : pod.requests;
   for (const { name, weight } of resources) {
-    if (name === "cpu") push(base.milliCpu, asked.milliCpu, allocatable.milliCpu, weight);
-    else if (name === "memory") push(base.memory, asked.memory, allocatable.memory, weight);
+    if (name === "cpu") push(base.milliCpu, podRequests.milliCpu, allocatable.milliCpu, weight);
+    else if (name === "memory") push(base.memory, podRequests.memory, allocatable.memory, weight);
     else if (name === "ephemeral-storage")
       push(requested.ephemeralStorage, pod.requests.ephemeralStorage, allocatable.ephemeralStorage, weight);
     else {

@@ -247,9 +247,9 @@ class VolumeBindingPlugin implements Plugin {
     const written: { volume: PersistentVolume; claim: PersistentVolumeClaim }[] = [];
     for (const { volume, claim } of bindings)
       written.push({ volume: await this.#client.update(persistentVolumes, volume), claim });
-    const asked: PersistentVolumeClaim[] = [];
-    for (const claim of provisions) asked.push(await this.#client.update(persistentVolumeClaims, claim));
-    return { bindings: written, provisions: asked };
+    const requests: PersistentVolumeClaim[] = [];
+    for (const claim of provisions) requests.push(await this.#client.update(persistentVolumeClaims, claim));
+    return { bindings: written, provisions: requests };
   }
 
   /** @returns whether the controller has bound all claims. @throws Error when binding cannot succeed any more */

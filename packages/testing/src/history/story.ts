@@ -37,9 +37,9 @@ function writesText(ref: ResourceRef, { namespace, name }: ObjectTarget, writes:
   const key = `/registry/${storageFolder({ ...ref, resource: ref.resource })}/${ref.namespaced ? `${namespace}/` : ""}${name}`;
   const all = writes.of(key);
   if (all.length === 0) return "nobody has written it";
-  const told = all.slice(-mostWrites);
-  const cut = all.length > told.length ? [`… ${all.length - told.length} writes before`] : [];
-  return [...cut, ...told.map((write) => writeText(write, startMs))].join("\n");
+  const reported = all.slice(-mostWrites);
+  const cut = all.length > reported.length ? [`… ${all.length - reported.length} writes before`] : [];
+  return [...cut, ...reported.map((write) => writeText(write, startMs))].join("\n");
 }
 
 function writeText({ atMs, by, type, value, before }: Write, startMs: number): string {

@@ -81,14 +81,14 @@ export async function runFakeNode({ client, clock, log, signal }: AgentLife, mac
     const { phase } = pod.status ?? {};
     if (phase === "Succeeded" || phase === "Failed") return void machine.running.delete(uid);
     const ended = machine.finished.get(uid);
-    if (ended !== undefined) return tell(pod, ended, false);
+    if (ended !== undefined) return report(pod, ended, false);
     if (!machine.running.has(uid)) {
       await clock.sleep(rules.startMs(pod));
       if (bound.lister.get(key)?.metadata.uid !== uid || bound.lister.get(key)?.metadata.deletionTimestamp)
         return void due.set(key, 1);
       machine.running.set(uid, { key, uid });
     }
-    if (phase !== "Running") await tell(pod, "Running", true);
+    if (phase !== "Running") await report(pod, "Running", true);
     const end = rules.ends(pod);
     if (end === undefined) return;
     await clock.sleep(end.afterMs);
@@ -97,7 +97,7 @@ export async function runFakeNode({ client, clock, log, signal }: AgentLife, mac
     due.set(key, 1);
   };
 
-  const tell = async (pod: Pod, phase: string, isReady: boolean): Promise<void> => {
+  const report = async (pod: Pod, phase: string, isReady: boolean): Promise<void> => {
     const { namespace, name = "", uid } = pod.metadata;
     const status = isReady ? "True" : "False";
     const at = formatTime(clock.now());

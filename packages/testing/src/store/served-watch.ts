@@ -29,7 +29,7 @@ export class ServedWatch {
       return;
     }
     const { key, end, startRevision, prevKv } = request.create;
-    const tell = ({ revision, events }: Revision): void => {
+    const report = ({ revision, events }: Revision): void => {
       const wanted = events.filter(({ kv }) => (end === undefined ? kv.key === key : kv.key >= key && kv.key < end));
       if (wanted.length === 0 || revision < startRevision) return;
       const shown = prevKv ? wanted : wanted.map((event) => ({ ...event, prevKv: undefined }));
@@ -43,9 +43,9 @@ export class ServedWatch {
       this.#send("compacted", { revision: etcd.revision, canceled: true, compactRevision: etcd.compacted });
       return;
     }
-    for (const written of missed) tell(written);
+    for (const written of missed) report(written);
     this.#stopListening.push(
-      etcd.onWrite(tell),
+      etcd.onWrite(report),
       etcd.onRestore(() => this.#output.broken()),
     );
   }

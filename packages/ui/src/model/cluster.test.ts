@@ -12,13 +12,13 @@ const row = (resource: Row["resource"], uid: string, more: object = {}): Row =>
 const pod = (uid: string, more: object = {}): PodRow =>
   row("pods", uid, { node: "n1", ready: 1, containers: 1, restarts: 0, cpuMilli: 100, memoryBytes: 1, ...more }) as PodRow;
 
-function clusterOf(rows: readonly Row[]): { cluster: Cluster; tell: () => void } {
-  let tell = (): void => {};
-  const cluster = new Cluster((told) => {
-    tell = told;
+function clusterOf(rows: readonly Row[]): { cluster: Cluster; report: () => void } {
+  let report = (): void => {};
+  const cluster = new Cluster((reported) => {
+    report = reported;
   });
   cluster.apply({ type: "rows", set: rows, gone: [] });
-  return { cluster, tell: () => tell() };
+  return { cluster, report: () => report() };
 }
 
 test("a pod that gets a node, another owner, or is deleted is found where it is and nowhere else", () => {
@@ -71,15 +71,15 @@ test("owners are followed up to the last, and a circle ends", () => {
 });
 
 test("listeners hear of several changes at once, and no more when they have left", () => {
-  const { cluster, tell } = clusterOf([]);
+  const { cluster, report } = clusterOf([]);
   let heard = 0;
   const leave = cluster.subscribe(() => heard++);
   cluster.apply({ type: "rows", set: [pod("p")], gone: [] });
-  tell();
+  report();
   assert.equal(heard, 1);
   leave();
   cluster.apply({ type: "rows", set: [pod("q")], gone: [] });
-  tell();
+  report();
   assert.equal(heard, 1);
 });
 

@@ -29,14 +29,14 @@ export class Cluster {
   readonly #sources = new Map<Resource, Source>();
   readonly #texts = new Map<string, string>();
   readonly #listeners = new Set<() => void>();
-  readonly #schedule: (tell: () => void) => void;
+  readonly #schedule: (report: () => void) => void;
   #nodeUsage = new Map<string, Amounts>();
   #podUsage = new Map<string, Amounts>();
   #isScheduled = false;
   #version = 0;
 
   /** @param schedule calls its argument soon, once; `requestAnimationFrame` on the page */
-  constructor(schedule: (tell: () => void) => void) {
+  constructor(schedule: (report: () => void) => void) {
     this.#schedule = schedule;
   }
 

@@ -24,13 +24,13 @@ export interface Route {
 
 export function parseRoute(hash: string): Route {
   const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);
-  const asked = new URLSearchParams(search);
+  const requested = new URLSearchParams(search);
   return {
     view: views.find((view) => view === path) ?? "cluster",
-    query: asked.get("q") ?? "",
-    namespace: asked.get("ns") ?? "",
-    object: parseObject(asked.get("o") ?? ""),
-    tab: tabs.find((tab) => tab === asked.get("tab")) ?? "why",
+    query: requested.get("q") ?? "",
+    namespace: requested.get("ns") ?? "",
+    object: parseObject(requested.get("o") ?? ""),
+    tab: tabs.find((tab) => tab === requested.get("tab")) ?? "why",
   };
 }
 
@@ -41,11 +41,11 @@ function parseObject(text: string): ObjectPath | undefined {
 }
 
 export function formatRoute({ view, query, namespace, object, tab }: Route): string {
-  const asked = new URLSearchParams();
-  if (query !== "") asked.set("q", query);
-  if (namespace !== "") asked.set("ns", namespace);
-  if (object !== undefined) asked.set("o", `${object.resource}/${object.namespace}/${object.name}`);
-  if (object !== undefined && tab !== "why") asked.set("tab", tab);
-  const search = asked.toString();
+  const requested = new URLSearchParams();
+  if (query !== "") requested.set("q", query);
+  if (namespace !== "") requested.set("ns", namespace);
+  if (object !== undefined) requested.set("o", `${object.resource}/${object.namespace}/${object.name}`);
+  if (object !== undefined && tab !== "why") requested.set("tab", tab);
+  const search = requested.toString();
   return `#/${view}${search === "" ? "" : `?${search}`}`;
 }

@@ -30,16 +30,16 @@ const isTroubled = ({ health, sinceMs }: { readonly health: Health; readonly sin
 
 export function troublesOf(cluster: Cluster, nowMs: number): Trouble[] {
   const groups = new Map<string, { row: Row; more: number }>();
-  const told = new Set<string>();
+  const reported = new Set<string>();
   for (const resource of order) {
     for (const row of cluster.all(resource).values()) {
-      if (!isTroubled(row, nowMs) || told.has(row.uid)) continue;
+      if (!isTroubled(row, nowMs) || reported.has(row.uid)) continue;
       const key = isPod(row) && row.owner !== "" ? `${row.owner} ${row.status}` : row.uid;
       const known = groups.get(key);
       if (known !== undefined) known.more++;
       else {
         groups.set(key, { row, more: 0 });
-        for (const { uid } of cluster.owners(row)) told.add(uid);
+        for (const { uid } of cluster.owners(row)) reported.add(uid);
       }
     }
   }

@@ -13,10 +13,10 @@ type Answer = object | ApiError | readonly object[];
 
 /** An API that gives these answers one after the other: a list is an object, the events of a watch an array. */
 function script(answers: readonly Answer[]) {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const left = [...answers];
   const next = async (path: string, signal: AbortSignal): Promise<unknown> => {
-    asked.push(path);
+    requested.push(path);
     const answer = left.shift();
     if (answer instanceof Error) throw answer;
     if (answer !== undefined) return answer;
@@ -29,7 +29,7 @@ function script(answers: readonly Answer[]) {
       return new Response(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
     },
   };
-  return { api: api as unknown as Api, asked };
+  return { api: api as unknown as Api, requested };
 }
 
 const pod = (name: string, version: number, phase = "Running"): KubeObject =>
@@ -44,7 +44,7 @@ const list = (items: readonly KubeObject[], resourceVersion: string, next = "") 
 });
 
 async function run(t: { after(fn: () => void): void }, answers: readonly Answer[], { namespace = "" } = {}) {
-  const { api, asked } = script(answers);
+  const { api, requested } = script(answers);
   const rows = new Map<string, Row>();
   const sent: string[] = [];
   const outbox = {
@@ -73,9 +73,9 @@ async function run(t: { after(fn: () => void): void }, answers: readonly Answer[
     },
   });
   void watch.run(stop.signal);
-  const askedFor = (count: number) =>
-    waitFor(() => asked.length >= count, { what: `${count} requests, not ${asked.join("\n")}` });
-  return { rows, sent, states, refused, asked, askedFor };
+  const requestedFor = (count: number) =>
+    waitFor(() => requested.length >= count, { what: `${count} requests, not ${requested.join("\n")}` });
+  return { rows, sent, states, refused, requested, requestedFor };
 }
 
 test("a list in pages is followed by a watch from where it was made, and that by one from the last event", async (t) => {
@@ -84,41 +84,47 @@ test("a list in pages is followed by a watch from where it was made, and that by
     { type: "DELETED", object: pod("a", 12) },
     { type: "BOOKMARK", object: { metadata: { resourceVersion: "20" } } },
   ];
-  const { rows, asked, askedFor, states } = await run(t, [list([pod("a", 1)], "10", "more"), list([pod("b", 2)], "10"), events]);
-  await askedFor(4);
+  const { rows, requested, requestedFor, states } = await run(t, [
+    list([pod("a", 1)], "10", "more"),
+    list([pod("b", 2)], "10"),
+    events,
+  ]);
+  await requestedFor(4);
   assert.deepEqual([...rows.keys()], ["b", "c"]);
-  assert.match(asked[1] ?? "", /continue=more/);
-  assert.match(asked[2] ?? "", /watch=1.*resourceVersion=10$/);
-  assert.match(asked[3] ?? "", /watch=1.*resourceVersion=20$/);
+  assert.match(requested[1] ?? "", /continue=more/);
+  assert.match(requested[2] ?? "", /watch=1.*resourceVersion=10$/);
+  assert.match(requested[3] ?? "", /watch=1.*resourceVersion=20$/);
   assert.deepEqual(states.slice(0, 3), ["loading", "live", "live"]);
 });
 
 test("a version that is too old leads to a list, which takes away what it does not show and sends only what changed", async (t) => {
-  const { rows, sent, askedFor } = await run(t, [
+  const { rows, sent, requestedFor } = await run(t, [
     list([pod("a", 1), pod("b", 2)], "10"),
     [{ type: "ERROR", object: { code: 410, message: "too old", metadata: {} } }],
     list([pod("b", 2), pod("c", 30)], "30"),
   ]);
-  await askedFor(4);
+  await requestedFor(4);
   assert.deepEqual([...rows.keys()], ["b", "c"]);
   assert.deepEqual(sent, ["a", "b", "c"]);
 });
 
 test("a connection that breaks off is made again from the last event, without a list", async (t) => {
-  const { asked, askedFor, states } = await run(t, [
+  const { requested, requestedFor, states } = await run(t, [
     list([], "10"),
     new ApiError(0, "away"),
     [{ type: "ADDED", object: pod("a", 11) }],
   ]);
-  await askedFor(4);
-  assert.match(asked[2] ?? "", /resourceVersion=10$/);
+  await requestedFor(4);
+  assert.match(requested[2] ?? "", /resourceVersion=10$/);
   assert.deepEqual(states, ["loading", "live", "away", "live"]);
 });
 
 test("who may not list all namespaces gets those of the one that was chosen", async (t) => {
-  const { rows, asked, askedFor } = await run(t, [new ApiError(403, "no"), list([pod("a", 1)], "10")], { namespace: "team/a" });
-  await askedFor(3);
-  assert.match(asked[1] ?? "", /^\/api\/v1\/namespaces\/team%2Fa\/pods\?/);
+  const { rows, requested, requestedFor } = await run(t, [new ApiError(403, "no"), list([pod("a", 1)], "10")], {
+    namespace: "team/a",
+  });
+  await requestedFor(3);
+  assert.match(requested[1] ?? "", /^\/api\/v1\/namespaces\/team%2Fa\/pods\?/);
   assert.equal(rows.size, 1);
 });
 
@@ -127,13 +133,13 @@ test("what is forbidden or not served is said so and left alone for a while", as
   await waitFor(() => denied.states.includes("denied"));
   const absent = await run(t, [new ApiError(404, "no")]);
   await waitFor(() => absent.states.includes("absent"));
-  assert.deepEqual([denied.asked.length, absent.asked.length], [1, 1]);
+  assert.deepEqual([denied.requested.length, absent.requested.length], [1, 1]);
 });
 
 test("a token that is not accepted any more ends it", async (t) => {
-  const { refused, asked } = await run(t, [list([], "1"), new ApiError(401, "Unauthorized")]);
+  const { refused, requested } = await run(t, [list([], "1"), new ApiError(401, "Unauthorized")]);
   await waitFor(() => refused.length > 0);
-  assert.deepEqual([refused, asked.length], [["Unauthorized"], 2]);
+  assert.deepEqual([refused, requested.length], [["Unauthorized"], 2]);
 });
 
 test("an object that changes nothing that is shown is not sent again", async (t) => {
@@ -141,7 +147,7 @@ test("an object that changes nothing that is shown is not sent again", async (t)
     { type: "MODIFIED", object: pod("a", 11) },
     { type: "MODIFIED", object: pod("a", 12, "Succeeded") },
   ];
-  const { sent, askedFor } = await run(t, [list([pod("a", 1)], "10"), events]);
-  await askedFor(3);
+  const { sent, requestedFor } = await run(t, [list([pod("a", 1)], "10"), events]);
+  await requestedFor(3);
   assert.deepEqual(sent, ["a", "a"]);
 });

@@ -236,9 +236,15 @@ for (const { name, facts, harm, check, says } of [
 }
 
 test("what only controllers ask for, since it has no newer version, is no finding", () => {
-  const asked = { version: "policy/v1beta1", resource: "podsecuritypolicies", removedIn: "1.25", users: [], isOnlyVersion: true };
-  assert.deepEqual(findingsOf({ ...well, deprecated: [asked] }), []);
-  assert.equal(findingsOf({ ...well, deprecated: [{ ...asked, isOnlyVersion: false }] }).length, 1);
+  const requested = {
+    version: "policy/v1beta1",
+    resource: "podsecuritypolicies",
+    removedIn: "1.25",
+    users: [],
+    isOnlyVersion: true,
+  };
+  assert.deepEqual(findingsOf({ ...well, deprecated: [requested] }), []);
+  assert.equal(findingsOf({ ...well, deprecated: [{ ...requested, isOnlyVersion: false }] }).length, 1);
 });
 
 test("an API service that is away for a moment only is no finding", () => {

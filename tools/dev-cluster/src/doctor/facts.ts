@@ -116,7 +116,7 @@ export async function gatherFacts({ client, noClient, folders, data }: DoctorTar
     return undefined;
   };
   let first: Awaited<ReturnType<Client["raw"]>>;
-  const asked = Date.now();
+  const requested = Date.now();
   try {
     first = await client.raw("GET", "/version", { signal });
   } catch (err) {
@@ -128,7 +128,7 @@ export async function gatherFacts({ client, noClient, folders, data }: DoctorTar
   return {
     ...local,
     unread,
-    ...(!Number.isNaN(date) && { clockMs: date - (asked + Date.now()) / 2 }),
+    ...(!Number.isNaN(date) && { clockMs: date - (requested + Date.now()) / 2 }),
     ...(first.status === 200 && { serverVersion: (JSON.parse(first.body.toString()) as { gitVersion: string }).gitVersion }),
     unready: unreadyOf((await text("/readyz?verbose")) ?? ""),
     metrics,

@@ -12,15 +12,15 @@ import { checkFolder } from "../preflight.ts";
 import { runningPid } from "../processes.ts";
 import { register, withRegistry } from "../registry.ts";
 import {
-  type Asked,
-  askedByVariables,
   type ConfigurableProcess,
   configurableProcesses,
   defaultChoices,
-  mergeAsked,
+  mergeRequested,
   newSettings,
   type PortName,
   portNames,
+  type RequestedChoices,
+  requestedByVariables,
   type Settings,
   stateFolder,
 } from "../settings.ts";
@@ -114,7 +114,7 @@ function daemonFlag(text: string): string[] {
 }
 
 /** Settings requested by flags. */
-export function askedByFlags(options: Options): Asked {
+export function requestedByFlags(options: Options): RequestedChoices {
   const ports: Partial<Record<PortName, number>> = {};
   for (const name of portNames) {
     const port = options[camelCase(portFlag(name))];
@@ -134,7 +134,7 @@ export function askedByFlags(options: Options): Asked {
     etcdWithoutSync: options["etcdUnsafeNoFsync"],
   };
   return {
-    ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Asked),
+    ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as RequestedChoices),
     ...(Object.keys(ports).length > 0 && { ports }),
     ...(Object.keys(extraArgs).length > 0 && { extraArgs }),
   };
@@ -148,9 +148,9 @@ async function runUp(root: string, options: Options): Promise<void> {
   checkFolder(state);
   checkLoopback();
   await interruptible(async (signal) => {
-    const asked = mergeAsked(askedByVariables(process.env), askedByFlags(options));
+    const requested = mergeRequested(requestedByVariables(process.env), requestedByFlags(options));
     const work = async (): Promise<void> => {
-      const settings = await decide(root, name, state, asked, signal).catch((err: unknown) => {
+      const settings = await decide(root, name, state, requested, signal).catch((err: unknown) => {
         if (readRecord(state) === undefined) {
           // Nothing was started: remove the empty folder again.
           rmSync(clusterLockFile(state), { force: true });
@@ -166,12 +166,18 @@ async function runUp(root: string, options: Options): Promise<void> {
 }
 
 /** Chooses the settings under the registry lock, and saves them. */
-async function decide(root: string, name: string, state: string, asked: Asked, signal: AbortSignal): Promise<Settings> {
+async function decide(
+  root: string,
+  name: string,
+  state: string,
+  requested: RequestedChoices,
+  signal: AbortSignal,
+): Promise<Settings> {
   return withRegistry(signal, async (clusters) => {
     const record = readRecord(state);
     const before = newSettings(root, name, state, record?.choices ?? defaultChoices());
     await endStrays(before); // their ports would count as taken
-    const decided = await choose(asked, {
+    const decided = await choose(requested, {
       nameFlag: nameFlag(name),
       record,
       hasData: existsSync(join(state, "etcd")),

@@ -84,14 +84,14 @@ After a failure, mend its cause and run the command again: it goes on with what 
     .action((endpoint: string | undefined, flags: Flags) => join(home, endpoint, flags));
 
 async function join(home: string, endpoint: string | undefined, flags: Flags): Promise<void> {
-  const asked = joinDocument(endpoint, flags);
-  const { controlPlane } = asked;
+  const requested = joinDocument(endpoint, flags);
+  const { controlPlane } = requested;
   const isControlPlane = controlPlane !== undefined;
   const key = controlPlane?.certificateKey === undefined ? undefined : parseCertificateKey(controlPlane.certificateKey);
   const node = nodeSettings(
     {
       registration: {
-        ...asked.nodeRegistration,
+        ...requested.nodeRegistration,
         ...(flags.nodeName && { name: flags.nodeName }),
         ...(flags.criSocket && { criSocket: flags.criSocket }),
       },
@@ -103,7 +103,7 @@ async function join(home: string, endpoint: string | undefined, flags: Flags): P
     machineFacts(),
   );
   const print = (line: string): void => console.log(line);
-  const skip = [...flags.skipPhases, ...(asked.skipPhases ?? [])];
+  const skip = [...flags.skipPhases, ...(requested.skipPhases ?? [])];
   if (!skip.includes("preflight"))
     await preflight(
       {
@@ -112,10 +112,10 @@ async function join(home: string, endpoint: string | undefined, flags: Flags): P
       },
       {
         ...{ home, links, print, kubeletFlags: node.kubeletFlags },
-        ignored: [...flags.ignorePreflightErrors, ...(asked.nodeRegistration?.ignorePreflightErrors ?? [])],
+        ignored: [...flags.ignorePreflightErrors, ...(requested.nodeRegistration?.ignorePreflightErrors ?? [])],
       },
     );
-  const found = await discovered(asked);
+  const found = await discovered(requested);
   const known = await readCluster(found, isControlPlane);
   const machine: Machine = { home, cluster: known.cluster, node, print };
   const steps = isControlPlane

@@ -154,11 +154,11 @@ export function nodeSettings({ registration = {}, endpoint = {}, isControlPlane 
     faults.push(`localAPIEndpoint.bindPort: ${bindPort} is not a port`);
   const socket = registration.criSocket || defaultCriSocket;
   if (faults.length > 0) throw new UsageFailure(faults);
-  const asked = registration.taints as readonly Taint[] | undefined;
+  const requests = registration.taints as readonly Taint[] | undefined;
   return {
     name,
     criSocket: socket.includes("://") ? socket : `unix://${socket}`,
-    taints: asked ?? (isControlPlane ? [controlPlaneTaint] : []),
+    taints: requests ?? (isControlPlane ? [controlPlaneTaint] : []),
     kubeletFlags: registration.kubeletExtraArgs ?? {},
     advertiseAddress: address,
     bindPort,

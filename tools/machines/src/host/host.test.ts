@@ -57,6 +57,6 @@ test("waiting ends with the last error and the remedy, or at once with one that 
     until(() => Promise.reject(final), { ...options, timeoutMs: 60_000, isFinal: () => true }),
     final,
   );
-  let asked = 0;
-  assert.equal(await until(async () => ++asked === 3 && asked, { ...options, timeoutMs: 60_000 }), 3);
+  let requests = 0;
+  assert.equal(await until(async () => ++requests === 3 && requests, { ...options, timeoutMs: 60_000 }), 3);
 });

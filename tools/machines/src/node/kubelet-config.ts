@@ -8,10 +8,10 @@ import { flagWords } from "../host/units.ts";
 
 export const kubeletFolder = "/var/lib/kubelet";
 
-/** @param asked the user's KubeletConfiguration, whose fields take precedence */
+/** @param requested the user's KubeletConfiguration, whose fields take precedence */
 export function kubeletConfiguration(
   cluster: ClusterSettings,
-  asked: Readonly<Record<string, unknown>> = {},
+  requested: Readonly<Record<string, unknown>> = {},
 ): Record<string, unknown> {
   return {
     apiVersion: "kubelet.config.k8s.io/v1beta1",
@@ -26,7 +26,7 @@ export function kubeletConfiguration(
     clusterDomain: cluster.dnsDomain,
     rotateCertificates: true,
     staticPodPath: join(folder, "manifests"),
-    ...asked,
+    ...requested,
   };
 }
 

@@ -41,8 +41,8 @@ export const cronJobPlan: Plan = {
     if (jobs.length !== 1) return `${jobs.length} finished Jobs, one is kept`;
     if ((status.active ?? []).length > 0) return `the status has active Jobs: ${JSON.stringify(status)}`;
     const lastMinute = Math.max(...jobs.map(({ metadata }) => Number(metadata.name?.split("-").at(-1))));
-    const told = Date.parse(status.lastScheduleTime ?? "");
+    const reported = Date.parse(status.lastScheduleTime ?? "");
     // The time of a Job whose creation was not heard of is not told (as in Kubernetes).
-    return told > 0 && told <= lastMinute * minuteMs ? undefined : `the status tells of ${status.lastScheduleTime}`;
+    return reported > 0 && reported <= lastMinute * minuteMs ? undefined : `the status tells of ${status.lastScheduleTime}`;
   },
 };

@@ -59,7 +59,7 @@ export interface User {
   remove(ref: ResourceRef, name: string, propagationPolicy?: "Foreground" | "Background"): Promise<void>;
   readonly client: Client;
   /** What was asked for last, by resource and name: no controller may have changed it. */
-  readonly asked: ReadonlyMap<string, unknown>;
+  readonly requested: ReadonlyMap<string, unknown>;
 }
 
 export const namespace = "default";
@@ -68,9 +68,9 @@ export const smallTime = 0.6;
 export const allFaults: readonly FaultKind[] = faultKinds.filter((kind) => kind !== "restore");
 
 export function newUser(client: Client, random: () => number, pause: (ms: number) => Promise<void>, isSmall: boolean): User {
-  const asked = new Map<string, unknown>();
+  const requested = new Map<string, unknown>();
   const note = (ref: ResourceRef, { metadata, spec }: Stored): void => {
-    if (ref.group === "apps") asked.set(`${ref.resource}/${metadata.namespace}/${metadata.name}`, spec);
+    if (ref.group === "apps") requested.set(`${ref.resource}/${metadata.namespace}/${metadata.name}`, spec);
   };
   /** A user who gets no answer asks again. */
   const persistently = async (act: () => Promise<unknown>, isDone: (err: unknown) => boolean): Promise<void> => {
@@ -90,7 +90,7 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
     // Less happens in small clusters, in less time.
     pause: (ms) => pause(isSmall ? smallTime * ms : ms),
     client,
-    asked,
+    requested,
     create: (ref, object) =>
       persistently(
         async () => note(ref, await client.create<Stored>(ref, object as never)),
@@ -105,9 +105,9 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
         },
         (err) => isNotFound(err) && !isConflict(err),
       ),
-    letGo: (ref, name) => void asked.delete(`${ref.resource}/${namespace}/${name}`),
+    letGo: (ref, name) => void requested.delete(`${ref.resource}/${namespace}/${name}`),
     remove: (ref, name, propagationPolicy = "Background") => {
-      asked.delete(`${ref.resource}/${namespace}/${name}`);
+      requested.delete(`${ref.resource}/${namespace}/${name}`);
       return persistently(() => client.delete(ref, { namespace, name }, { propagationPolicy }), isNotFound);
     },
   };

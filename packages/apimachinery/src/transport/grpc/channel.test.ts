@@ -32,9 +32,9 @@ const failureOf = (call: Promise<unknown>): Promise<GrpcError> =>
 
 test("a call says over a unix socket what gRPC asks for", async (t) => {
   const path = join(directoryOf(t), "a.sock");
-  let told: IncomingHttpHeaders = {};
+  let reported: IncomingHttpHeaders = {};
   const onCall = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, request: Buffer): void => {
-    told = headers;
+    reported = headers;
     answer(stream, request);
   };
   await startGrpcServer(t, onCall, { path });
@@ -48,7 +48,7 @@ test("a call says over a unix socket what gRPC asks for", async (t) => {
     "grpc-timeout": timeout,
     "user-agent": agent,
     "content-type": type,
-  } = told;
+  } = reported;
   assert.deepEqual(
     [called, authority, te, timeout, agent, type],
     ["/x.Y/Z", "localhost", "trailers", "1500m", "kube-probe/1.23", "application/grpc"],

@@ -26,9 +26,9 @@ async function writing(
     group?: string;
   },
 ) {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const authorize = async ({ verb, name }: { verb: string; name: string }) => {
-    asked.push(`${verb} ${name}`);
+    requested.push(`${verb} ${name}`);
     return { decision: may.includes(name) ? "allow" : "deny" };
   };
   const attributes = {
@@ -44,7 +44,7 @@ async function writing(
     () => "",
     (err: Error) => err.message,
   );
-  return { asked, refusal };
+  return { requested, refusal };
 }
 
 const signing = ["sign example.com/one", "sign example.com/*"];
@@ -55,8 +55,8 @@ for (const { name, before, next, want } of [
   { name: "the certificate for none", before: { certificate: "x" }, next: {}, want: signing },
 ]) {
   test(`a status that changes ${name} ${want.length === 0 ? "asks for no right" : "is for signers of what was asked for first"}`, async () => {
-    const { asked, refusal } = await writing(certificateSigning, { subresource: "status", before, next });
-    assert.deepEqual(asked, want);
+    const { requested, refusal } = await writing(certificateSigning, { subresource: "status", before, next });
+    assert.deepEqual(requested, want);
     assert.equal(refusal.endsWith('user not permitted to sign requests with signerName "example.com/one"'), want.length > 0);
   });
 }
@@ -80,5 +80,5 @@ test("each plugin looks at its own part of requests alone", async () => {
     [certificateApproval, { subresource: "status" }],
     [certificateApproval, { subresource: "approval", resource: "others" }],
   ] as const)
-    assert.deepEqual(await writing(plugin, { ...changed, ...more }), { asked: [], refusal: "" });
+    assert.deepEqual(await writing(plugin, { ...changed, ...more }), { requested: [], refusal: "" });
 });

@@ -15,10 +15,10 @@ export const extendedResourceToleration = (): AdmissionPlugin => ({
     const pod = podOf(attributes);
     if (pod === undefined) return;
     const containers = [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])];
-    const asked = new Set(
+    const requested = new Set(
       containers.flatMap(({ resources }) => Object.keys(resources?.requests ?? {})).filter(isExtendedResource),
     );
-    for (const key of [...asked].sort()) {
+    for (const key of [...requested].sort()) {
       const tolerations = pod.spec.tolerations ?? [];
       const isSame = (had: Toleration): boolean =>
         had.key === key && had.operator === "Exists" && had.effect === "NoSchedule" && !had.value;

@@ -14,14 +14,14 @@ import { imagePolicyWebhook } from "./image-policy-webhook.ts";
 
 /** The plugin with a backend that sends the given responses in order and repeats the last one. */
 async function policy(t: TestContext, imagePolicy: object, ...answers: (object | number)[]) {
-  const asked: { containers: object[]; annotations?: object; namespace?: string }[] = [];
+  const requested: { containers: object[]; annotations?: object; namespace?: string }[] = [];
   const backend = createServer((incoming, outgoing) => {
     let text = "";
     incoming.on("data", (piece) => {
       text += piece;
     });
     incoming.on("end", () => {
-      asked.push(JSON.parse(text).spec);
+      requested.push(JSON.parse(text).spec);
       const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? 500;
       if (typeof answer === "number") outgoing.writeHead(answer).end();
       else outgoing.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ status: answer }));
@@ -66,17 +66,17 @@ async function policy(t: TestContext, imagePolicy: object, ...answers: (object |
     );
     return [result, ...annotated];
   };
-  return { clock, asked, ask };
+  return { clock, requested, ask };
 }
 
 const denied = 'pods "p" is forbidden: image policy webhook backend denied one or more images: evil';
 
 test("a refusal is told with its reason, and kept for its own time; what is noted of it is noted each time", async (t) => {
   const no = { allowed: false, reason: "evil", auditAnnotations: { why: "x" } };
-  const { asked, ask } = await policy(t, { allowTTL: -1 }, no);
+  const { requested, ask } = await policy(t, { allowTTL: -1 }, no);
   const want = [denied, "imagepolicywebhook.image-policy.k8s.io/why=x"];
   assert.deepEqual([await ask(), await ask()], [want, want]);
-  assert.equal(asked.length, 1);
+  assert.equal(requested.length, 1);
 });
 
 for (const { ttl, allowed, times } of [
@@ -85,15 +85,15 @@ for (const { ttl, allowed, times } of [
   { ttl: { denyTTL: -1 }, allowed: false, times: 2 },
 ]) {
   test(`with ${JSON.stringify(ttl)} the same question, ${allowed ? "allowed" : "refused"}, is asked ${times} times of 2`, async (t) => {
-    const { asked, ask } = await policy(t, ttl, { allowed });
+    const { requested, ask } = await policy(t, ttl, { allowed });
     const want = allowed ? "allowed" : 'pods "p" is forbidden: one or more images rejected by webhook backend';
     for (let i = 0; i < 2; i++) assert.deepEqual(await ask(), [want]);
-    assert.equal(asked.length, times);
+    assert.equal(requested.length, times);
   });
 }
 
 test("the backend sees all images, its own annotations and the namespace; other writes it does not see", async (t) => {
-  const { asked, ask } = await policy(t, {}, { allowed: true });
+  const { requested, ask } = await policy(t, {}, { allowed: true });
   const annotations = { "x.image-policy.k8s.io/ticket": "1", other: "2" };
   const spec = {
     containers: [{ image: "a" }, { image: "b" }],
@@ -106,14 +106,14 @@ test("the backend sees all images, its own annotations and the namespace; other 
   await ask({ resource: { group: "", resource: "services" } });
   await ask({ resource: { group: "metrics", resource: "pods" } });
   const ticket = { "x.image-policy.k8s.io/ticket": "1" };
-  assert.deepEqual(asked, [
+  assert.deepEqual(requested, [
     { containers: [{ image: "a" }, { image: "b" }, { image: "c" }, {}], annotations: ticket, namespace: "default" },
     { containers: [{ image: "d" }, { image: "e" }] },
   ]);
 });
 
 test("a backend that is overloaded is asked again, later each time, and five times at most", async (t) => {
-  const { clock, asked, ask } = await policy(t, { retryBackoff: 100 }, 429, 500, { allowed: true });
+  const { clock, requested, ask } = await policy(t, { retryBackoff: 100 }, 429, 500, { allowed: true });
   const answer = ask();
   for (const [tries, wait] of [
     [1, 100],
@@ -121,7 +121,7 @@ test("a backend that is overloaded is asked again, later each time, and five tim
   ] as const) {
     await waitFor(() => clock.waiting > 0, { what: `try ${tries}` });
     await clock.advance(wait - 1);
-    assert.equal(asked.length, tries);
+    assert.equal(requested.length, tries);
     await clock.advance(1);
   }
   assert.deepEqual(await answer, ["allowed"]);
@@ -134,15 +134,15 @@ test("a backend that is overloaded is asked again, later each time, and five tim
     void failing.clock.advance(100);
     return failed !== undefined;
   });
-  assert.deepEqual([failed, failing.asked.length], [['pods "p" is forbidden: Error contacting webhook: 503'], 5]);
+  assert.deepEqual([failed, failing.requested.length], [['pods "p" is forbidden: Error contacting webhook: 503'], 5]);
 });
 
 test("a backend that refuses to answer is asked once; the default says what counts, and nothing is kept of it", async (t) => {
-  const { asked, ask } = await policy(t, { defaultAllow: true }, 400, { allowed: false, reason: "evil" });
+  const { requested, ask } = await policy(t, { defaultAllow: true }, 400, { allowed: false, reason: "evil" });
   const object = { metadata: { name: "p", annotations: { a: "b" } }, spec: { containers: [{ image: "good" }] } };
   assert.deepEqual(await ask({}, object), ["allowed", "imagepolicywebhook.image-policy.k8s.io/failed-open=true"]);
   assert.deepEqual(object.metadata.annotations, { a: "b", "alpha.image-policy.k8s.io/failed-open": "true" });
-  assert.equal(asked.length, 1);
+  assert.equal(requested.length, 1);
   assert.deepEqual(await ask(), [denied]);
 });
 

@@ -50,7 +50,7 @@ export function mutatingAdmissionWebhook(ctx: PluginContext): AdmissionPlugin {
           reinvocation.changed();
           attributes.wantsAnotherRound = true;
         }
-        if (candidate.webhook.reinvocationPolicy === "IfNeeded") reinvocation.asked(candidate.id);
+        if (candidate.webhook.reinvocationPolicy === "IfNeeded") reinvocation.requested(candidate.id);
       }
       reinvocation.leave(attributes.object);
     },

@@ -121,6 +121,6 @@ test("of two namespaces that were deleted the store is asked for each", async (t
     client.put(namespaces, { metadata: { name }, status: { phase: "Terminating" } } as never);
   }
   for (const namespace of ["other", "web"]) assert.equal(await admit({ ...inNamespace, namespace }), "403 NamespaceTerminating");
-  const asked = client.actions.filter(({ verb }) => verb === "get").map(({ name }) => name);
-  assert.deepEqual(asked, ["other", "web"]);
+  const pending = client.actions.filter(({ verb }) => verb === "get").map(({ name }) => name);
+  assert.deepEqual(pending, ["other", "web"]);
 });

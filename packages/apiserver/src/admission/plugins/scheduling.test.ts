@@ -157,7 +157,7 @@ test("a backend is asked about images of each kind of container, over HTTPS and 
     aPod("imaged", { initContainers: [{ name: "i", image: "first" }] }),
   );
   assert.equal(code, 201, text);
-  assert.equal(backend.asked.at(-1)?.headers.authorization, "Bearer for-images");
+  assert.equal(backend.requested.at(-1)?.headers.authorization, "Bearer for-images");
   backend.raw.set("/images", (response) => {
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify({ status: { allowed: false, reason: "not signed" } }));

@@ -35,8 +35,8 @@ function contextOf({ annotations = {}, configuration, authorize, clock = newFake
   return {
     informers: { for: () => ({ synced: true, lister: { get: () => namespace } }) },
     configurationOf: () => configuration,
-    authorize: (asked: { verb: string; resource: string; subresource: string }) => ({
-      decision: authorize?.(asked.verb, asked.resource, asked.subresource) ?? "allow",
+    authorize: (requested: { verb: string; resource: string; subresource: string }) => ({
+      decision: authorize?.(requested.verb, requested.resource, requested.subresource) ?? "allow",
     }),
     versions: {
       ofKind: ({ kind }: { kind: string }) => (kind === "ReplicaSet" ? [{ resource: "replicasets", namespaced: true }] : []),
@@ -295,13 +295,13 @@ for (const { name, operation = "UPDATE" as const, before, after, deny, want } of
 }
 
 test("ImagePolicyWebhook asks about images, keeps the answer, and says what counts without one", async (t) => {
-  const asked: { spec: object }[] = [];
+  const requested: { spec: object }[] = [];
   const backend = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const review = JSON.parse(Buffer.concat(chunks).toString());
-      asked.push(review);
+      requested.push(review);
       const allowed = !JSON.stringify(review.spec).includes("evil");
       response.setHeader("content-type", "application/json");
       response.end(JSON.stringify({ ...review, status: allowed ? { allowed } : { allowed, reason: "evil" } }));
@@ -315,7 +315,7 @@ test("ImagePolicyWebhook asks about images, keeps the answer, and says what coun
   assert.equal(await run(plugin, write(annotated)), "");
   assert.equal(await run(plugin, write(annotated)), "");
   assert.deepEqual(
-    asked.map(({ spec }) => spec),
+    requested.map(({ spec }) => spec),
     [{ containers: [{ image: "busybox" }], annotations: { "x.image-policy.k8s.io/ticket": "1" }, namespace: "default" }],
   );
   assert.equal(
@@ -369,15 +369,15 @@ test("ImagePolicyWebhook tells the audit what its backend says, and when nobody 
   ] as const) {
     const kubeConfigFile = kubeconfigFor(t, port);
     const plugin = imagePolicyWebhook(contextOf({ configuration: { imagePolicy: { kubeConfigFile, defaultAllow: true } } }));
-    const told: string[] = [];
-    const annotate = (key: string, value: string): void => void told.push(`${key}=${value}`);
+    const reported: string[] = [];
+    const annotate = (key: string, value: string): void => void reported.push(`${key}=${value}`);
     for (const subresource of ["", "ephemeralcontainers"]) {
       assert.equal(
         await run(plugin, write(aPod({ ephemeralContainers: [{ name: "e", image: "x" }] }), { subresource, annotate })),
         "",
       );
     }
-    assert.deepEqual(told, Array(2).fill(`imagepolicywebhook.image-policy.k8s.io/${want}`));
+    assert.deepEqual(reported, Array(2).fill(`imagepolicywebhook.image-policy.k8s.io/${want}`));
   }
 });
 
@@ -413,9 +413,9 @@ for (const { name, before, after, want } of [
   { name: "an owner that stops to block", before: [{ ...owner, blockOwnerDeletion: true }], after: [owner], want: /^$/ },
 ]) {
   test(`OwnerReferencesPermissionEnforcement looks at ${name}`, async () => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const authorize = (verb: string, resource: string, subresource: string) => {
-      asked.push(`${verb} ${resource}/${subresource}`);
+      requested.push(`${verb} ${resource}/${subresource}`);
       return subresource === "finalizers" ? ("deny" as const) : ("allow" as const);
     };
     const object = { metadata: { name: "p", ownerReferences: after } };
@@ -427,6 +427,6 @@ for (const { name, before, after, want } of [
       (err: Error) => err.message,
     );
     assert.match(refusal, want);
-    assert.equal(asked[0], "delete pods/"); // checked for every owner change: the object may be collected from then on
+    assert.equal(requested[0], "delete pods/"); // checked for every owner change: the object may be collected from then on
   });
 }

@@ -29,7 +29,7 @@ export class WebhookCallError extends Error {
 }
 
 /** The endpoint or the credentials could not be resolved; no request was sent. */
-export class WebhookNotAskedError extends WebhookCallError {}
+export class WebhookNotCalledError extends WebhookCallError {}
 
 export interface WebhookQuestion {
   readonly body: string;
@@ -91,15 +91,15 @@ export function newWebhookCaller(
         endpoint = endpointOf(config, resolve);
         credentials = credentialsFor(endpoint.hostPort);
       } catch (err) {
-        throw new WebhookNotAskedError(`could not get REST client: ${(err as Error).message}`, 500, err);
+        throw new WebhookNotCalledError(`could not get REST client: ${(err as Error).message}`, 500, err);
       }
       if (namesTimeout) endpoint.url.searchParams.set("timeout", `${timeoutSeconds}s`);
       const agent = agentFor(config.caBundle, credentials.certificate, endpoint);
       const patience = AbortSignal.timeout(timeoutSeconds * 1000);
       const deadline = signal === undefined ? patience : AbortSignal.any([signal, patience]);
       const startedMs = performance.now();
-      const asked = (code: string): void => observer?.requested("POST", endpoint.hostPort, code, performance.now() - startedMs);
-      return post(endpoint, body, agent, credentials.headers, deadline, asked);
+      const observe = (code: string): void => observer?.requested("POST", endpoint.hostPort, code, performance.now() - startedMs);
+      return post(endpoint, body, agent, credentials.headers, deadline, observe);
     },
   };
 }
@@ -110,13 +110,13 @@ function post(
   agent: Agent,
   headers: Credentials["headers"],
   signal: AbortSignal,
-  asked: (code: string) => void,
+  observe: (code: string) => void,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const shown = locate === undefined ? url.href : `https://${hostPort}${url.pathname}${url.search}`;
     let code = 0;
     const fail = (err: Error): void => {
-      if (code === 0) asked("<error>");
+      if (code === 0) observe("<error>");
       reject(new WebhookCallError(`Post "${shown}": ${textOf(err)}`, 503, err));
     };
     let located: HttpsRequestOptions = {};
@@ -146,7 +146,7 @@ function post(
       },
       (response) => {
         code = response.statusCode ?? 0;
-        asked(String(code));
+        observe(String(code));
         const chunks: Buffer[] = [];
         let size = 0;
         response.on("data", (chunk: Buffer) => {

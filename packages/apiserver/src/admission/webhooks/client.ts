@@ -5,7 +5,7 @@
 
 import type { WebhookClientConfig } from "@coxswain/apimachinery/objects/schema/kinds/admissionregistration/v1";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
-import { newWebhookCaller, WebhookCallError, type WebhookDialers, WebhookNotAskedError } from "./caller.ts";
+import { newWebhookCaller, WebhookCallError, type WebhookDialers, WebhookNotCalledError } from "./caller.ts";
 import type { CredentialsFor } from "./credentials.ts";
 import type { ResolveService } from "./endpoint.ts";
 import { type Review, readAnswer, type WebhookAnswer } from "./review.ts";
@@ -46,6 +46,6 @@ export function newWebhookClient(
 }
 
 function asRefused(err: unknown): unknown {
-  if (!(err instanceof WebhookCallError) || err instanceof WebhookNotAskedError) return err;
+  if (!(err instanceof WebhookCallError) || err instanceof WebhookNotCalledError) return err;
   return new WebhookCallError(`failed to call webhook: ${err.message}`, err.code, err.cause);
 }

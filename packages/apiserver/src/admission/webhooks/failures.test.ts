@@ -47,7 +47,7 @@ after(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 beforeEach(() => {
-  hooks.asked.length = 0;
+  hooks.requested.length = 0;
 });
 
 const configMaps = "/api/v1/namespaces/default/configmaps";
@@ -79,9 +79,9 @@ async function register(t: TestContext, kind: "mutating" | "validating", name: s
   hooks.answers.set("/probe", () => ({ allowed: true }));
   await waitFor(async () => {
     await server.request("POST", `${configMaps}?dryRun=All`, { metadata: { name: "probe", labels: { probe: name } } });
-    return hooks.asked.some(({ path: asked }) => asked === "/probe");
+    return hooks.requested.some(({ path: requested }) => requested === "/probe");
   });
-  hooks.asked.length = 0;
+  hooks.requested.length = 0;
 }
 const create = (hook: string, more: object = {}) =>
   server.request("POST", configMaps, { metadata: { generateName: `${hook}-`, labels: { hook } }, ...more });
@@ -181,7 +181,7 @@ for (const { name, kind = "validating", answer, want } of [
     assert.match(body.message, want);
     await register(t, kind, `ignored-${name}`, { failurePolicy: "Ignore" });
     assert.equal((await create(`ignored-${name}`)).code, 201);
-    assert.ok(!hooks.asked.some(({ path }) => path === "/elsewhere"));
+    assert.ok(!hooks.requested.some(({ path }) => path === "/elsewhere"));
   });
 }
 
@@ -273,14 +273,14 @@ test("the configured credentials go to the servers they are for", async (t) => {
   hooks.answers.set("/whoami", () => ({ allowed: true }));
   await register(t, "validating", "whoami");
   await create("whoami");
-  assert.equal(hooks.asked[0]?.headers.authorization, `Basic ${Buffer.from("me:secret").toString("base64")}`);
+  assert.equal(hooks.requested[0]?.headers.authorization, `Basic ${Buffer.from("me:secret").toString("base64")}`);
 });
 
 test("v1beta1 reviews, warnings and audit annotations", async (t) => {
   hooks.answers.set("/old", () => ({ ...patchOf([{ op: "add", path: "/data", value: { x: "y" } }]), patchType: undefined }));
   await register(t, "mutating", "old", { admissionReviewVersions: ["v2", "v1beta1", "v1"] });
   assert.deepEqual((await create("old")).body.data, { x: "y" });
-  assert.equal(hooks.asked[0]?.version, "admission.k8s.io/v1beta1");
+  assert.equal(hooks.requested[0]?.version, "admission.k8s.io/v1beta1");
 
   hooks.answers.set("/warns", () => ({
     allowed: true,
@@ -336,10 +336,10 @@ test("what a webhook adds is seen by the server's own plugins, and by webhooks t
     const { body } = await server.request("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod);
     return body.spec?.containers?.length === 2;
   });
-  hooks.asked.length = 0;
+  hooks.requested.length = 0;
   const { body } = await server.request("POST", "/api/v1/namespaces/default/pods", pod);
   assert.deepEqual(
-    hooks.asked.map(({ path }) => path),
+    hooks.requested.map(({ path }) => path),
     ["/a-asks-again", "/b-injects", "/a-asks-again"],
   );
   // The ServiceAccount plugin is reinvoked, so that the injected container has the token mount too.
@@ -365,12 +365,12 @@ test("subresources are shown in their own kind, and the same write is asked abou
   const patch = { "content-type": "application/merge-patch+json" };
   await waitFor(async () => {
     await server.request("PATCH", `${path}/d/scale?dryRun=All`, { spec: { replicas: 2 } }, patch);
-    return hooks.asked.length > 0;
+    return hooks.requested.length > 0;
   });
-  hooks.asked.length = 0;
+  hooks.requested.length = 0;
   await server.request("PATCH", `${path}/d/scale`, { spec: { replicas: 3 } }, patch);
   await server.request("PATCH", `${path}/d/status`, { status: { observedGeneration: 1 } }, patch);
-  const [scale, status] = hooks.asked.map(({ request }) => request);
+  const [scale, status] = hooks.requested.map(({ request }) => request);
   assert.partialDeepStrictEqual(scale, {
     kind: { group: "autoscaling", version: "v1", kind: "Scale" },
     resource: { group: "apps", version: "v1", resource: "deployments" },
@@ -394,5 +394,5 @@ test("webhooks never hear of webhook configurations", async (t) => {
   const path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
   assert.equal((await server.request("POST", path, { metadata: { name: "another" } })).code, 201);
   assert.equal((await server.request("DELETE", `${path}/another`)).code, 200);
-  assert.equal(hooks.asked.filter(({ path: asked }) => asked === "/self").length, 0);
+  assert.equal(hooks.requested.filter(({ path: requested }) => requested === "/self").length, 0);
 });

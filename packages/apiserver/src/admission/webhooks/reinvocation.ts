@@ -7,19 +7,19 @@ import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/de
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
 export class WebhookReinvocation {
-  #asked = new Set<string>();
+  #requested = new Set<string>();
   readonly #again = new Set<string>();
   #lastOutput: KubeObject | undefined;
 
   /** Records the call of a webhook whose reinvocation policy is IfNeeded. */
-  asked(id: string): void {
-    this.#asked.add(id);
+  requested(id: string): void {
+    this.#requested.add(id);
   }
 
   /** The object was changed: schedules reinvocation of all webhooks recorded so far. */
   changed(): void {
-    for (const id of this.#asked) this.#again.add(id);
-    this.#asked = new Set();
+    for (const id of this.#requested) this.#again.add(id);
+    this.#requested = new Set();
   }
 
   mustAskAgain(id: string): boolean {
@@ -28,11 +28,11 @@ export class WebhookReinvocation {
 
   /** Records the object after the last webhook; the copy is made only when a webhook could be reinvoked. */
   leave(object: KubeObject | undefined): void {
-    this.#lastOutput = this.#asked.size > 0 && object !== undefined ? deepClone(object) : undefined;
+    this.#lastOutput = this.#requested.size > 0 && object !== undefined ? deepClone(object) : undefined;
   }
 
   /** Start of the second round: detects changes by built-in plugins since `leave`. */
   comeBack(object: KubeObject | undefined): void {
-    if (this.#asked.size > 0 && !semanticEqual(this.#lastOutput, object)) this.changed();
+    if (this.#requested.size > 0 && !semanticEqual(this.#lastOutput, object)) this.changed();
   }
 }

@@ -102,18 +102,18 @@ interface ReviewAnswer {
 }
 
 /** @throws Error for an invalid response. */
-export function* readAnswer(body: Buffer, asked: Review, expectsPatch: boolean): Steps<WebhookAnswer> {
+export function* readAnswer(body: Buffer, requested: Review, expectsPatch: boolean): Steps<WebhookAnswer> {
   const review = (yield* parseLargeJson(body)) as ReviewAnswer | null;
   yield;
   const response = review?.response;
   if (typeof response !== "object" || response === null) throw new Error("webhook response was absent");
   // Responses of v1beta1 are not validated, as upstream.
-  if (asked.version === "v1") checkAnswer(review as ReviewAnswer, response, asked, expectsPatch);
+  if (requested.version === "v1") checkAnswer(review as ReviewAnswer, response, requested, expectsPatch);
   return {
     allowed: response.allowed === true,
     status: response.status,
     patch: response.patch ? Buffer.from(response.patch, "base64") : undefined,
-    patchType: asked.version === "v1" ? (response.patchType ?? "") : "JSONPatch",
+    patchType: requested.version === "v1" ? (response.patchType ?? "") : "JSONPatch",
     warnings: response.warnings ?? [],
     auditAnnotations: response.auditAnnotations ?? {},
   };

@@ -8,18 +8,18 @@ import { startTestServer, type TestServer } from "../../testing/start-test-serve
 let server: TestServer;
 let hooks: HookServer;
 let answers: HookServer["answers"];
-let asked: HookServer["asked"];
+let requested: HookServer["requested"];
 
 before(async () => {
   [server, hooks] = await Promise.all([startTestServer(undefined), startHookServer()]);
-  ({ answers, asked } = hooks);
+  ({ answers, requested } = hooks);
 });
 after(async () => {
   await server.stop();
   hooks.stop();
 });
 beforeEach(() => {
-  asked.length = 0;
+  requested.length = 0;
 });
 
 const configMaps = "/api/v1/namespaces/default/configmaps";
@@ -52,9 +52,9 @@ async function register(
   // Webhook configurations reach the server through its informer.
   await waitFor(async () => {
     await server.request("POST", `${configMaps}?dryRun=All`, { metadata: { generateName: "probe-" } });
-    return asked.some((one) => one.path === `/${name}`);
+    return requested.some((one) => one.path === `/${name}`);
   });
-  asked.length = 0;
+  requested.length = 0;
 }
 
 /** Writes to storage directly: served versions reject side effects other than None. */
@@ -91,7 +91,7 @@ test("a webhook that asks for it is asked again when a later one changed the obj
   await register("Mutating", "d-changes", [{}], t);
   await server.request("POST", configMaps, { metadata: { name: "again" } });
   assert.deepEqual(
-    asked.map(({ path }) => path),
+    requested.map(({ path }) => path),
     ["/c-counts", "/d-changes", "/c-counts"],
   );
 });
@@ -113,7 +113,7 @@ test("what it is asked says who does what, with the old object", async (t) => {
   await server.request("POST", configMaps, { metadata: { name: "seen" }, data: { a: "1" } });
   await server.request("PUT", `${configMaps}/seen`, { metadata: { name: "seen" }, data: { a: "2" } });
   await server.request("DELETE", `${configMaps}/seen`);
-  const [create, update, remove] = asked.map(({ request }) => request);
+  const [create, update, remove] = requested.map(({ request }) => request);
   assert.partialDeepStrictEqual(create, {
     operation: "CREATE",
     name: "seen",
@@ -159,20 +159,20 @@ for (const kind of ["Mutating", "Validating"] as const) {
       await storeSideEffects(kind, name, sideEffects);
       const dryRun = () => server.request("POST", `${configMaps}?dryRun=All`, { metadata: { name: "dry" } });
       await waitFor(async () => (await dryRun()).code === (served ? 201 : 400));
-      asked.length = 0;
+      requested.length = 0;
       const { code, body } = await dryRun();
       if (served) {
         assert.equal(code, 201);
-        assert.equal(asked[0]?.request.dryRun, true);
+        assert.equal(requested[0]?.request.dryRun, true);
       } else {
         assert.partialDeepStrictEqual(body, {
           reason: "BadRequest",
           message: 'admission webhook "hook0.example.com" does not support dry run',
         });
-        assert.equal(asked.length, 0);
+        assert.equal(requested.length, 0);
       }
       assert.equal((await server.request("POST", configMaps, { metadata: { generateName: "wet-" } })).code, 201);
-      assert.equal(asked.at(-1)?.request.dryRun, false);
+      assert.equal(requested.at(-1)?.request.dryRun, false);
     });
   }
 }
@@ -190,13 +190,13 @@ test("selectors and rules choose what it is asked about", async (t) => {
     t,
   );
   await server.request("POST", configMaps, { metadata: { name: "plain" } });
-  assert.equal(asked.length, 1);
-  asked.length = 0;
+  assert.equal(requested.length, 1);
+  requested.length = 0;
   await server.request("POST", configMaps, { metadata: { name: "picked", labels: { pick: "me" } } });
-  assert.equal(asked.length, 2);
-  asked.length = 0;
+  assert.equal(requested.length, 2);
+  requested.length = 0;
   await server.request("POST", "/api/v1/namespaces/default/secrets", { metadata: { name: "other-resource" } });
-  assert.equal(asked.length, 0);
+  assert.equal(requested.length, 0);
 });
 
 test("a webhook for another version of the resource gets the object in that version", async (t) => {
@@ -223,7 +223,7 @@ test("a webhook for another version of the resource gets the object in that vers
   };
   const { code, text } = await server.request("POST", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", hpa);
   assert.equal(code, 201, text);
-  const { request } = asked[0] as { request: ReviewRequest };
+  const { request } = requested[0] as { request: ReviewRequest };
   assert.equal(request.object.apiVersion, "autoscaling/v1");
   assert.equal(request.object.spec.targetCPUUtilizationPercentage, 50);
   assert.deepEqual(request.requestKind, { group: "autoscaling", version: "v2", kind: "HorizontalPodAutoscaler" });
@@ -236,7 +236,7 @@ test("the second validating webhook refuses what the first lets through, and bot
   const { code, body } = await server.request("POST", configMaps, { metadata: { name: "no-second" } });
   assert.equal(code, 400);
   assert.match(body.message, /admission webhook "hook1.example.com" denied the request/);
-  assert.deepEqual(asked.map(({ path }) => path).sort(), ["/no", "/two"]);
+  assert.deepEqual(requested.map(({ path }) => path).sort(), ["/no", "/two"]);
   assert.equal((await server.request("GET", `${configMaps}/no-second`)).code, 404);
 });
 
@@ -265,12 +265,12 @@ test("a webhook of deletions may refuse them, of a collection too, and is shown 
   }));
   await register("Validating", "keeps", [{ rules: [rule({ operations: ["CREATE", "DELETE"] })] }], t);
   await server.request("POST", configMaps, { metadata: { name: "keep-me", labels: { set: "k" } }, data: { keep: "1" } });
-  asked.length = 0;
+  requested.length = 0;
   for (const path of [`${configMaps}/keep-me`, `${configMaps}/keep-me?dryRun=All`, `${configMaps}?labelSelector=set%3Dk`]) {
     assert.equal((await server.request("DELETE", path)).code, 400, path);
   }
   assert.deepEqual(
-    asked.map(({ request }) => request.dryRun),
+    requested.map(({ request }) => request.dryRun),
     [false, true, false],
   );
   assert.equal((await server.request("GET", `${configMaps}/keep-me`)).code, 200);

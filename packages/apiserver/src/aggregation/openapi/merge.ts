@@ -62,9 +62,9 @@ function* referencesOf(definitions: ReadonlyMap<string, Schema>, paths: Iterable
   return found;
 }
 
-function eachReference(value: unknown, tell: (name: string) => void): void {
+function eachReference(value: unknown, report: (name: string) => void): void {
   mapReferences(value, (name) => {
-    tell(name);
+    report(name);
     return name;
   });
 }

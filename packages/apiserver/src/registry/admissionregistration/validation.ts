@@ -179,21 +179,21 @@ function validateServicePath(servicePath: string, path: string): FieldError[] {
 const operations = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 
 function validateRule(rule: RuleWithOperations, path: string): FieldError[] {
-  const asked: readonly string[] = rule.operations ?? [];
+  const requests: readonly string[] = rule.operations ?? [];
   const at = child(path, "operations");
-  const crowded = asked.length > 1 && asked.includes("*");
+  const crowded = requests.length > 1 && requests.includes("*");
   return [
-    ...need(asked, at),
+    ...need(requests, at),
     ...(crowded
       ? [
           invalidValue(
             at,
-            goStrings("admissionregistration.OperationType", asked),
+            goStrings("admissionregistration.OperationType", requests),
             "if '*' is present, must not specify other operations",
           ),
         ]
       : []),
-    ...each(asked, at, (operation, own) => optionalOneOf(operation, operations, own)),
+    ...each(requests, at, (operation, own) => optionalOneOf(operation, operations, own)),
     ...wildcardAlone(rule.apiGroups, path, "apiGroups"),
     ...wildcardAlone(rule.apiVersions, path, "apiVersions"),
     ...each(rule.apiVersions, child(path, "apiVersions"), (version, own) => need(version, own)),

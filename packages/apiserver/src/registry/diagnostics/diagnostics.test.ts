@@ -73,7 +73,7 @@ async function aDaemon(t: TestContext, server: TestServer, recipient: string, us
   return decisions;
 }
 
-const told = { verdict: "waiting", reason: "Told", tell: () => ({ summary: "as asked" }) } as const;
+const reported = { verdict: "waiting", reason: "Told", description: () => ({ summary: "as asked" }) } as const;
 const signal = (): AbortSignal => AbortSignal.timeout(60_000);
 
 async function lease(server: TestServer, namespace: string, name: string, renewedMs = Date.now()): Promise<void> {
@@ -104,11 +104,11 @@ test("daemons at two API servers answer for themselves, a kubelet about its node
   const scheduler = await aDaemon(t, one, "kube-scheduler", "system:kube-scheduler");
   const kubelet = await aDaemon(t, two, kubeletRecipient("n1"), "system:node:n1", ["system:nodes"]);
   for (const name of ["web", "other", "waits"]) {
-    scheduler.record(podRef(name), "scheduler", told);
-    kubelet.record(podRef(name), "volumes", told);
+    scheduler.record(podRef(name), "scheduler", reported);
+    kubelet.record(podRef(name), "volumes", reported);
   }
   const board = await aBoard(t, prefix);
-  board.decisions.record(podRef("web"), "admission", told);
+  board.decisions.record(podRef("web"), "admission", reported);
   const reader = new ClusterDecisions({ ...board, client: one.client });
   const refs = [podRef("web"), podRef("other"), podRef("waits"), podRef("missing")];
   const seen = async () => {
@@ -129,7 +129,7 @@ test("daemons at two API servers answer for themselves, a kubelet about its node
     silent: ["kube-controller-manager", "kubelet/n2"],
   });
   const node = coreRef("nodes", "Node", "", "n1");
-  kubelet.record(node, "runtime", told);
+  kubelet.record(node, "runtime", reported);
   const { decisions } = await reader.of([node], signal());
   assert.deepEqual(
     decisions.map(({ source }) => source),
@@ -141,7 +141,7 @@ test("the other API servers tell what they decided", async (t) => {
   const prefix = `/test-${randomUUID()}`;
   const server = await startTestServer(t, [`--etcd-prefix=${prefix}`]);
   const [one, two, three] = await Promise.all([aBoard(t, prefix, 4), aBoard(t, prefix), aBoard(t, prefix)]);
-  for (const board of [one, two, three]) board.decisions.record(podRef("web"), "admission", told);
+  for (const board of [one, two, three]) board.decisions.record(podRef("web"), "admission", reported);
   const reader = new ClusterDecisions({ ...one, client: server.client });
   // The server itself is the fourth, which has nothing to tell.
   const { decisions, silent } = await reader.of([podRef("web")], signal());
@@ -156,13 +156,13 @@ test("a daemon answers again after its API server was replaced", async (t) => {
   const first = await startTestServer(t, flags);
   await lease(first, "kube-system", "kube-scheduler");
   const scheduler = await aDaemon(t, first, "kube-scheduler", "system:kube-scheduler");
-  scheduler.record(podRef("web"), "scheduler", told);
+  scheduler.record(podRef("web"), "scheduler", reported);
   const board = await aBoard(t, prefix);
-  const asked = new Map([["kube-scheduler", { refs: [podRef("web")], expected: true }]]);
-  const answered = async (): Promise<boolean> => (await board.questions.ask(asked, signal())).decisions.length === 1;
+  const requests = new Map([["kube-scheduler", { refs: [podRef("web")], expected: true }]]);
+  const answered = async (): Promise<boolean> => (await board.questions.ask(requests, signal())).decisions.length === 1;
   await waitFor(answered);
   await first.stop();
-  assert.deepEqual(await board.questions.ask(asked, signal()), { decisions: [], silent: ["kube-scheduler"] });
+  assert.deepEqual(await board.questions.ask(requests, signal()), { decisions: [], silent: ["kube-scheduler"] });
   await startTestServer(t, flags);
   await waitFor(answered);
 });
@@ -291,11 +291,11 @@ test("a listener hears the questions that are not over, and a question is over w
   });
   assert.equal(heard.length, 1);
   const id = heard[0]?.split(" ")[0] as string;
-  assert.deepEqual(board.questions.refsAsked(id, "kube-controller-manager"), undefined);
+  assert.deepEqual(board.questions.requestedRefs(id, "kube-controller-manager"), undefined);
   await board.questions.answer(id, "kube-scheduler", []);
   await board.questions.answer(id, "kube-scheduler", []);
   assert.deepEqual(await asking, { decisions: [], silent: [] });
   end();
   await board.stored.delete(id);
-  await waitFor(() => board.questions.refsAsked(id, "kube-scheduler") === undefined);
+  await waitFor(() => board.questions.requestedRefs(id, "kube-scheduler") === undefined);
 });

@@ -77,7 +77,7 @@ async function answer(questions: Questions, { exchange }: RequestContext, recipi
   const given = parsed(await exchange.body(answerLimitBytes * 2));
   const id = given?.metadata?.name;
   if (typeof id !== "string") throw badRequest("metadata.name must be that of the question");
-  const refs = questions.refsAsked(id, recipient);
+  const refs = questions.requestedRefs(id, recipient);
   if (refs === undefined) throw notFound(questionsRef, id);
   const component = nodeOfRecipient(recipient) === undefined ? recipient : "kubelet";
   await questions.answer(id, recipient, receivedDecisions(component, given, refs));

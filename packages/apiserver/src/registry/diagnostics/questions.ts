@@ -25,7 +25,7 @@ export interface QuestionsOptions {
 /** Who watches the questions to one recipient. */
 export type Listener = (id: string, refs: readonly ObjectRef[]) => void;
 
-export interface Asked {
+export interface Recipient {
   readonly refs: readonly ObjectRef[];
   /** Whether it is alive as far as is known; others are waited for only shortly. */
   readonly expected: boolean;
@@ -89,8 +89,8 @@ export class Questions {
     const listeners = this.#listeners.getOrInsertComputed(recipient, () => new Set());
     listeners.add(listener);
     for (const [id, question] of this.#live) {
-      const asked = question.asked.find((one) => one.recipient === recipient);
-      if (asked !== undefined) listener(id, asked.refs);
+      const requested = question.requested.find((one) => one.recipient === recipient);
+      if (requested !== undefined) listener(id, requested.refs);
     }
     return () => {
       listeners.delete(listener);
@@ -99,8 +99,8 @@ export class Questions {
   }
 
   /** @returns what the recipient was asked; undefined when the question is over, or was not for it */
-  refsAsked(id: string, recipient: string): readonly ObjectRef[] | undefined {
-    return this.#live.get(id)?.asked.find((one) => one.recipient === recipient)?.refs;
+  requestedRefs(id: string, recipient: string): readonly ObjectRef[] | undefined {
+    return this.#live.get(id)?.requested.find((one) => one.recipient === recipient)?.refs;
   }
 
   /** A second answer of the same recipient changes nothing. */
@@ -117,12 +117,12 @@ export class Questions {
    * Asks and waits for the answers: for those expected at most a second, for others a quarter of one.
    * @throws the signal's reason, errors of the storage
    */
-  async ask(asked: ReadonlyMap<string, Asked>, signal: AbortSignal): Promise<Answers> {
-    const expected = [...asked].filter(([, { expected }]) => expected).map(([recipient]) => recipient);
-    if (asked.size === 0 || this.#asking >= mostAtOnce) return { decisions: [], silent: expected };
+  async ask(requested: ReadonlyMap<string, Recipient>, signal: AbortSignal): Promise<Answers> {
+    const expected = [...requested].filter(([, { expected }]) => expected).map(([recipient]) => recipient);
+    if (requested.size === 0 || this.#asking >= mostAtOnce) return { decisions: [], silent: expected };
     const { questions, answers, clock } = this.#options;
     const id = randomUUID();
-    const missing = new Map(Array.from(asked, ([recipient, { answers = 1 }]) => [recipient, answers]));
+    const missing = new Map(Array.from(requested, ([recipient, { answers = 1 }]) => [recipient, answers]));
     const decisions: Decision[] = [];
     const enough = new AbortController();
     const onAbort = (): void => enough.abort();
@@ -145,7 +145,7 @@ export class Questions {
       const question: StoredQuestion = {
         metadata: { name: id },
         by: this.#serverId,
-        asked: Array.from(asked, ([recipient, { refs }]) => ({ recipient, refs })),
+        requested: Array.from(requested, ([recipient, { refs }]) => ({ recipient, refs })),
       };
       await questions.create(id, question, { ttlSeconds: storedTtlSeconds, signal });
       for await (const event of stream) {
@@ -173,7 +173,7 @@ export class Questions {
 
   #heard(id: string, question: StoredQuestion): void {
     this.#live.set(id, question);
-    for (const { recipient, refs } of question.asked) {
+    for (const { recipient, refs } of question.requested) {
       if (recipient === apiserverRecipient && question.by !== this.#serverId) this.#answerMyself(id, refs);
       for (const listener of this.#listeners.get(recipient) ?? []) listener(id, refs);
     }

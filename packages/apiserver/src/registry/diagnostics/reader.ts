@@ -9,7 +9,7 @@ import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordina
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { leases, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
-import { type Asked, apiserverRecipient, type Questions } from "./questions.ts";
+import { apiserverRecipient, type Questions, type Recipient } from "./questions.ts";
 
 export interface ClusterDecisionsOptions {
   readonly questions: Questions;
@@ -38,18 +38,18 @@ export class ClusterDecisions implements DecisionReader {
     const refs = given.slice(0, mostRefs);
     const own = refs.flatMap((ref) => decisions.of(ref));
     if (refs.length === 0) return { decisions: [], silent: [] };
-    const { asked, dead } = await this.#recipients(refs);
-    const answers = await questions.ask(asked, signal);
+    const { requested, dead } = await this.#recipients(refs);
+    const answers = await questions.ask(requested, signal);
     return { decisions: [...own, ...answers.decisions], silent: [...dead, ...answers.silent].map(shown) };
   }
 
   /** @returns whom to ask about what; `dead`: kubelets that do not renew their leases */
-  async #recipients(refs: readonly ObjectRef[]): Promise<{ asked: Map<string, Asked>; dead: string[] }> {
-    const asked = new Map<string, Asked>();
+  async #recipients(refs: readonly ObjectRef[]): Promise<{ requested: Map<string, Recipient>; dead: string[] }> {
+    const requested = new Map<string, Recipient>();
     const dead: string[] = [];
     const ofPods = refs.filter(isPod);
     const central = async (name: string, about: readonly ObjectRef[]): Promise<void> => {
-      if (about.length > 0) asked.set(name, { refs: about, expected: (await this.#holder("kube-system", name)) === true });
+      if (about.length > 0) requested.set(name, { refs: about, expected: (await this.#holder("kube-system", name)) === true });
     };
     const byNode = new Map<string, ObjectRef[]>();
     const add = (node: string | undefined, ref: ObjectRef): void => {
@@ -61,16 +61,16 @@ export class ClusterDecisions implements DecisionReader {
       central("kube-controller-manager", refs),
       central("kube-scheduler", ofPods),
       this.#options.servers().then((servers) => {
-        if (servers > 1) asked.set(apiserverRecipient, { refs, expected: true, answers: servers - 1 });
+        if (servers > 1) requested.set(apiserverRecipient, { refs, expected: true, answers: servers - 1 });
       }),
       ...Array.from(byNode, async ([node, about]) => {
         const recipient = kubeletRecipient(node);
         const alive = await this.#holder("kube-node-lease", node);
         if (alive === false) dead.push(recipient);
-        else asked.set(recipient, { refs: about, expected: alive === true });
+        else requested.set(recipient, { refs: about, expected: alive === true });
       }),
     ]);
-    return { asked, dead };
+    return { requested, dead };
   }
 
   /** @returns whether the lease is held; undefined when there is none */

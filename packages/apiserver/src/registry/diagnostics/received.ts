@@ -10,10 +10,10 @@ type Json = Readonly<Record<string, unknown>>;
  * The decisions of a daemon's answer, without what is not of a decision's form, and without those about objects that it was not
  * asked about. @param component by the daemon's identity
  */
-export function receivedDecisions(component: string, answer: unknown, asked: readonly ObjectRef[]): Decision[] {
+export function receivedDecisions(component: string, answer: unknown, requested: readonly ObjectRef[]): Decision[] {
   const given = isJson(answer) ? answer["decisions"] : undefined;
   if (!Array.isArray(given)) return [];
-  const names = new Set(asked.map(nameOf));
+  const names = new Set(requested.map(nameOf));
   return given.flatMap((one: unknown): Decision[] => {
     if (!isJson(one)) return [];
     const object = refOf(one["object"]);

@@ -6,7 +6,7 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 export interface StoredQuestion extends KubeObject {
   /** Id of the API server that asks. */
   by: string;
-  asked: readonly { recipient: string; refs: readonly ObjectRef[] }[];
+  requested: readonly { recipient: string; refs: readonly ObjectRef[] }[];
 }
 
 /** What one recipient answered. Key: `<question>/<recipient>`. */

@@ -27,8 +27,8 @@ for (const { name, next, kept } of [
   { name: "one manager less stays so", next: object("1", entry("a", 5)), kept: false },
 ]) {
   test(`field ownership: ${name}`, () => {
-    const asked = next.metadata.managedFields;
+    const requested = next.metadata.managedFields;
     keepTimesWhenUnchanged(next, current);
-    assert.deepEqual(next.metadata.managedFields, kept ? current.metadata.managedFields : asked);
+    assert.deepEqual(next.metadata.managedFields, kept ? current.metadata.managedFields : requested);
   });
 }

@@ -10,24 +10,24 @@ import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/obje
  * @param next the new state after prepareForUpdate; modified in place
  */
 export function keepTimesWhenUnchanged(next: KubeObject, current: KubeObject): void {
-  const asked = next.metadata.managedFields;
+  const requested = next.metadata.managedFields;
   const stored = current.metadata.managedFields;
-  if (asked === undefined || stored === undefined || asked === stored || !onlyTimesDiffer(asked, stored)) return;
+  if (requested === undefined || stored === undefined || requested === stored || !onlyTimesDiffer(requested, stored)) return;
   next.metadata.managedFields = stored;
-  if (!deepEqual(next, current)) next.metadata.managedFields = asked;
+  if (!deepEqual(next, current)) next.metadata.managedFields = requested;
 }
 
-function onlyTimesDiffer(asked: readonly ManagedFieldsEntry[], stored: readonly ManagedFieldsEntry[]): boolean {
-  if (asked.length !== stored.length) return false;
+function onlyTimesDiffer(requested: readonly ManagedFieldsEntry[], stored: readonly ManagedFieldsEntry[]): boolean {
+  if (requested.length !== stored.length) return false;
   // Cheap early exit: when all timestamps are equal there is nothing to restore.
-  if (asked.every((entry, at) => entry.time === stored[at]?.time)) return false;
+  if (requested.every((entry, at) => entry.time === stored[at]?.time)) return false;
   const keyed = (entries: readonly ManagedFieldsEntry[]): Map<string, ManagedFieldsEntry> =>
     new Map(
       entries.map((entry) => [JSON.stringify([entry.manager, entry.operation, entry.apiVersion, entry.subresource]), entry]),
     );
   // Entries are sorted by time, so a new timestamp may move an entry: compare by key instead of by index.
   const before = keyed(stored);
-  for (const [key, { time, ...entry }] of keyed(asked)) {
+  for (const [key, { time, ...entry }] of keyed(requested)) {
     const { time: then, ...same } = before.get(key) ?? {};
     if (!deepEqual(entry, same)) return false;
   }

@@ -140,22 +140,22 @@ const target = { resource: "clusterroles", namespace: "", name: "r", urlName: "u
 
 /** Services whose authorizer returns this decision and whose users have these rules. */
 function asking(decision: "allow" | "deny", owned: readonly PolicyRule[], errors: Error[] = []) {
-  const asked: object[] = [];
+  const requested: object[] = [];
   const services = {
     authorize: async (attributes: object) => {
-      asked.push(attributes);
+      requested.push(attributes);
       return { decision };
     },
     turns: new Turns(),
     rbacRules: async () => ({ rules: owned, errors, incomplete: false }),
   };
-  return { asked, config: { services: () => services } as unknown as Parameters<typeof refuseEscalation>[0] };
+  return { requested, config: { services: () => services } as unknown as Parameters<typeof refuseEscalation>[0] };
 }
 const as = (user: object | undefined) => ({ user }) as unknown as Parameters<typeof refuseEscalation>[1];
 const secrets = rule(["get"], [""], ["secrets"]);
 
 test("rights that one does not have are given by those alone who may escalate the role, by its name in the path", async () => {
-  const { asked, config } = asking("deny", [rule(["get"], [""], ["pods"])], [new Error("no role x"), new Error("no role y")]);
+  const { requested, config } = asking("deny", [rule(["get"], [""], ["pods"])], [new Error("no role x"), new Error("no role y")]);
   await assert.rejects(
     refuseEscalation(config, as(joe), target, [secrets, rule(["list"], [""], ["secrets"]), rule(["get"], [""], ["pods"])]),
     {
@@ -164,7 +164,7 @@ test("rights that one does not have are given by those alone who may escalate th
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}; resolution errors: [no role x, no role y]',
     },
   );
-  assert.partialDeepStrictEqual(asked, [
+  assert.partialDeepStrictEqual(requested, [
     { verb: "escalate", group: "rbac.authorization.k8s.io", resource: "clusterroles", name: "u" },
   ]);
   await refuseEscalation(config, as(joe), target, [rule(["get"], [""], ["pods"])]);

@@ -79,17 +79,17 @@ test("requests and what they ask of etcd are traced, webhooks are told, clients 
         { metadata: { generateName: "m-" } },
         { traceparent: `00-${client}-b7ad6b7169203331-01` },
       );
-      return hook.asked.length > 0;
+      return hook.requested.length > 0;
     },
     { what: "the webhook to be known" },
   );
   await server.stop(); // exports the queued spans
 
-  const told = parseTraceparent(hook.asked[0]?.headers["traceparent"]);
-  const request = collector.spans.find(({ spanId }) => spanId === told?.spanId);
+  const reported = parseTraceparent(hook.requested[0]?.headers["traceparent"]);
+  const request = collector.spans.find(({ spanId }) => spanId === reported?.spanId);
   assert.deepEqual(
     [request?.name, request?.kind, request?.traceId, request?.parentSpanId, request?.links],
-    ["KubernetesAPI", 2, told?.traceId, "", [client]],
+    ["KubernetesAPI", 2, reported?.traceId, "", [client]],
   );
   assert.partialDeepStrictEqual(request?.attributes, {
     "http.method": "POST",

@@ -46,8 +46,8 @@ function answer(stream: ServerHttp2Stream, body: Buffer, status: Record<string, 
 }
 
 test("a server is told what a call is part of, if somebody says it", async (t) => {
-  const told: unknown[] = [];
-  const { url } = await aServer(t, (stream, body) => answer(stream, body), told);
+  const reported: unknown[] = [];
+  const { url } = await aServer(t, (stream, body) => answer(stream, body), reported);
   let traceparent: string | undefined;
   const method = { started() {}, sent() {}, received() {}, handled() {} };
   const made = newEtcdChannel(url, { calls: () => ({ ...method, traceparent }) });
@@ -55,7 +55,7 @@ test("a server is told what a call is part of, if somebody says it", async (t) =
   await made.unary("/x", message, 5_000);
   traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
   await made.unary("/x", message, 5_000);
-  assert.deepEqual(told, [undefined, traceparent]);
+  assert.deepEqual(reported, [undefined, traceparent]);
 });
 
 test("a clock that is set back keeps no server out of reach", async (t) => {

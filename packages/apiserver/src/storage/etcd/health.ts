@@ -27,9 +27,11 @@ export function newEtcdHealth(clients: readonly EtcdClient[], prefix: string, ti
  */
 export async function etcdWarning(clients: readonly EtcdClient[], timeoutMs: number): Promise<string | undefined> {
   // Members are queried independently: the alarm is cluster-wide, and an unreachable member must not hide it.
-  const asked = clients.flatMap((client) => client.servers.map((_, i) => within(timeoutMs, client.status(i))));
-  const told = (await Promise.allSettled(asked)).flatMap((answer) => (answer.status === "fulfilled" ? answer.value.errors : []));
-  const full = told.some((text) => /alarm:NOSPACE/.test(text));
+  const pending = clients.flatMap((client) => client.servers.map((_, i) => within(timeoutMs, client.status(i))));
+  const reported = (await Promise.allSettled(pending)).flatMap((answer) =>
+    answer.status === "fulfilled" ? answer.value.errors : [],
+  );
+  const full = reported.some((text) => /alarm:NOSPACE/.test(text));
   return full ? "no space left, all writes but deletions are refused" : undefined;
 }
 

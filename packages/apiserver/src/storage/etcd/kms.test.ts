@@ -81,13 +81,13 @@ test("a plugin that is not there in time, refuses, or speaks another version is 
 test("the health check asks again after 20 s when it is well, after 3 s when it is not", async () => {
   const clock = newFakeClock();
   let failing: "encrypt" | "decrypt" | undefined;
-  let asked = 0;
+  let requests = 0;
   const step = (name: "encrypt" | "decrypt") => async (bytes: Buffer) => {
     if (failing === name) throw new Error("no key");
     return bytes;
   };
   const encrypt = (bytes: Buffer): Promise<Buffer> => {
-    asked++;
+    requests++;
     return step("encrypt")(bytes);
   };
   const check = newKmsCheck("vault", { encrypt, decrypt: step("decrypt") }, clock);
@@ -95,7 +95,7 @@ test("the health check asks again after 20 s when it is well, after 3 s when it 
   failing = "encrypt";
   await clock.advance(19_999);
   await check();
-  assert.equal(asked, 1);
+  assert.equal(requests, 1);
   await clock.advance(1);
   const message = "failed to perform encrypt section of the healthz check for KMS Provider vault, error: no key";
   await assert.rejects(check(), { message });
@@ -106,7 +106,7 @@ test("the health check asks again after 20 s when it is well, after 3 s when it 
   failing = undefined;
   await clock.advance(3_000);
   await check();
-  assert.equal(asked, 4);
+  assert.equal(requests, 4);
 });
 
 test("secrets of two servers go through the KMS; watches see them in order, and an outage of the plugin heals", async (t) => {

@@ -41,13 +41,13 @@ function aCluster(versions: Record<string, string | undefined>) {
   const idOf = (name: string): bigint => BigInt(name.charCodeAt(0));
   const cluster = {
     versions,
-    asked: 0,
+    requested: 0,
     /** While set, members do not answer until it resolves. */
     silence: undefined as Promise<void> | undefined,
     /** Whether a member's URL leads to a different member. */
     swapped: false,
     async members() {
-      cluster.asked++;
+      cluster.requested++;
       return Object.keys(cluster.versions).map((name) => ({
         id: idOf(name),
         clientUrls: [`http://wrong-${name}`, `http://${name}`],
@@ -89,7 +89,7 @@ test("what members said before the last doubt is not believed", async () => {
   cluster.versions = { a: "3.4.23" };
   gate.resolve();
   await settle();
-  assert.deepEqual([trust.trusted, cluster.asked], [false, 2]);
+  assert.deepEqual([trust.trusted, cluster.requested], [false, 2]);
 });
 
 test("a member that joins in an older version ends the trust, and its upgrade brings it back", async () => {
@@ -134,7 +134,7 @@ test("nobody is asked after the end, and a round that ends later changes nothing
   gate.resolve();
   await settle();
   await clock.advance(60 * 60_000);
-  assert.deepEqual([trust.trusted, cluster.asked], [false, 1]);
+  assert.deepEqual([trust.trusted, cluster.requested], [false, 1]);
 });
 
 test("a reply that was untrue ends the trust for good, also while members are asked", async () => {
@@ -144,9 +144,9 @@ test("a reply that was untrue ends the trust for good, also while members are as
     if (!isAsking) await settle();
     trust.refute();
     await settle();
-    const { asked } = cluster;
+    const { requested } = cluster;
     trust.ask();
     await clock.advance(600_000);
-    assert.deepEqual([trust.trusted, cluster.asked], [false, asked]);
+    assert.deepEqual([trust.trusted, cluster.requested], [false, requested]);
   }
 });

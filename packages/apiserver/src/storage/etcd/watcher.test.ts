@@ -62,21 +62,21 @@ function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
   let opened = 0;
   const written: Buffer[] = [];
   const clock = newFakeClock();
-  const told: string[] = [];
+  const reported: string[] = [];
   let doubts = 0;
   const client: Partial<EtcdClient> = {
     ...(range !== undefined && { range }),
     openWatch(_turn, given) {
       handlers = given;
       opened++;
-      return { write: (bytes) => void written.push(Buffer.from(bytes)), cancel: () => void told.push("canceled") };
+      return { write: (bytes) => void written.push(Buffer.from(bytes)), cancel: () => void reported.push("canceled") };
     },
   };
   const trust: ProgressTrust = {
     trusted: true,
     doubt: () => void doubts++,
     ask: () => undefined,
-    refute: () => void told.push("refuted"),
+    refute: () => void reported.push("refuted"),
     stop: () => undefined,
   };
   const watch = startEtcdWatch({
@@ -85,15 +85,15 @@ function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
     after: 10,
     prevKv: false,
     onEvents(events, revision) {
-      told.push(`${events.map(({ kv }) => kv.modRevision).join()} to ${revision}`);
+      reported.push(`${events.map(({ kv }) => kv.modRevision).join()} to ${revision}`);
       return busy;
     },
-    onCompacted: () => void told.push("compacted"),
-    onOtherHistory: () => void told.push("other history"),
+    onCompacted: () => void reported.push("compacted"),
+    onOtherHistory: () => void reported.push("other history"),
     progress: {
       trust,
-      onProgress: (revision) => void told.push(`progress ${revision}`),
-      onUntrue: () => void told.push("untrue"),
+      onProgress: (revision) => void reported.push(`progress ${revision}`),
+      onUntrue: () => void reported.push("untrue"),
     },
     clock,
     log: discardLogger,
@@ -101,53 +101,53 @@ function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
   const says = (what: Answer): void => handlers?.message(answer(what));
   const breaks = (): void => handlers?.ended(new EtcdError("unavailable", "lost"));
   const asks = (): string[] => written.splice(0).map(requestText);
-  return { watch, told, says, breaks, clock, asks, opened: () => opened, doubts: () => doubts };
+  return { watch, reported, says, breaks, clock, asks, opened: () => opened, doubts: () => doubts };
 }
 
 test("progress moves the watch on, and events after it go on as before", () => {
-  const { watch, told, says } = aWatch();
+  const { watch, reported, says } = aWatch();
   says({ events: [11] });
   says({ progress: 15 });
   says({ events: [16, 17] });
   says({ events: [17, 18] }); // etcd may repeat events
-  assert.deepEqual(told, ["11 to 11", "progress 15", "16,17 to 17", "18 to 18"]);
+  assert.deepEqual(reported, ["11 to 11", "progress 15", "16,17 to 17", "18 to 18"]);
   assert.equal(watch.revision, 18);
   watch.stop();
 });
 
 test("an event that progress had passed over refutes what etcd said, and ends the watch as a hole does", () => {
-  const { told, says } = aWatch();
+  const { reported, says } = aWatch();
   says({ events: [11] });
   says({ progress: 15 });
   says({ events: [14, 16] });
   says({ events: [17] });
-  assert.deepEqual(told, ["11 to 11", "progress 15", "canceled", "refuted", "untrue"]);
+  assert.deepEqual(reported, ["11 to 11", "progress 15", "canceled", "refuted", "untrue"]);
 });
 
 test("progress within the parts of an answer says nothing of them", () => {
-  const { told, says, watch } = aWatch();
+  const { reported, says, watch } = aWatch();
   says({ events: [11, 12], fragment: true });
   says({ progress: 13 });
   says({ events: [13] });
-  assert.deepEqual(told, ["11,12,13 to 13"]);
+  assert.deepEqual(reported, ["11,12,13 to 13"]);
   watch.stop();
 });
 
 test("what a broken stream left behind is told, and does not break the next one", async () => {
   const busy = Promise.withResolvers<void>();
-  const { watch, told, says, breaks, clock, opened } = aWatch(busy.promise);
+  const { watch, reported, says, breaks, clock, opened } = aWatch(busy.promise);
   says({ events: [11] });
   says({ events: [12] });
   says({ canceled: true });
   breaks();
   busy.resolve();
   await clock.advance(5_000);
-  assert.deepEqual([told, opened()], [["11 to 11", "canceled", "12 to 12"], 2]);
+  assert.deepEqual([reported, opened()], [["11 to 11", "canceled", "12 to 12"], 2]);
   watch.stop();
 });
 
 test("a lost stream goes on after its last event, and what is sent again is told once", async () => {
-  const { watch, told, says, breaks, clock, asks } = aWatch();
+  const { watch, reported, says, breaks, clock, asks } = aWatch();
   says({ events: [11, 12] });
   breaks();
   await clock.advance(5_000);
@@ -155,20 +155,20 @@ test("a lost stream goes on after its last event, and what is sent again is told
   says({ events: [11, 12, 13] });
   says({ events: [13] });
   assert.deepEqual(
-    told.filter((one) => one !== "canceled"),
+    reported.filter((one) => one !== "canceled"),
     ["11,12 to 12", "13 to 13"],
   );
   watch.stop();
 });
 
 test("parts of an answer that a lost stream began are forgotten with it", async () => {
-  const { watch, told, says, breaks, clock } = aWatch();
+  const { watch, reported, says, breaks, clock } = aWatch();
   says({ events: [11], fragment: true });
   breaks();
   await clock.advance(5_000);
   says({ events: [11, 12] });
   assert.deepEqual(
-    told.filter((one) => one !== "canceled"),
+    reported.filter((one) => one !== "canceled"),
     ["11,12 to 12"],
   );
   watch.stop();
@@ -176,7 +176,7 @@ test("parts of an answer that a lost stream began are forgotten with it", async 
 
 test("what waited behind a busy reader when the stream was lost comes again and is told once", async () => {
   const busy = Promise.withResolvers<void>();
-  const { watch, told, says, breaks, clock } = aWatch(busy.promise);
+  const { watch, reported, says, breaks, clock } = aWatch(busy.promise);
   says({ events: [11] });
   says({ events: [12] });
   breaks();
@@ -184,7 +184,7 @@ test("what waited behind a busy reader when the stream was lost comes again and 
   says({ events: [12, 13] });
   busy.resolve();
   await clock.advance(0);
-  const events = told.filter((one) => one !== "canceled").flatMap((one) => one.split(" ")[0]?.split(",") ?? []);
+  const events = reported.filter((one) => one !== "canceled").flatMap((one) => one.split(" ")[0]?.split(",") ?? []);
   assert.deepEqual(events, ["11", "12", "13"]);
   watch.stop();
 });
@@ -194,7 +194,7 @@ test("parts of an answer that waited behind a busy reader when the stream was lo
   const busy = new Promise<void>((resolve) => {
     release = resolve;
   });
-  const { told, says, breaks, clock } = aWatch(busy);
+  const { reported, says, breaks, clock } = aWatch(busy);
   says({ events: [11] });
   says({ events: [12], fragment: true });
   breaks();
@@ -203,7 +203,7 @@ test("parts of an answer that waited behind a busy reader when the stream was lo
   says({ events: [13] });
   release();
   await settle();
-  assert.deepEqual(told.splice(0), ["11 to 11", "canceled", "12,12 to 12", "13 to 13"]);
+  assert.deepEqual(reported.splice(0), ["11 to 11", "canceled", "12,12 to 12", "13 to 13"]);
 });
 
 test("what was known of one member's progress is not relied on when the next stream is opened", async () => {
@@ -216,32 +216,32 @@ test("what was known of one member's progress is not relied on when the next str
 });
 
 test("a compacted revision ends the watch: it is told once and nothing is opened again", async () => {
-  const { told, says, breaks, clock, opened } = aWatch();
+  const { reported, says, breaks, clock, opened } = aWatch();
   says({ canceled: true, compacted: 20 });
   breaks();
   says({ events: [21] });
   await clock.advance(60_000);
-  assert.deepEqual([told, opened()], [["canceled", "compacted"], 1]);
+  assert.deepEqual([reported, opened()], [["canceled", "compacted"], 1]);
 });
 
 test("a watch that etcd cancels for another reason is opened again", async () => {
-  const { watch, told, says, clock, opened } = aWatch();
+  const { watch, reported, says, clock, opened } = aWatch();
   says({ canceled: true });
   await clock.advance(5_000);
   says({ events: [11] });
   assert.equal(opened(), 2);
-  assert.ok(told.includes("11 to 11") && !told.includes("compacted"), told.join());
+  assert.ok(reported.includes("11 to 11") && !reported.includes("compacted"), reported.join());
   watch.stop();
 });
 
 test("a watch that was stopped hears nothing more, opens nothing more, and takes back its stream once", async () => {
-  const { watch, told, says, breaks, clock, opened } = aWatch();
+  const { watch, reported, says, breaks, clock, opened } = aWatch();
   watch.stop();
   watch.stop();
   says({ events: [11] });
   breaks();
   await clock.advance(60_000);
-  assert.deepEqual([told, opened()], [["canceled"], 1]);
+  assert.deepEqual([reported, opened()], [["canceled"], 1]);
   const lost = aWatch();
   lost.breaks();
   lost.watch.stop(); // during the backoff before the reconnect
@@ -306,9 +306,9 @@ for (const { name, kvs, error, want } of [
   { name: "of the future", error: new EtcdError("future-revision", "future"), want: ["other history"] },
 ]) {
   test(`after a reconnect the last event that was told is looked up: ${name}`, async () => {
-    const asked: string[] = [];
-    const { watch, told, says, breaks, clock } = aWatch(undefined, async ({ key, revision }) => {
-      asked.push(`${key} at ${revision}`);
+    const requests: string[] = [];
+    const { watch, reported, says, breaks, clock } = aWatch(undefined, async ({ key, revision }) => {
+      requests.push(`${key} at ${revision}`);
       if (error !== undefined) throw error;
       return { revision: 20, count: 1, more: false, kvs: kvs as never };
     });
@@ -318,9 +318,9 @@ for (const { name, kvs, error, want } of [
     await clock.advance(5_000);
     says({ created: true });
     await settle();
-    assert.deepEqual(asked, ["/registry/pods/web/p12 at 12"]);
+    assert.deepEqual(requests, ["/registry/pods/web/p12 at 12"]);
     assert.deepEqual(
-      told.filter((one) => one.startsWith("other")),
+      reported.filter((one) => one.startsWith("other")),
       want,
     );
     watch.stop();
@@ -328,9 +328,9 @@ for (const { name, kvs, error, want } of [
 }
 
 test("the last event is looked up after each reconnect, as it is by then", async () => {
-  const asked: string[] = [];
-  const { watch, told, says, breaks, clock } = aWatch(undefined, async ({ key, revision = 0 }) => {
-    asked.push(key);
+  const requests: string[] = [];
+  const { watch, reported, says, breaks, clock } = aWatch(undefined, async ({ key, revision = 0 }) => {
+    requests.push(key);
     const kvs = revision === 13 ? [] : [{ modRevision: revision, value: none }];
     return { revision: 20, count: 1, more: false, kvs: kvs as never };
   });
@@ -341,6 +341,6 @@ test("the last event is looked up after each reconnect, as it is by then", async
     says({ created: true });
     await settle();
   }
-  assert.deepEqual([asked, told.at(-1)], [["/registry/pods/web/p12", "/registry/pods/web/p13"], "other history"]);
+  assert.deepEqual([requests, reported.at(-1)], [["/registry/pods/web/p12", "/registry/pods/web/p13"], "other history"]);
   watch.stop();
 });

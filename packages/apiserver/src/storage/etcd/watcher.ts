@@ -90,7 +90,7 @@ class ReconnectingWatch implements EtcdWatch {
   #backlog: WatchResponse[] = [];
   #delivering = false;
   #heard = 0;
-  #asked = false;
+  #requested = false;
   #retry: Timer | undefined;
   readonly #watchdog: Timer;
 
@@ -102,11 +102,11 @@ class ReconnectingWatch implements EtcdWatch {
     this.#witness = options.witness;
     this.#watchdog = clock.every(silenceMs, () => {
       if (this.#stream === undefined || clock.monotonic() - this.#heard < silenceMs) return;
-      if (this.#asked) {
+      if (this.#requested) {
         this.#lost(this.#stream, new Error(`silent for ${Math.round(clock.monotonic() - this.#heard)} ms`));
         return;
       }
-      this.#asked = true;
+      this.#requested = true;
       this.#stream.write(encodeWatchProgress());
     });
     this.#open();
@@ -137,14 +137,14 @@ class ReconnectingWatch implements EtcdWatch {
     if (this.#stopped) return;
     this.#pending = [];
     this.#backlog = [];
-    this.#asked = false;
+    this.#requested = false;
     this.#heard = clock.monotonic();
     this.#options.progress?.trust.doubt();
     const mine: WatchStream = client.openWatch(this.#turn, {
       message: (bytes) => {
         if (mine !== this.#stream) return;
         this.#heard = clock.monotonic();
-        this.#asked = false;
+        this.#requested = false;
         try {
           const response = decodeWatch(bytes);
           if (this.#delivering) this.#backlog.push(response);

@@ -48,10 +48,10 @@ for (const { name, schema, values } of [
 ]) {
   test(`a comparison costs as much as there is to compare: ${name}`, () => {
     const both: Schema = { type: "object", properties: { a: schema, b: schema } };
-    const told = (count: number): string =>
+    const reported = (count: number): string =>
       faults(both, { a: values(), b: values() }, times(count, "dyn(self.a) == dyn(self.b) || true")).join();
-    assert.equal(told(1), "");
-    assert.match(told(100), /actual cost limit exceeded/);
+    assert.equal(reported(1), "");
+    assert.match(reported(100), /actual cost limit exceeded/);
   });
 }
 

@@ -198,10 +198,10 @@ for (const { name, properties, spec, rule, want } of [
   },
 ]) {
   test(`tells ${name}`, () => {
-    const told = faults(properties, spec, rule);
-    assert.equal(told.length, 1);
-    if (typeof want === "string") assert.equal(told[0], want);
-    else assert.match(told[0] as string, want);
+    const reported = faults(properties, spec, rule);
+    assert.equal(reported.length, 1);
+    if (typeof want === "string") assert.equal(reported[0], want);
+    else assert.match(reported[0] as string, want);
   });
 }
 
@@ -257,10 +257,10 @@ test("all rules together may not take too long either", () => {
     n: { ...list({ type: "integer" }), ...rulesOf(slow) },
     z: { ...list({ type: "integer" }), ...rulesOf("false") },
   };
-  const told = faults(properties, { n: numbers, z: [] }, "true");
-  assert.equal(told.length, 1);
+  const reported = faults(properties, { n: numbers, z: [] }, "true");
+  assert.equal(reported.length, 1);
   assert.match(
-    told[0] ?? "",
+    reported[0] ?? "",
     /^spec.n: .*: 'operation cancelled: actual cost limit exceeded': no further validation rules will be run/,
   );
   const many = faults(
@@ -274,10 +274,10 @@ test("all rules together may not take too long either", () => {
 
 test("of a large object that many rules refuse no more is told than there is use for", () => {
   const large = "x".repeat(1_000_000);
-  const told = faults({ n: { type: "string", ...rulesOf(...Array(20).fill("false")) } }, { n: large }, "true");
-  assert.equal(told.length, 4);
+  const reported = faults({ n: { type: "string", ...rulesOf(...Array(20).fill("false")) } }, { n: large }, "true");
+  assert.equal(reported.length, 4);
   assert.match(
-    told[3] ?? "",
+    reported[3] ?? "",
     /^spec.n: Invalid value: "string": validation failed due to running out of cost budget, no further validation rules/,
   );
   const many = list({ type: "integer", ...rulesOf(`${"true && ".repeat(1000)}false`) });

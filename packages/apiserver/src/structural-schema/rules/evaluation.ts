@@ -111,7 +111,7 @@ class Evaluation {
     const variables = new Map<string, Value>([[self, ruleValue(value, schema, isResource)]]);
     // The root has no path, which upstream formats as a nil pointer.
     const at = path === "" ? "<nil>" : path;
-    const tell = (text: string): void => {
+    const report = (text: string): void => {
       const shown = goUntyped(value);
       this.errors.push(invalidValue(at, shown, text));
       this.#left -= at.length + text.length + lengthOf(shown);
@@ -124,15 +124,15 @@ class Evaluation {
       if (program === undefined) continue;
       if (this.#left <= 0) return outOfBudget(objectOutOfBudget);
       if ("fault" in program) {
-        tell(`rule compile error: ${program.fault}`);
+        report(`rule compile error: ${program.fault}`);
         continue;
       }
       const shown = (rule.message || rule.rule || "").trim();
       const result = this.#evaluate(program, variables);
       yield;
       if (result === undefined) return outOfBudget(this.#left <= 0 ? objectOutOfBudget : ruleOutOfBudget(shown));
-      if (result instanceof Failure) tell(failureText(result, shown));
-      else if (result !== true) tell(rule.message || `failed rule: ${shown}`);
+      if (result instanceof Failure) report(failureText(result, shown));
+      else if (result !== true) report(rule.message || `failed rule: ${shown}`);
     }
     return true;
   }

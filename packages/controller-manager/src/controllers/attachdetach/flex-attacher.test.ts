@@ -36,7 +36,7 @@ interface Bench extends TestContext {
   readonly folder: string;
   install(answers: Readonly<Record<string, string>>): Promise<void>;
   /** Calls recorded by the driver, one line per argument, without `init` and options. */
-  asked(): Promise<string[]>;
+  requested(): Promise<string[]>;
   listOn(node: string): Listed;
 }
 
@@ -58,7 +58,7 @@ async function setUp(t: Testing, answers?: Readonly<Record<string, string>>): Pr
     ...context,
     folder,
     install,
-    async asked() {
+    async requested() {
       const text = await readFile(join(driverDir, "asked"), "utf8").catch(() => "");
       return text.split("\n").filter((line) => line !== "" && line !== "init" && !line.startsWith("{"));
     },
@@ -76,9 +76,9 @@ test("a flex volume's driver is told of the volume and the node, and the node of
   const bench = await setUp(t, { init: success, getvolumename: success, attach: attaches });
   await attachedOnA(bench);
   assert.deepEqual(bench.listOn("a"), attachedList);
-  assert.deepEqual(await bench.asked(), ["getvolumename", "attach", "a"]);
-  const asked = (await readFile(join(bench.folder, "example.com~disk/asked"), "utf8")).split("\n");
-  assert.deepEqual(JSON.parse(asked[asked.indexOf("attach") + 1] ?? ""), {
+  assert.deepEqual(await bench.requested(), ["getvolumename", "attach", "a"]);
+  const requested = (await readFile(join(bench.folder, "example.com~disk/asked"), "utf8")).split("\n");
+  assert.deepEqual(JSON.parse(requested[requested.indexOf("attach") + 1] ?? ""), {
     "kubernetes.io/fsType": "ext4",
     "kubernetes.io/readwrite": "rw",
     "kubernetes.io/pvOrVolumeName": "pv-1",
@@ -104,10 +104,10 @@ test("a flex volume is detached when no pod needs it and the node is done with i
   await waitFor(() => bench.events.some((event) => event.includes("Multi-Attach error")));
   bench.client.remove(pods, "default/web");
   await bench.clock.advance(1000);
-  assert.ok(!(await bench.asked()).includes("detach"), "the node uses it still");
+  assert.ok(!(await bench.requested()).includes("detach"), "the node uses it still");
   bench.client.put(nodes, { ...aManagedNode("a"), status: { ...used, volumesInUse: [] } });
   await waitFor(() => bench.listOn("b"));
-  assert.deepEqual((await bench.asked()).slice(-5), ["detach", "pv-1", "a", "attach", "b"]);
+  assert.deepEqual((await bench.requested()).slice(-5), ["detach", "pv-1", "a", "attach", "b"]);
   assert.equal(bench.listOn("a"), undefined);
 });
 
@@ -126,7 +126,7 @@ test("pods are told why a driver failed; it is asked again, and to undo what it 
   bench.client.remove(pods, "default/web");
   await waitFor(async () => {
     await bench.clock.advance(1000);
-    return (await bench.asked()).includes("detach");
+    return (await bench.requested()).includes("detach");
   });
 });
 
@@ -145,8 +145,8 @@ test("after a restart a node's list tells what is attached: it stays, or is take
   await bench.run(newAttachDetachController(bench.ctx));
   await waitFor(() => bench.listOn("a")?.length === 2);
   assert.deepEqual(bench.listOn("a"), [foreign, ...attachedList]);
-  await waitFor(async () => (await bench.asked()).length === 3);
-  assert.deepEqual(await bench.asked(), ["detach", "pv-0", "a"]);
+  await waitFor(async () => (await bench.requested()).length === 3);
+  assert.deepEqual(await bench.requested(), ["detach", "pv-0", "a"]);
   assert.deepEqual(bench.events, []);
 });
 
@@ -154,9 +154,9 @@ test("a volume that its driver has lost is attached anew", async (t) => {
   const bench = await setUp(t, { init: success, attach: attaches, isattached: `echo '{"status":"Success","attached":false}'` });
   await attachedOnA(bench);
   await bench.clock.advance(60_000);
-  await waitFor(async () => (await bench.asked()).filter((line) => line === "attach").length === 2);
+  await waitFor(async () => (await bench.requested()).filter((line) => line === "attach").length === 2);
   await waitFor(() => bench.listOn("a"));
-  assert.deepEqual((await bench.asked()).slice(-4), ["isattached", "a", "attach", "a"]);
+  assert.deepEqual((await bench.requested()).slice(-4), ["isattached", "a", "attach", "a"]);
 });
 
 test("a driver that hangs keeps neither those that come later nor other drivers' volumes waiting", async (t) => {
@@ -165,7 +165,7 @@ test("a driver that hangs keeps neither those that come later nor other drivers'
   const hangs = `while [ -e ${bench.folder} ]; do sleep 0.05; done`;
   const add = (vendor: string, answers: Readonly<Record<string, string>>): Promise<void> =>
     installFlexDriver(join(bench.folder, `${vendor}~disk`), "disk", answers);
-  const askedFor = async (vendor: string, command: string): Promise<boolean> =>
+  const requestedFor = async (vendor: string, command: string): Promise<boolean> =>
     (await readFile(join(bench.folder, `${vendor}~disk`, "asked"), "utf8").catch(() => "")).split("\n").includes(command);
   await add("mute", { init: hangs });
   await add("slow", { init: success, attach: attaches, isattached: hangs });
@@ -174,14 +174,14 @@ test("a driver that hangs keeps neither those that come later nor other drivers'
   await attachedOnA(bench);
   await waitFor(() => bench.listOn("b"));
   await bench.clock.advance(60_000);
-  await waitFor(() => askedFor("slow", "isattached"));
-  await waitFor(() => askedFor("mute", "init"));
-  await waitFor(async () => (await bench.asked()).filter((line) => line === "attach").length === 2);
+  await waitFor(() => requestedFor("slow", "isattached"));
+  await waitFor(() => requestedFor("mute", "init"));
+  await waitFor(async () => (await bench.requested()).filter((line) => line === "attach").length === 2);
   await waitFor(() => bench.listOn("a"));
   await add("late", { init: success });
   await bench.clock.advance(60_000);
-  await waitFor(() => askedFor("late", "init"));
-  await waitFor(async () => (await bench.asked()).filter((line) => line === "attach").length === 3);
+  await waitFor(() => requestedFor("late", "init"));
+  await waitFor(async () => (await bench.requested()).filter((line) => line === "attach").length === 3);
 });
 
 test("a driver that comes later, and one that attaches nothing", async (t) => {
@@ -193,7 +193,7 @@ test("a driver that comes later, and one that attaches nothing", async (t) => {
   await waitFor(async () => (await readFile(join(bench.folder, "example.com~disk/asked"), "utf8")).includes("init"), {
     retry: isMissingFile,
   });
-  assert.deepEqual(await bench.asked(), []);
+  assert.deepEqual(await bench.requested(), []);
   await bench.install({ init: success, attach: attaches });
   await mkdir(join(bench.folder, "no~driver"));
   await waitFor(async () => {

@@ -149,10 +149,10 @@ async function applyPlan(sync: CronJobSync, children: readonly Job[]): Promise<R
   const [, reason, message] = events.at(-1) ?? [];
   const decision: Outcome | undefined =
     cronJob.spec.suspend === true
-      ? { verdict: "waiting", reason: "Suspended", tell: "is suspended: no jobs are started" }
+      ? { verdict: "waiting", reason: "Suspended", description: "is suspended: no jobs are started" }
       : reason === undefined
         ? undefined
-        : { verdict: "refused", reason, tell: message ?? "" };
+        : { verdict: "refused", reason, description: message ?? "" };
   return delayMs === undefined ? { ...done, decision } : { requeueAfterMs: delayMs, decision };
 }
 

@@ -4,7 +4,7 @@ import type { SubjectAccessReview } from "@coxswain/apimachinery/objects/schema/
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { type AskedFor, aCertificateRequest } from "../../testing/certificate-requests.ts";
+import { aCertificateRequest, type RequestedCertificate } from "../../testing/certificate-requests.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newCsrApprovingController } from "./controller.ts";
 
@@ -13,17 +13,17 @@ type Refused = { allowed: boolean };
 /** A context whose API server grants these subresources to every user. */
 function world(t: Parameters<typeof newTestContext>[0], granted: readonly string[]) {
   const context = newTestContext(t);
-  const asked: string[] = [];
+  const requested: string[] = [];
   context.client.react("create", "subjectaccessreviews", ({ sent }) => {
     const { spec } = sent as SubjectAccessReview;
     const subresource = spec.resourceAttributes?.subresource ?? "";
-    asked.push(`${spec.user} ${spec.groups?.join()} ${spec.resourceAttributes?.verb} ${subresource}`);
+    requested.push(`${spec.user} ${spec.groups?.join()} ${spec.resourceAttributes?.verb} ${subresource}`);
     const status: Refused = { allowed: granted.includes(subresource) };
     return { ...(sent as SubjectAccessReview), status };
   });
   const conditions = () =>
     context.client.object<CertificateSigningRequest>(certificateSigningRequests, "csr-1")?.status?.conditions;
-  return { ...context, asked, conditions };
+  return { ...context, requested, conditions };
 }
 
 const approved = (message: string) => [{ type: "Approved", status: "True", reason: "AutoApproved", message }];
@@ -80,24 +80,24 @@ for (const { name, csr, granted, want, reviews } of [
     want: [{ type: "Denied", status: "True" }],
     reviews: [],
   },
-] as { name: string; csr: AskedFor; granted: string[]; want: object[]; reviews: string[] }[]) {
+] as { name: string; csr: RequestedCertificate; granted: string[]; want: object[]; reviews: string[] }[]) {
   test(name, async (t) => {
-    const { ctx, client, run, asked, conditions } = world(t, granted);
+    const { ctx, client, run, requested, conditions } = world(t, granted);
     client.put(certificateSigningRequests, await aCertificateRequest(csr));
     await run(newCsrApprovingController(ctx));
-    await waitFor(() => asked.length === reviews.length && conditions()?.length === want.length);
+    await waitFor(() => requested.length === reviews.length && conditions()?.length === want.length);
     await settle(20);
-    assert.deepEqual(asked, reviews);
+    assert.deepEqual(requested, reviews);
     assert.deepEqual(conditions(), want);
   });
 }
 
 test("a request that was refused is approved later, when its asker got the right", async (t) => {
   const granted: string[] = [];
-  const { ctx, client, run, asked, conditions, clock } = world(t, granted);
+  const { ctx, client, run, requested, conditions, clock } = world(t, granted);
   client.put(certificateSigningRequests, await aCertificateRequest());
   await run(newCsrApprovingController(ctx));
-  await waitFor(() => asked.length === 1);
+  await waitFor(() => requested.length === 1);
   await settle(20);
   granted.push("nodeclient");
   await clock.advance(200);

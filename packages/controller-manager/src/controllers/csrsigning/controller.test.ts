@@ -9,7 +9,7 @@ import { certificateSigningRequests } from "@coxswain/apimachinery/objects/schem
 import { newCa, subjectOf } from "@coxswain/apimachinery/serving/certificates";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { SignerName, SigningFiles } from "../../config/certificate-signing.ts";
-import { type AskedFor, aCertificateRequest } from "../../testing/certificate-requests.ts";
+import { aCertificateRequest, type RequestedCertificate } from "../../testing/certificate-requests.ts";
 import { newTestContext } from "../../testing/test-context.ts";
 import { newCsrSigningController } from "./controller.ts";
 
@@ -73,7 +73,7 @@ for (const { name, csr, subject, usages } of [
     subject: ["x"],
     usages: ["1.3.6.1.5.5.7.3.8"],
   },
-] as { name: string; csr: AskedFor; subject: string[]; usages: string[] }[]) {
+] as { name: string; csr: RequestedCertificate; subject: string[]; usages: string[] }[]) {
   test(`issues ${name} when it is approved`, async (t) => {
     const { ctx, client, run, certificate, root, clock } = await world(t);
     client.put(certificateSigningRequests, await aCertificateRequest({ ...csr, conditions: approved }));
@@ -122,7 +122,7 @@ for (const { name, csr, message } of [
     csr: { ...client, usages: ["digital signature"] },
     message: "missing required usage for client certificate: client auth",
   },
-] as { name: string; csr: AskedFor; message: string }[]) {
+] as { name: string; csr: RequestedCertificate; message: string }[]) {
   test(`${name} fails, with the reason`, async (t) => {
     const { ctx, client, run, status } = await world(t);
     client.put(certificateSigningRequests, await aCertificateRequest({ ...csr, conditions: approved }));
@@ -140,7 +140,7 @@ for (const { name, csr } of [
   { name: "failed", csr: { conditions: [...approved, { type: "Failed" }] } },
   { name: "is for a signer of someone else", csr: { signer: "example.com/mine", conditions: approved } },
   { name: "is for a signer without files", csr: { ...serving, dnsNames: ["n1"], conditions: approved } },
-] as { name: string; csr: AskedFor }[]) {
+] as { name: string; csr: RequestedCertificate }[]) {
   test(`leaves alone what ${name}`, async (t) => {
     const { ctx, client, run, certificate } = await world(t, ["kubernetes.io/kube-apiserver-client-kubelet"]);
     client.put(

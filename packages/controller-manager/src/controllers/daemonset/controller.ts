@@ -172,7 +172,7 @@ async function sync(ctx: DaemonSetContext, key: ObjectKey, daemonSet: DaemonSet,
   const decision: Outcome | undefined =
     retryAfterMs === undefined
       ? undefined
-      : { verdict: "waiting", reason: "FailedPodBackOff", tell: "a failed pod is replaced after its back-off" };
+      : { verdict: "waiting", reason: "FailedPodBackOff", description: "a failed pod is replaced after its back-off" };
   return Number.isFinite(requeueAfterMs) ? { requeueAfterMs, decision } : done;
 }
 

@@ -138,12 +138,12 @@ async function sync(ctx: DisruptionContext, budget: PodDisruptionBudget, signal:
 function noneAllowed(status: PodDisruptionBudgetStatus | undefined): Outcome | undefined {
   if (status === undefined || status.disruptionsAllowed > 0) return undefined;
   const { currentHealthy, desiredHealthy, expectedPods } = status;
-  const tell =
+  const description =
     expectedPods === 0
       ? "selects no pods, so it allows no eviction"
       : `allows no eviction: ${currentHealthy} of ${expectedPods} pods are healthy, and ${desiredHealthy} have to be`;
   // A budget without slack is well as long as all the pods are that it asks for.
-  return { verdict: currentHealthy < desiredHealthy ? "waiting" : "done", reason: "NoDisruptionsAllowed", tell };
+  return { verdict: currentHealthy < desiredHealthy ? "waiting" : "done", reason: "NoDisruptionsAllowed", description };
 }
 
 function selectedPods(

@@ -82,14 +82,14 @@ test("each controller counts once, also behind a pod that has none; one that is 
     aPod({ name: "y", owner: one }),
     aPod({ name: "z", owner: two }),
   ];
-  const asked: string[] = [];
+  const requests: string[] = [];
   const scaleOf = async ({ name, uid }: { name: string; uid: string }) => {
-    asked.push(name);
+    requests.push(name);
     return { uid, replicas: name === "one" ? 4 : 6 };
   };
   const counted = await expectedPods({ minAvailable: "50%" } as never, owned, scaleOf);
   assert.deepEqual(counted, { expectedPods: 10, desiredHealthy: 5, unmanaged: ["free"] });
-  assert.deepEqual(asked, ["one", "two"]);
+  assert.deepEqual(requests, ["one", "two"]);
   await assert.rejects(
     expectedPods({ minAvailable: "50%" } as never, owned, async () => undefined),
     NoControllerError,

@@ -5,7 +5,7 @@ import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isFinished, isReady } from "../../pods/pod-state.ts";
 import { addressesOf, familiesOf, ipFamilyOf, publishesNotReady, targetPortOf } from "../../services/service-pods.ts";
 
-const mostPodsTold = 50;
+const maxPodsReported = 50;
 
 /** Pure: why the Service has no endpoints, or fewer than it selects pods; undefined when all of them are there. */
 export function missingAddresses(service: Service, selected: readonly Pod[]): Outcome | undefined {
@@ -14,7 +14,7 @@ export function missingAddresses(service: Service, selected: readonly Pod[]): Ou
     return {
       verdict: "waiting",
       reason: "NoPodsSelected",
-      tell: {
+      description: {
         summary: `no pod of the namespace has the labels of its selector, ${labels.join(",")}`,
         remedy: "compare the selector with the labels of the pods",
       },
@@ -25,18 +25,18 @@ export function missingAddresses(service: Service, selected: readonly Pod[]): Ou
   return {
     verdict: "waiting",
     reason: missing.length === selected.length ? "NoEndpoints" : "EndpointsMissing",
-    tell() {
+    description() {
       const reasons = new Map<string, number>();
       const byPod: Record<string, string> = {};
       for (const pod of missing) {
         const why = whyMissing(service, pod) ?? "";
         reasons.set(why, (reasons.get(why) ?? 0) + 1);
-        if (reasons.size < mostPodsTold) byPod[pod.metadata.name ?? ""] = why;
+        if (reasons.size < maxPodsReported) byPod[pod.metadata.name ?? ""] = why;
       }
       const texts = Array.from(reasons, ([why, count]) => `${count} ${why}`);
       return {
         summary: `${missing.length} of ${selected.length} selected pods are no endpoints: ${texts.join(", ")}`,
-        related: missing.slice(0, mostPodsTold).map((pod) => objectRef(pods, pod)),
+        related: missing.slice(0, maxPodsReported).map((pod) => objectRef(pods, pod)),
         details: { pods: byPod },
       };
     },

@@ -156,8 +156,8 @@ test("says what could not be written", async (t) => {
   world.client.put(services, aService({ name: "other" }));
   await settle(50);
   const start = "Warning FailedToUpdateEndpointSlices Error updating Endpoint Slices for Service default/other: ";
-  const told = world.events.find((event) => event.startsWith(start));
-  assert.match(told?.slice(start.length) ?? "", /^failed to create EndpointSlice for Service default\/other: .*forbidden/);
+  const reported = world.events.find((event) => event.startsWith(start));
+  assert.match(reported?.slice(start.length) ?? "", /^failed to create EndpointSlice for Service default\/other: .*forbidden/);
 });
 
 test("makes nothing twice while its cache is behind", async (t) => {

@@ -1,7 +1,7 @@
 import { type Controller, done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { insist } from "@coxswain/apimachinery/controller/periodic";
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { Telling } from "@coxswain/apimachinery/decisions/decision-log";
+import type { Description } from "@coxswain/apimachinery/decisions/decision-log";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/objects/meta/finalizers";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
@@ -128,12 +128,12 @@ async function finishForeground(
   if (blocking.length > 0) {
     const waiting = blocking.filter(({ deletingDependents }) => !deletingDependents).map(({ identity }) => identity.uid);
     onEffects({ attemptToDelete: waiting, attemptToOrphan: [] });
-    const tell = (): Telling => ({
+    const description = (): Description => ({
       summary: `is deleted in the foreground: waits for ${blocking.length} of its dependents, which block it, to be deleted`,
-      related: blocking.slice(0, mostDependentsTold).flatMap((dependent) => refOf(ctx, dependent) ?? []),
+      related: blocking.slice(0, maxDependentsReported).flatMap((dependent) => refOf(ctx, dependent) ?? []),
       remedy: "see what keeps the dependents",
     });
-    return { decision: { verdict: "waiting", reason: "DependentsBlockDeletion", tell, sizeBytes: 64 * blocking.length } };
+    return { decision: { verdict: "waiting", reason: "DependentsBlockDeletion", description, sizeBytes: 64 * blocking.length } };
   }
   // A watch that has not synced may still deliver a dependent.
   if (!builder.synced) return { requeueAfterMs: unobservedRetryMs };
@@ -200,7 +200,7 @@ async function orphan(
   if (left.length < owners.length) await patchMetadata(ctx, ref, latest, { ownerReferences: left }, signal);
 }
 
-const mostDependentsTold = 20;
+const maxDependentsReported = 20;
 
 function refOf({ builder }: GarbageCollectorContext, node: GraphNode | undefined): ObjectRef | undefined {
   if (node === undefined) return undefined;

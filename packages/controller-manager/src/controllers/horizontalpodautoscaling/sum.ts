@@ -16,7 +16,7 @@ export function sumOf({ spec }: HorizontalPodAutoscaler, status: HorizontalPodAu
   return {
     verdict: isInactive ? "waiting" : "done",
     reason: (isInactive ? inactive.reason : isLimited ? limited.reason : undefined) ?? "Computed",
-    tell() {
+    description() {
       const { currentReplicas = 0, desiredReplicas, currentMetrics = [] } = status;
       const range = `${spec.minReplicas ?? 1} to ${spec.maxReplicas}`;
       const parts = [`has ${currentReplicas} replicas and wants ${desiredReplicas}, of ${range}`];

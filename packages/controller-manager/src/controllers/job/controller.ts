@@ -72,7 +72,7 @@ async function reconcile(ctx: JobContext, key: ObjectKey, signal: AbortSignal): 
   const skipped = skipReason(mode, ctx.featureGates);
   if (skipped !== undefined) {
     ctx.recorder.event(job, "Warning", ...skipped);
-    return { decision: { verdict: "refused", reason: skipped[0], tell: skipped[1] } };
+    return { decision: { verdict: "refused", reason: skipped[0], description: skipped[1] } };
   }
   const start = ctx.clock.monotonic();
   const measured: { action: SyncAction } = { action: "reconciling" };
@@ -90,9 +90,14 @@ async function reconcile(ctx: JobContext, key: ObjectKey, signal: AbortSignal): 
 }
 
 function waitingFor({ spec }: Job, failing: boolean): Outcome | undefined {
-  if (spec.suspend === true) return { verdict: "waiting", reason: "Suspended", tell: "is suspended: its pods are not created" };
+  if (spec.suspend === true)
+    return { verdict: "waiting", reason: "Suspended", description: "is suspended: its pods are not created" };
   if (!failing) return undefined;
-  return { verdict: "waiting", reason: "FailedPodBackOff", tell: "a pod of it failed: the next one is created after a back-off" };
+  return {
+    verdict: "waiting",
+    reason: "FailedPodBackOff",
+    description: "a pod of it failed: the next one is created after a back-off",
+  };
 }
 
 /** Reads the Job from the API server after a status write of unknown outcome; undefined when it does not exist. */

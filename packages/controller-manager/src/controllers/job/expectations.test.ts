@@ -24,9 +24,9 @@ test("what was let go is expected until each is seen, once, and more is added to
 test("what was asked for does not change with what is seen later", () => {
   const expectations = newFinalizerExpectations();
   expectations.expect("a", ["1"]);
-  const asked = expectations.of("a");
+  const requested = expectations.of("a");
   expectations.observed("a", "1");
-  assert.deepEqual([...asked], ["1"]);
+  assert.deepEqual([...requested], ["1"]);
 });
 
 test("failures wait longer and longer, each job for itself, and from the start after a success", () => {

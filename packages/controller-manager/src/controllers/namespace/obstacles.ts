@@ -13,7 +13,7 @@ export function obstacles({ discoveryFailures, failures, remaining, finalizers }
     return {
       verdict: "waiting",
       reason: "ApiUnavailable",
-      tell: {
+      description: {
         summary: `it is not known what is left in it while these API groups do not answer: ${groups}`,
         related: discoveryFailures.flatMap(({ groupVersion }) => apiServiceOf(groupVersion)),
         remedy: "repair the service of the API group, or delete its APIService",
@@ -26,7 +26,7 @@ export function obstacles({ discoveryFailures, failures, remaining, finalizers }
     return {
       verdict: "waiting",
       reason: "FinalizerPending",
-      tell: {
+      description: {
         summary: `waits for the finalizer ${names}; left: ${objects}`,
         remedy: "see to whoever sets the finalizer; removing it by hand skips that clean-up",
         details,
@@ -35,12 +35,12 @@ export function obstacles({ discoveryFailures, failures, remaining, finalizers }
   }
   if (failures.length > 0) {
     const summary = `its content cannot be deleted: ${failures.map((failure) => causesOf(failure)).join(", ")}`;
-    return { verdict: "failed", reason: "ContentDeletionFailed", tell: { summary, details } };
+    return { verdict: "failed", reason: "ContentDeletionFailed", description: { summary, details } };
   }
   return {
     verdict: "waiting",
     reason: "ContentRemaining",
-    tell: { summary: `waits for its content to end: ${objects}`, details },
+    description: { summary: `waits for its content to end: ${objects}`, details },
   };
 }
 

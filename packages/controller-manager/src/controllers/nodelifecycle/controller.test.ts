@@ -230,10 +230,10 @@ test("without a taint manager pods of daemon sets and those that are going stay,
 
 test("tells of a node as of an object of v1", (t) => {
   const { ctx } = newTestContext(t);
-  const told: unknown[] = [];
-  const recorder = { ...ctx.recorder, event: (object: unknown) => void told.push(object) };
+  const reported: unknown[] = [];
+  const recorder = { ...ctx.recorder, event: (object: unknown) => void reported.push(object) };
   nodeEvent({ ...ctx, recorder }, { metadata: { name: "n", uid: "u" } }, "NodeNotReady", "status is now: NodeNotReady");
-  assert.deepEqual(told, [{ apiVersion: "v1", kind: "Node", name: "n", uid: "u" }]);
+  assert.deepEqual(reported, [{ apiVersion: "v1", kind: "Node", name: "n", uid: "u" }]);
 });
 
 test("says who comes and who goes, and keeps the beta labels", async (t) => {

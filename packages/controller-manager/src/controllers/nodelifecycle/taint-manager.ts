@@ -50,8 +50,8 @@ async function reconcile(ctx: TaintManagerContext, key: ObjectKey, signal: Abort
   const since = toleratedSince.getOrInsert(uid, now);
   const leftMs = since + toleratedMs - now;
   if (leftMs > 0) {
-    const tell = `its node has a taint that it tolerates for ${Math.ceil(toleratedMs / 1000)} s only, then it is deleted`;
-    return { requeueAfterMs: leftMs, decision: { verdict: "waiting", reason: "TaintEviction", tell } };
+    const description = `its node has a taint that it tolerates for ${Math.ceil(toleratedMs / 1000)} s only, then it is deleted`;
+    return { requeueAfterMs: leftMs, decision: { verdict: "waiting", reason: "TaintEviction", description } };
   }
   record(`Marking for deletion Pod ${key}`);
   await deletePod(ctx, pod, signal);

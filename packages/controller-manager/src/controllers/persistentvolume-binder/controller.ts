@@ -112,10 +112,14 @@ async function reconcileClaim(ctx: BinderContext, key: ObjectKey, signal: AbortS
   }
 }
 
-const asDecision = (verdict: Verdict, { reason, message }: EventData): Outcome => ({ verdict, reason, tell: message });
+const asDecision = (verdict: Verdict, { reason, message }: EventData): Outcome => ({ verdict, reason, description: message });
 
 function volumeMissing({ spec }: PersistentVolumeClaim): Outcome {
-  return { verdict: "waiting", reason: "VolumeMissing", tell: `the volume that it names, ${spec.volumeName}, does not exist` };
+  return {
+    verdict: "waiting",
+    reason: "VolumeMissing",
+    description: `the volume that it names, ${spec.volumeName}, does not exist`,
+  };
 }
 
 function provisioning({ classes, config }: BinderContext, claim: PersistentVolumeClaim): Outcome {
@@ -123,12 +127,16 @@ function provisioning({ classes, config }: BinderContext, claim: PersistentVolum
   const storageClass = classes.lister.get(name);
   if (storageClass === undefined) {
     const summary = `its storage class ${name} does not exist, and no volume matches`;
-    return { verdict: "waiting", reason: "StorageClassMissing", tell: { summary, remedy: "create the class, or name another" } };
+    return {
+      verdict: "waiting",
+      reason: "StorageClassMissing",
+      description: { summary, remedy: "create the class, or name another" },
+    };
   }
-  const tell = config.volumes.dynamicProvisioning
+  const description = config.volumes.dynamicProvisioning
     ? `waits for a volume from the provisioner ${storageClass.provisioner}`
     : "no volume matches, and this cluster provisions none";
-  return { verdict: "waiting", reason: "ProvisioningPending", tell };
+  return { verdict: "waiting", reason: "ProvisioningPending", description };
 }
 
 function namesOfUnscheduled(users: readonly Pod[]): string[] {

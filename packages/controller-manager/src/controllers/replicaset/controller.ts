@@ -122,8 +122,8 @@ async function reconcile<T extends ReplicasOwner>(ctx: ReplicasContext<T>, key: 
 }
 
 function minReadyPending(pods: number, minReadySeconds: number): Outcome {
-  const tell = `${pods} ready pods do not count as available before minReadySeconds (${minReadySeconds} s) have passed`;
-  return { verdict: "waiting", reason: "MinReadySeconds", tell };
+  const description = `${pods} ready pods do not count as available before minReadySeconds (${minReadySeconds} s) have passed`;
+  return { verdict: "waiting", reason: "MinReadySeconds", description };
 }
 
 function claimPods<T extends ReplicasOwner>(ctx: ReplicasContext<T>, owner: T, signal: AbortSignal): Promise<Pod[]> {

@@ -158,7 +158,7 @@ function waitingFor(view: View): Outcome | undefined {
   if (first === undefined) return undefined;
   const what = isTerminating(first) ? "gone" : "running, ready and available";
   const summary = `goes on when its pod ${first.metadata.name} is ${what}: its pods come one after the other`;
-  return { verdict: "waiting", reason: "PodNotAvailable", tell: { summary, related: [objectRef(pods, first)] } };
+  return { verdict: "waiting", reason: "PodNotAvailable", description: { summary, related: [objectRef(pods, first)] } };
 }
 
 function claimPods(ctx: StatefulSetContext, set: StatefulSet, signal: AbortSignal): Promise<Pod[]> {

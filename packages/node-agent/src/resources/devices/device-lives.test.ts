@@ -30,7 +30,7 @@ async function bench(t: TestContext) {
   interface Played {
     list: (devices: PluginDevice[]) => void;
     die: () => void;
-    asked: string[];
+    requested: string[];
     fails: number;
     access: Partial<DeviceAccess>;
     closed: number;
@@ -38,7 +38,7 @@ async function bench(t: TestContext) {
     lingers: boolean;
   }
   const plugins = new Map<string, Played>();
-  const nobody: Omit<Played, "asked"> = {
+  const nobody: Omit<Played, "requested"> = {
     list: () => undefined,
     die: () => undefined,
     fails: 0,
@@ -48,7 +48,7 @@ async function bench(t: TestContext) {
   };
   const connect = (socket: string): PluginClient => {
     const gone = Promise.withResolvers<void>();
-    const plugin = plugins.get(socket) ?? { ...nobody, asked: [] };
+    const plugin = plugins.get(socket) ?? { ...nobody, requested: [] };
     plugins.set(socket, plugin);
     return {
       watch(onDevices) {
@@ -57,7 +57,7 @@ async function bench(t: TestContext) {
       },
       options: async () => ({ preStartRequired: false, getPreferredAllocationAvailable: false }),
       async allocate(ids) {
-        plugin.asked.push(ids.join());
+        plugin.requested.push(ids.join());
         if (plugin.fails-- > 0) throw new Error("not now");
         const access = { envs: {}, mounts: [], devices: [], annotations: {}, ...plugin.access };
         return { access, bytes: pluginMessages.encode("ContainerAllocateResponse", access) };
@@ -121,7 +121,7 @@ test("a pod whose second resource fails is not given the first one twice by the 
   await assert.rejects(allocate(pod), /not now/);
   assert.deepEqual(manager.inUse(), { [gpu]: "1", [nic]: "0" }, "what failed is nobody's");
   assert.deepEqual(await allocate(pod), [`${gpu} g1`, `${nic} n1`]);
-  assert.deepEqual([gpus.asked, nics.asked], [["g1"], ["n1", "n1"]]);
+  assert.deepEqual([gpus.requested, nics.requested], [["g1"], ["n1", "n1"]]);
 });
 
 test("a manager that starts anew knows what was given, and gives nothing before the plugin is back", async (t) => {
@@ -180,7 +180,7 @@ test("what a plugin says that another has taken the place of, and its end, chang
   await settle();
   assert.deepEqual(manager.amounts(), { capacity: { [gpu]: "1" }, allocatable: { [gpu]: "1" } });
   assert.deepEqual(await allocate(podOf("p1", { [gpu]: "1" })), [`${gpu} g7`]);
-  assert.deepEqual([old.asked, present.asked], [[], ["g7"]]);
+  assert.deepEqual([old.requested, present.requested], [[], ["g7"]]);
 });
 
 test("a resource that no plugin gives keeps no other from being told where it is", async (t) => {

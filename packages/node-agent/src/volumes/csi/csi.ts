@@ -59,7 +59,7 @@ export interface CsiOptions {
   client: Client;
   csiDrivers: SharedInformer<CSIDriver>;
   recorder: EventRecorder;
-  tellPod: ContainerEvent;
+  reportPodEvent: ContainerEvent;
   node: () => Node | undefined;
   nodeName: string;
   rootDir: string;
@@ -126,7 +126,7 @@ class NodeCsi implements Csi {
     this.#expand = newExpansion({
       client,
       recorder: options.recorder,
-      tellPod: options.tellPod,
+      reportPodEvent: options.reportPodEvent,
       nodeName,
       recovers: gates.enabled("RecoverVolumeExpansionFailure"),
       log,
@@ -225,7 +225,7 @@ class NodeCsi implements Csi {
     if (source.kind === "mount") return { path, readOnly, measure: () => this.#measure(source, published) };
     if (!again) {
       const message = `MapVolume.MapPodDevice succeeded for volume ${JSON.stringify(name)} volumeMapPath ${JSON.stringify(dirname(path))}`;
-      this.#options.tellPod(pod, undefined, "Normal", "SuccessfulMountVolume", message);
+      this.#options.reportPodEvent(pod, undefined, "Normal", "SuccessfulMountVolume", message);
     }
     return { path, readOnly, device: true };
   }

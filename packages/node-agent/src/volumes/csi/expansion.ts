@@ -39,7 +39,7 @@ const nodesTurn = ["NodeExpansionPending", "NodeExpansionInProgress"];
 export function newExpansion(options: {
   client: Client;
   recorder: EventRecorder;
-  tellPod: ContainerEvent;
+  reportPodEvent: ContainerEvent;
   nodeName: string;
   /** Claims have a `resizeStatus` (RecoverVolumeExpansionFailure). */
   recovers: boolean;
@@ -47,8 +47,8 @@ export function newExpansion(options: {
 }): Expand {
   const { client, nodeName, log } = options;
 
-  function tell(pod: NodePod, claim: PersistentVolumeClaim, type: "Normal" | "Warning", reason: string, message: string): void {
-    options.tellPod(pod, undefined, type, reason, message);
+  function notify(pod: NodePod, claim: PersistentVolumeClaim, type: "Normal" | "Warning", reason: string, message: string): void {
+    options.reportPodEvent(pod, undefined, type, reason, message);
     const { namespace = "", name = "", uid = "" } = claim.metadata;
     const ref = { apiVersion: "v1", kind: "PersistentVolumeClaim", namespace, name, uid };
     options.recorder.event(ref, type, reason, message);
@@ -83,7 +83,7 @@ export function newExpansion(options: {
     const label = `for volume ${JSON.stringify(source.name)}`;
     if (source.readOnly) {
       const message = `MountVolume.NodeExpandVolume failed ${label} requested read-only file system`;
-      if (!published.again) tell(pod, claim, "Warning", "FileSystemResizeFailed", message);
+      if (!published.again) notify(pod, claim, "Warning", "FileSystemResizeFailed", message);
       return;
     }
     if (tracked && resizeStatus !== undefined && !nodesTurn.includes(resizeStatus)) return;
@@ -117,11 +117,11 @@ export function newExpansion(options: {
       }
       if (!published.again) throw new Error(text);
       const message = `NodeExpandVolume.NodeExpandVolume failed ${label} : ${text}`;
-      options.tellPod(pod, undefined, "Warning", "VolumeResizeFailed", message);
+      options.reportPodEvent(pod, undefined, "Warning", "VolumeResizeFailed", message);
       return;
     }
     const message = `MountVolume.NodeExpandVolume succeeded ${label} ${nodeName}`;
-    tell(pod, claim, "Normal", "FileSystemResizeSuccessful", message);
+    notify(pod, claim, "Normal", "FileSystemResizeSuccessful", message);
     await markFinished(claim, String(wanted)).catch((err: Error) => {
       throw new Error(`MountVolume.NodeExpandVolume update PVC status failed : ${err.message}`);
     });

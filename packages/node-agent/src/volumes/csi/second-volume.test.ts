@@ -25,10 +25,10 @@ test(
     assert.equal((await ofPod()).length, 1);
     await b.csi.tearDown("uid-1");
     assert.deepEqual(await ofPod(), []);
-    const asked = b.driver.calls
+    const requested = b.driver.calls
       .filter(({ method }) => method === "NodeUnpublishVolume")
       .map(({ request }) => request["volumeId"]);
-    assert.deepEqual([...new Set(asked)].toSorted(), ["handle-1", "handle-2"]);
+    assert.deepEqual([...new Set(requested)].toSorted(), ["handle-1", "handle-2"]);
   },
 );
 

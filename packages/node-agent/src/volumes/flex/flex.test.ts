@@ -25,7 +25,7 @@ interface Bench {
   readonly flex: FlexVolumes;
   /** A restarted agent on the same node. */
   open(): FlexVolumes;
-  asked(): Promise<string[]>;
+  requested(): Promise<string[]>;
   /** Driver calls without `init` and options. */
   commands(): Promise<string[]>;
   /** Mount points created by the agent, or added by the test on behalf of a driver. */
@@ -79,15 +79,15 @@ async function setUp(
       operations: (plugin, operation) => (failure) =>
         void operations.push(`${plugin} ${operation} ${failure === undefined ? "succeeded" : "failed"}`),
     });
-  const asked = async (): Promise<string[]> => (await readFile(join(driverDir, "asked"), "utf8")).trimEnd().split("\n");
+  const requested = async (): Promise<string[]> => (await readFile(join(driverDir, "asked"), "utf8")).trimEnd().split("\n");
   const bench: Bench = {
     podsDir: join(dir, "pods"),
     dir: join(dir, "pods/uid1/volumes/example.com~disk/data"),
     mountPath: join(dir, "plugins/kubernetes.io/flexvolume/example.com/disk/mounts/data"),
     flex: open(),
     open,
-    asked,
-    commands: async () => (await asked()).filter((line) => line !== "init" && !line.startsWith("{")),
+    requested,
+    commands: async () => (await requested()).filter((line) => line !== "init" && !line.startsWith("{")),
     mounted,
     mounts,
     operations,
@@ -103,13 +103,13 @@ const volume = (more: object = {}): Volume => ({ name: "data", flexVolume: { dri
 
 test("a driver mounts a volume once, told of the pod, the volume's options and its secret", async (t) => {
   const secret = { type: "example.com/disk", data: { key: "czNjcjN0" } } as unknown as Secret;
-  const { dir, flex, asked, mounted } = await setUp(t, { init: noAttach, mount: success }, { secret });
+  const { dir, flex, requested, mounted } = await setUp(t, { init: noAttach, mount: success }, { secret });
   const made = await flex.inline(
     pod,
     volume({ fsType: "ext4", readOnly: true, secretRef: { name: "s" }, options: { size: "1<2" } }),
   );
   assert.deepEqual([made?.path, made?.readOnly], [dir, true]);
-  const [init, mount, target, options = "", ...more] = await asked();
+  const [init, mount, target, options = "", ...more] = await requested();
   assert.deepEqual([init, mount, target, more], ["init", "mount", dir, []]);
   assert.deepEqual(JSON.parse(options), {
     "kubernetes.io/fsType": "ext4",
@@ -124,15 +124,15 @@ test("a driver mounts a volume once, told of the pod, the volume's options and i
   });
   mounted.push(dir);
   await flex.inline(pod, volume());
-  assert.equal((await asked()).length, 4, "what is mounted is left alone");
+  assert.equal((await requested()).length, 4, "what is mounted is left alone");
 });
 
 test("a persistent volume has its own name, and the claim says whether it is only read", async (t) => {
-  const { flex, asked } = await setUp(t, { init: noAttach, mount: success });
+  const { flex, requested } = await setUp(t, { init: noAttach, mount: success });
   const source = { metadata: { name: "pv1" }, spec: { flexVolume: { driver: "example.com/disk" } } } as PersistentVolume;
   const made = await flex.persistent(pod, source, true);
   assert.match(made?.path ?? "", /\/pods\/uid1\/volumes\/example\.com~disk\/pv1$/);
-  assert.partialDeepStrictEqual(JSON.parse((await asked()).at(-1) ?? ""), {
+  assert.partialDeepStrictEqual(JSON.parse((await requested()).at(-1) ?? ""), {
     "kubernetes.io/pvOrVolumeName": "pv1",
     "kubernetes.io/readwrite": "ro",
   });
@@ -158,10 +158,10 @@ for (const { name, mount, message } of [
 
 test("a secret of another type is not shown to a driver", async (t) => {
   const secret = { type: "Opaque", data: { key: "eA==" } } as unknown as Secret;
-  const { flex, asked } = await setUp(t, { init: noAttach, mount: success }, { secret });
+  const { flex, requested } = await setUp(t, { init: noAttach, mount: success }, { secret });
   const message = "couldn't get secret ns/s err: cannot get secret of type example.com/disk";
   await assert.rejects(flex.inline(pod, volume({ secretRef: { name: "s" } })), { message });
-  assert.deepEqual(await asked(), ["init"]);
+  assert.deepEqual(await requested(), ["init"]);
 });
 
 test("an agent that knows nothing of the mount has the driver take it away, or does it where the driver cannot", async (t) => {
@@ -169,11 +169,11 @@ test("an agent that knows nothing of the mount has the driver take it away, or d
     [success, 1],
     [`echo '{"status":"Not supported"}'`, 0],
   ] as const) {
-    const { dir, flex, open, asked, mounted } = await setUp(t, { init: noAttach, mount: success, unmount });
+    const { dir, flex, open, requested, mounted } = await setUp(t, { init: noAttach, mount: success, unmount });
     await flex.inline(pod, volume());
     mounted.push(dir);
     await open().tearDown("uid1");
-    assert.deepEqual((await asked()).slice(-2), ["unmount", dir]);
+    assert.deepEqual((await requested()).slice(-2), ["unmount", dir]);
     assert.equal(mounted.length, left);
     assert.deepEqual(await readdir(join(dir, "..")), []);
   }
@@ -223,8 +223,8 @@ test("a disk that the controller has attached is mounted once for the node, then
   await bench.flex.inline(pod, volume({ fsType: "xfs", options: { a: "b" } }));
   const commands = ["waitforattach", "/dev/disk1", "getvolumename", "mountdevice", bench.mountPath, "/dev/disk1p1"];
   assert.deepEqual(await bench.commands(), [...commands, "mount", bench.dir]);
-  const asked = await bench.asked();
-  assert.deepEqual(JSON.parse(asked[asked.indexOf("/dev/disk1p1") + 1] ?? ""), {
+  const requested = await bench.requested();
+  assert.deepEqual(JSON.parse(requested[requested.indexOf("/dev/disk1p1") + 1] ?? ""), {
     "kubernetes.io/fsType": "xfs",
     "kubernetes.io/readwrite": "rw",
     "kubernetes.io/pvOrVolumeName": "data",

@@ -21,7 +21,7 @@ export function reconcile(set: FieldSet, type: ApplyType, live: unknown): FieldS
   if (inOrder.get(set) === type) return set;
   const object = new Live(type, live);
   const reconciled = reconcileBelow(set, type, [], object);
-  if (!object.asked) inOrder.set(reconciled, type);
+  if (!object.requested) inOrder.set(reconciled, type);
   return reconciled;
 }
 
@@ -36,7 +36,7 @@ class Live {
     this.#value = value;
   }
 
-  get asked(): boolean {
+  get requested(): boolean {
     return this.#set !== undefined;
   }
 

@@ -146,13 +146,13 @@ test("what a server that goes away has not looked at is refused, the rest is ans
     made.write(hello);
   });
   const { ask, hasLeft, isLost, made } = await connected(t, origin);
-  const asked = [ask(bytes(1)), ask(bytes(1)), ask(bytes(1))]; // streams 1 and 3, and one queued
+  const requested = [ask(bytes(1)), ask(bytes(1)), ask(bytes(1))]; // streams 1 and 3, and one queued
   const lastSeen = Buffer.from([0, 0, 0, 1, 0, 0, 0, errorCodes.none]);
   socket?.write(frame(frameTypes.goAway, 0, 0, lastSeen));
   await waitFor(hasLeft, { what: "the goodbye" });
   assert.throws(() => made.request(post, bytes(1), true, { fields() {}, data() {}, closed() {} }));
   socket?.write(answered(1));
-  const ends = await Promise.all(asked);
+  const ends = await Promise.all(requested);
   assert.deepEqual(
     ends.map(({ end }) => end.type),
     ["ended", "refused", "refused"],
@@ -168,12 +168,12 @@ test("frames that are cut anywhere are put together again", async (t) => {
     made.write(hello);
   });
   const { ask } = await connected(t, origin);
-  const asked = ask(bytes(1));
+  const requested = ask(bytes(1));
   for (const byte of answered(1)) {
     socket?.write(Buffer.from([byte]));
     await new Promise(setImmediate);
   }
-  const { body, end } = await asked;
+  const { body, end } = await requested;
   assert.deepEqual([body, end.type], [Buffer.from([1]), "ended"]);
 });
 
@@ -190,9 +190,9 @@ for (const { name, says } of [
 ]) {
   test(`a server that sends ${name} is left`, async (t) => {
     const { ask, isLost } = await connected(t, await aTalker(t, (socket) => void socket.write(Buffer.concat([hello, says]))));
-    const asked = ask(bytes(1)).catch(() => undefined); // may fail as lost before
+    const requested = ask(bytes(1)).catch(() => undefined); // may fail as lost before
     assert.notEqual(await isLost, "the connection was closed");
-    const answer = await asked;
+    const answer = await requested;
     if (answer !== undefined) assert.equal(answer.end.type, "lost");
   });
 }

@@ -23,13 +23,13 @@ function aConnection(maxConcurrentStreams = 10, spendReset = () => true) {
   });
   theirs.on("data", read);
   const streams: ServerStream[] = [];
-  const told = { ended: 0, closed: [] as (string | undefined)[] };
-  const client = { spendReset, ended: () => void told.ended++ };
+  const reported = { ended: 0, closed: [] as (string | undefined)[] };
+  const client = { spendReset, ended: () => void reported.ended++ };
   const limits = { maxHeaderBytes: 16_384, headersTimeoutMs: 1000, idleTimeoutMs: 5000 };
   const connection = new ServerConnection(
     ours,
     { maxConcurrentStreams, ...limits, client, fieldWork: new FieldWork(new Turns()) },
-    { request: (stream) => void streams.push(stream), refused() {}, closed: (reason) => void told.closed.push(reason) },
+    { request: (stream) => void streams.push(stream), refused() {}, closed: (reason) => void reported.closed.push(reason) },
   );
   const says = async (...bytes: Buffer[]): Promise<string[]> => {
     for (const chunk of bytes) theirs.write(chunk);
@@ -39,7 +39,7 @@ function aConnection(maxConcurrentStreams = 10, spendReset = () => true) {
     return frames;
   };
   const begin = () => says(preface, settingsFrame([]));
-  return { connection, streams, told, says, begin, theirs };
+  return { connection, streams, reported, says, begin, theirs };
 }
 
 const ask = (id: number, ...more: string[]): Buffer =>
@@ -56,9 +56,9 @@ const answer = (stream: ServerStream): void =>
 test("a connection begins the same wherever its first bytes are cut", async () => {
   const bytes = Buffer.concat([preface, settingsFrame([]), ask(1)]);
   for (let at = 1; at < bytes.length; at++) {
-    const { streams, says, told } = aConnection();
+    const { streams, says, reported } = aConnection();
     await says(bytes.subarray(0, at), bytes.subarray(at));
-    assert.deepEqual([streams.length, told.closed], [1, []], `cut at ${at}`);
+    assert.deepEqual([streams.length, reported.closed], [1, []], `cut at ${at}`);
   }
   const { streams, says } = aConnection();
   await says(...[...bytes].map((byte) => Buffer.from([byte])));
@@ -76,11 +76,11 @@ for (const { name, bytes, code } of [
   },
 ]) {
   test(`a client that ${name} is left, and may come back at once`, async () => {
-    const { says, told, theirs } = aConnection();
+    const { says, reported, theirs } = aConnection();
     assert.ok((await says(...bytes)).includes(`goAway 0 ${code}`));
     theirs.end();
     await says();
-    assert.deepEqual([told.ended, told.closed.length], [0, 1]);
+    assert.deepEqual([reported.ended, reported.closed.length], [0, 1]);
   });
 }
 
@@ -96,14 +96,14 @@ for (const { name, flood, spendReset } of [
   },
 ] as { name: string; flood: () => Buffer[]; spendReset?: () => boolean }[]) {
   test(`a client that sends ${name} is told to calm down, and remembered`, async () => {
-    const { says, begin, told } = aConnection(10, spendReset);
+    const { says, begin, reported } = aConnection(10, spendReset);
     await begin();
     const frames = await says(Buffer.concat(flood()));
     assert.ok(
       frames.some((one) => one.endsWith(` ${errorCodes.enhanceYourCalm}`)),
       frames.join(),
     );
-    assert.equal(told.ended, 1);
+    assert.equal(reported.ended, 1);
   });
 }
 
@@ -126,13 +126,13 @@ test("a stream beyond the limit is refused, until one is over; broken off ones c
 });
 
 test("a connection that is closed refuses what is new, ends what is open, and then itself", async () => {
-  const { connection, streams, says, begin, told, theirs } = aConnection();
+  const { connection, streams, says, begin, reported, theirs } = aConnection();
   await begin();
   await says(ask(1));
   connection.close();
   connection.close();
   assert.deepEqual(await says(ask(3)), ["goAway 1 0", `resetStream 3 ${errorCodes.refusedStream}`]);
-  assert.deepEqual(told.closed, []);
+  assert.deepEqual(reported.closed, []);
   answer(streams[0] as ServerStream);
   assert.deepEqual(await says(), ["headers 1 end"]);
   assert.equal(theirs.readableEnded, true);

@@ -159,7 +159,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   consumed(stream: ServerStream, bytes: number): void {
     this.#giveBack(bytes);
     if (stream.isClosed || stream.received) return;
-    this.#tellGrown(stream.id, stream.receiveWindow?.giveBack(bytes) ?? 0);
+    this.#sendWindowUpdate(stream.id, stream.receiveWindow?.giveBack(bytes) ?? 0);
   }
 
   reset(stream: ServerStream, code: number): void {
@@ -365,10 +365,10 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
 
   /** Returns consumed bytes to the connection's window. */
   #giveBack(bytes: number): void {
-    this.#tellGrown(0, this.#receiveWindow.giveBack(bytes));
+    this.#sendWindowUpdate(0, this.#receiveWindow.giveBack(bytes));
   }
 
-  #tellGrown(id: number, bytes: number): void {
+  #sendWindowUpdate(id: number, bytes: number): void {
     if (bytes > 0) this.#output.control(numberFrame(frameTypes.windowUpdate, id, bytes));
   }
 

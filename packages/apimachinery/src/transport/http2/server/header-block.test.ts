@@ -5,8 +5,8 @@ import { HeaderBlock } from "./input.ts";
 const mebibyte = Buffer.alloc(1024 * 1024);
 const boundless = 1024 * 1024 * 1024;
 
-function aBlock(told: string[], name: string): HeaderBlock {
-  return new HeaderBlock(1, 0, boundless, () => told.push(name));
+function aBlock(reported: string[], name: string): HeaderBlock {
+  return new HeaderBlock(1, 0, boundless, () => reported.push(name));
 }
 
 test("a block comes back whole, once", () => {
@@ -27,9 +27,9 @@ test("a block has its bounds: bytes, and frames that bring none", () => {
 });
 
 test("beyond 64 MiB of unfinished blocks the oldest go, as many as it takes; finished and dropped ones do not count", () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const [taken, dropped, first, second, third] = ["taken", "dropped", "first", "second", "third"].map((name) =>
-    aBlock(told, name),
+    aBlock(reported, name),
   ) as [HeaderBlock, HeaderBlock, HeaderBlock, HeaderBlock, HeaderBlock];
   for (let i = 0; i < 40; i++) {
     taken.add(mebibyte);
@@ -41,13 +41,13 @@ test("beyond 64 MiB of unfinished blocks the oldest go, as many as it takes; fin
   first.add(mebibyte);
   for (let i = 0; i < 33; i++) second.add(mebibyte);
   for (let i = 0; i < 30; i++) third.add(mebibyte);
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   third.add(mebibyte);
-  assert.deepEqual(told, ["first"]);
+  assert.deepEqual(reported, ["first"]);
   third.add(mebibyte);
-  assert.deepEqual(told, ["first", "second"]);
+  assert.deepEqual(reported, ["first", "second"]);
   for (let i = 0; i < 32; i++) third.add(mebibyte);
-  assert.deepEqual(told, ["first", "second"]);
+  assert.deepEqual(reported, ["first", "second"]);
   third.add(mebibyte);
-  assert.deepEqual(told, ["first", "second", "third"]);
+  assert.deepEqual(reported, ["first", "second", "third"]);
 });

@@ -81,9 +81,9 @@ function* validateSpec(
   spec: CustomResourceDefinitionSpec,
   internal: InternalSpec,
   path: string,
-  asked: Options,
+  requested: Options,
 ): Steps<FieldError[]> {
-  const options = optionsFor(spec, asked);
+  const options = optionsFor(spec, requested);
   yield;
   const names = spec.names ?? ({} as CustomResourceDefinitionNames);
   const budget = definitionBudget();

@@ -35,14 +35,14 @@ const rows: readonly { name: string; answer: () => unknown; spec?: object; want:
 
 for (const { name, answer, spec = { token: "t" }, want } of rows) {
   test(`tokenreviews.authentication.k8s.io: of ${name}`, async () => {
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     const authenticateToken = async (...args: unknown[]) => {
-      asked.push(args);
+      requests.push(args);
       return answer();
     };
     const review = await sent({ spec }, { authenticateToken });
     assert.deepEqual(review.status, want);
-    assert.deepEqual(asked, [["t", (spec as { audiences?: string[] }).audiences ?? []]]);
+    assert.deepEqual(requests, [["t", (spec as { audiences?: string[] }).audiences ?? []]]);
   });
 }
 

@@ -55,14 +55,14 @@ export async function reviewSelfSubjectAccess(call: SubresourceCall): Promise<Ku
 const refusal = (errors: readonly FieldError[]): Error => invalid({ group: "authorization.k8s.io", kind: "" }, "", errors);
 
 type Spec = NonNullable<SubjectAccessReview["spec"]>;
-type Asked = Pick<Spec, "resourceAttributes" | "nonResourceAttributes">;
+type RequestedAccess = Pick<Spec, "resourceAttributes" | "nonResourceAttributes">;
 
 function reviewedUser(spec: Spec): UserInfo {
   return { name: spec.user ?? "", uid: spec.uid ?? "", groups: spec.groups ?? [], extra: spec.extra ?? {} };
 }
 
-async function decide(call: SubresourceCall, asked: Asked, user: UserInfo) {
-  const { resourceAttributes: r, nonResourceAttributes: n } = asked;
+async function decide(call: SubresourceCall, requested: RequestedAccess, user: UserInfo) {
+  const { resourceAttributes: r, nonResourceAttributes: n } = requested;
   const attributes: Attributes = {
     user,
     verb: (r ?? n)?.verb ?? "",
@@ -100,7 +100,7 @@ function metadataErrors(review: KubeObject, namespace: string): FieldError[] {
   return errors;
 }
 
-function attributeErrors(spec: Asked): FieldError[] {
+function attributeErrors(spec: RequestedAccess): FieldError[] {
   const { resourceAttributes, nonResourceAttributes } = spec;
   if (resourceAttributes && nonResourceAttributes) {
     return [

@@ -29,33 +29,33 @@ for (const { name, of, want } of [
 }
 
 const report = { eventTime: "2022-01-01T00:00:00.000000Z", reportingComponent: "c", reportingInstance: "i", action: "A" };
-const told = { ...report, reason: "R", type: "Normal" };
+const reported = { ...report, reason: "R", type: "Normal" };
 for (const { name, of, want } of [
-  { name: "that tells everything", of: event(told), want: [] },
+  { name: "that tells everything", of: event(reported), want: [] },
   { name: "of the old way", of: event({ reason: "R", type: "Normal" }), want: ["eventTime"] },
   {
     name: "of a name that core v1 takes",
-    of: event({ ...told, metadata: { name: "A!", namespace: "web" } }),
+    of: event({ ...reported, metadata: { name: "A!", namespace: "web" } }),
     want: ["metadata.name"],
   },
   {
     name: "to be named as core v1 names",
-    of: event({ ...told, metadata: { name: "a", generateName: "A!", namespace: "web" } }),
+    of: event({ ...reported, metadata: { name: "a", generateName: "A!", namespace: "web" } }),
     want: ["metadata.generateName"],
   },
-  { name: "of no known type", of: event({ ...told, type: "Odd" }), want: ["type"] },
+  { name: "of no known type", of: event({ ...reported, type: "Odd" }), want: ["type"] },
   {
     name: "with fields of the old way too",
-    of: event({ ...told, count: 1, firstTimestamp: "2022-01-01T00:00:00Z", source: { component: "c" } }),
+    of: event({ ...reported, count: 1, firstTimestamp: "2022-01-01T00:00:00Z", source: { component: "c" } }),
     want: ["firstTimestamp", "count", "source"],
   },
   {
     name: "with a series of one",
-    of: event({ ...told, series: { count: 1 } }),
+    of: event({ ...reported, series: { count: 1 } }),
     want: ["series.count", "series.lastObservedTime"],
   },
-  { name: "of a node, in kube-system", of: event({ ...told, involvedObject: { kind: "Node" } }, "kube-system"), want: [] },
-  { name: "with a long note", of: event({ ...told, message: "x".repeat(1025) }), want: ["message"] },
+  { name: "of a node, in kube-system", of: event({ ...reported, involvedObject: { kind: "Node" } }, "kube-system"), want: [] },
+  { name: "with a long note", of: event({ ...reported, message: "x".repeat(1025) }), want: ["message"] },
 ]) {
   test(`an event of events.k8s.io ${name}: ${want.length} errors`, () => assert.deepEqual(fieldsOf(validateNewEvent(of)), want));
 }
@@ -98,8 +98,8 @@ test("over the server, a note may be patched through v1, but not grow too long",
 });
 
 test("the count of a series leaves out the event before it, the table's does not", () => {
-  const counts = [{}, { count: 3 }, { series: { count: 5 } }].map((told) => {
-    const cells = eventTable.cells({ metadata: { name: "a" }, involvedObject: {}, ...told } as never, agesAt(0));
+  const counts = [{}, { count: 3 }, { series: { count: 5 } }].map((reported) => {
+    const cells = eventTable.cells({ metadata: { name: "a" }, involvedObject: {}, ...reported } as never, agesAt(0));
     return cells[eventTable.columns.findIndex(({ name }) => name === "Count")];
   });
   assert.deepEqual(counts, [1, 3, 6]);

@@ -10,13 +10,14 @@ interface Named {
  * @throws 400 with the names to choose from
  * Source: pkg/registry/core/pod/strategy.go LogLocation, streamLocation, getContainerNames
  */
-export function chooseContainer(pod: Pod, asked: string): string {
+export function chooseContainer(pod: Pod, requested: string): string {
   const names = (list: readonly Named[] | undefined): string => (list ?? []).map((container) => container.name ?? "").join(" ");
   const { containers = [], initContainers = [], ephemeralContainers = [] } = pod.spec;
   const name = pod.metadata.name ?? "";
-  if (asked !== "") {
-    if ([...containers, ...initContainers, ...ephemeralContainers].some((container) => container.name === asked)) return asked;
-    throw badRequest(`container ${asked} is not valid for pod ${name}`);
+  if (requested !== "") {
+    if ([...containers, ...initContainers, ...ephemeralContainers].some((container) => container.name === requested))
+      return requested;
+    throw badRequest(`container ${requested} is not valid for pod ${name}`);
   }
   if (containers.length === 1) return containers[0]?.name ?? "";
   if (containers.length === 0) throw badRequest(`a container name must be specified for pod ${name}`);

@@ -36,24 +36,24 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
   if (!eviction) throw badRequest("not a Eviction object");
   if (call.name !== (eviction.metadata.name ?? "")) throw badRequest("name in URL does not match name in Eviction object");
   await call.admit(eviction, undefined);
-  const asked = optionsOf(eviction, call.dryRun);
+  const requested = optionsOf(eviction, call.dryRun);
   const store = call.services.store("", "pods");
   for (let attempt = 1; ; attempt++) {
     const pod = (await store.get(call.namespace, call.name)).object() as Pod;
-    const errors = validateDeleteOptions(asked);
+    const errors = validateDeleteOptions(requested);
     if (errors.length > 0) throw invalid({ group: "meta.k8s.io", kind: "DeleteOptions" }, "", errors);
-    const permission = await permit(call, pod, isDryRun(asked));
-    const preconditions = { ...preconditionsOf(permission, pod), ...asked.preconditions };
+    const permission = await permit(call, pod, isDryRun(requested));
+    const preconditions = { ...preconditionsOf(permission, pod), ...requested.preconditions };
     try {
-      await store.delete(strategyContext(call), call.name, { ...asked, preconditions }, async () => {});
+      await store.delete(strategyContext(call), call.name, { ...requested, preconditions }, async () => {});
       return success();
     } catch (err) {
       if (!isConflict(err)) throw err;
-      if (permission.because === "unready" && asked.preconditions?.resourceVersion === undefined) {
+      if (permission.because === "unready" && requested.preconditions?.resourceVersion === undefined) {
         if (permission.budget !== undefined) throw stillProcessed(permission.budget);
         if (attempt < mostTries) continue; // the pod may have become ready
       }
-      if (asked.preconditions !== undefined) throw err;
+      if (requested.preconditions !== undefined) throw err;
       throw conflict({ group: "", resource: "pods" }, call.name, (err as Error).message);
     }
   }

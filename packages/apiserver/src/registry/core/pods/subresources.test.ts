@@ -52,26 +52,26 @@ for (const { name, pod, want } of [
 }
 
 const two = { containers: [{ name: "a" }, { name: "b" }] };
-for (const { name, spec, asked, want } of [
-  { name: "the only one", spec: {}, asked: "", want: "a" },
-  { name: "the one that is named", spec: two, asked: "b", want: "b" },
-  { name: "an init container by name", spec: { initContainers: [{ name: "i" }] }, asked: "i", want: "i" },
+for (const { name, spec, requested, want } of [
+  { name: "the only one", spec: {}, requested: "", want: "a" },
+  { name: "the one that is named", spec: two, requested: "b", want: "b" },
+  { name: "an init container by name", spec: { initContainers: [{ name: "i" }] }, requested: "i", want: "i" },
 ]) {
-  test(`chooses ${name}`, () => assert.equal(chooseContainer(aPod(spec), asked), want));
+  test(`chooses ${name}`, () => assert.equal(chooseContainer(aPod(spec), requested), want));
 }
-for (const { name, spec, asked, want } of [
-  { name: "none is named", spec: two, asked: "", want: "a container name must be specified for pod p, choose one of: [a b]" },
+for (const { name, spec, requested, want } of [
+  { name: "none is named", spec: two, requested: "", want: "a container name must be specified for pod p, choose one of: [a b]" },
   {
     name: "there are others besides",
     spec: { ...two, initContainers: [{ name: "i" }], ephemeralContainers: [{ name: "e" }] },
-    asked: "",
+    requested: "",
     want: "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i] or one of the ephemeral containers: [e]",
   },
-  { name: "it is not there", spec: {}, asked: "z", want: "container z is not valid for pod p" },
+  { name: "it is not there", spec: {}, requested: "z", want: "container z is not valid for pod p" },
 ]) {
   test(`answers 400 when ${name}`, () => {
     assert.throws(
-      () => chooseContainer(aPod(spec), asked),
+      () => chooseContainer(aPod(spec), requested),
       (err: StatusError) => err.code === 400 && err.message === want,
     );
   });

@@ -80,12 +80,13 @@ export function validateClusterIpsUpdate(next: Service, current: Service): Field
 function addressesUpdate(next: Service, current: Service): FieldError[] {
   const [ips, old] = [next.spec.clusterIPs ?? [], current.spec.clusterIPs ?? []];
   const shown = goStrings("string", next.spec.clusterIPs ?? undefined);
-  const told = (path: string, text: string): FieldError => invalidValue(path, shown, text);
-  if (old.length === ips.length) return each(old, ipsPath, (ip, at) => (ips[old.indexOf(ip)] === ip ? [] : [told(at, onceText)]));
+  const reported = (path: string, text: string): FieldError => invalidValue(path, shown, text);
+  if (old.length === ips.length)
+    return each(old, ipsPath, (ip, at) => (ips[old.indexOf(ip)] === ip ? [] : [reported(at, onceText)]));
   const first = `${ipsPath}[0]`;
-  const moved = old.length > 0 && ips.length > 0 && ips[0] !== old[0] ? [told(first, onceText)] : [];
+  const moved = old.length > 0 && ips.length > 0 && ips[0] !== old[0] ? [reported(first, onceText)] : [];
   if (old.length < ips.length) return moved;
-  const unset = ips.length === 0 ? [told(first, "primary clusterIP can not be unset")] : [];
+  const unset = ips.length === 0 ? [reported(first, "primary clusterIP can not be unset")] : [];
   return [...unset, ...moved, ...(ips.length === 1 ? singleStack(next, "secondary clusterIP") : [])];
 }
 

@@ -30,10 +30,10 @@ export const csiDriverStrategy: Strategy<CSIDriver> = {
   validate: (next) => validateDriver(next),
   validateUpdate(next, current) {
     const errors: FieldError[] = [];
-    for (const [field, told] of immutableFields) {
+    for (const [field, reported] of immutableFields) {
       const value = next.spec?.[field];
       const shown = Array.isArray(value) ? goStrings("storage.VolumeLifecycleMode", value) : value;
-      errors.push(...immutableField(value, current.spec?.[field], child("spec", told), shown));
+      errors.push(...immutableField(value, current.spec?.[field], child("spec", reported), shown));
     }
     return [...errors, ...validateTokenRequests(next)];
   },
@@ -50,12 +50,12 @@ const immutableFields = [
 function validateDriver(driver: CSIDriver): FieldError[] {
   const spec = driver.spec ?? {};
   const errors = checkDriverName(driver.metadata.name ?? "", "name");
-  for (const [field, told] of [
+  for (const [field, reported] of [
     ["attachRequired", "attachedRequired"],
     ["podInfoOnMount", "podInfoOnMount"],
     ["storageCapacity", "storageCapacity"],
   ] as const)
-    if (spec[field] === undefined || spec[field] === null) errors.push(required(child("spec", told)));
+    if (spec[field] === undefined || spec[field] === null) errors.push(required(child("spec", reported)));
   errors.push(...optionalOneOf(spec.fsGroupPolicy, ["File", "None", "ReadWriteOnceWithFSType"], "spec.fsGroupPolicy"));
   errors.push(...validateTokenRequests(driver));
   for (const mode of spec.volumeLifecycleModes ?? [])

@@ -133,7 +133,7 @@ function fitsLimit(name: string, request: string, limit: string | undefined, pat
   if (limit === undefined)
     return exact ? [required(child(path, "limits"), "Limit must be set for non overcommitable resources")] : [];
   const order = quantityOf(request).cmp(quantityOf(limit));
-  const tell = (text: string): FieldError[] => [invalidValue(child(path, "requests"), quantityOf(request).toString(), text)];
-  if (exact && order !== 0) return tell(`must be equal to ${name} limit`);
-  return order > 0 ? tell(`must be less than or equal to ${name} limit`) : [];
+  const report = (text: string): FieldError[] => [invalidValue(child(path, "requests"), quantityOf(request).toString(), text)];
+  if (exact && order !== 0) return report(`must be equal to ${name} limit`);
+  return order > 0 ? report(`must be less than or equal to ${name} limit`) : [];
 }
