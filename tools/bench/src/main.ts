@@ -1,5 +1,6 @@
 import { benchApi } from "./api.ts";
 import { benchCodec } from "./codec.ts";
+import { benchControllers } from "./daemons/controllers.ts";
 import { benchScheduler } from "./daemons/scheduler.ts";
 import { benchPortSharing } from "./port-sharing.ts";
 import { benchStart } from "./start.ts";
@@ -13,6 +14,7 @@ try {
   // Only `codec` exits with 1 for exceeded limits: its ratios hardly depend on the machine.
   if (argv.length === 1 && argv[0] === "codec") process.exitCode = benchCodec(listedPods) ? 0 : 1;
   else if (argv[0] === "start") await benchStart(argv);
+  else if (argv[0] === "controllers") await benchControllers(argv.slice(1));
   else if (argv[0] === "scheduler") await benchScheduler(argv.slice(1));
   else if (argv.length === 1 && argv[0] === "ports") await benchPortSharing();
   else if (argv.length === 1 && argv[0] === "floor") await benchWatchFloor();

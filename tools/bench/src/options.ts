@@ -31,7 +31,7 @@ export interface SecondServer {
 const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--fairness] [--cpu-prof <folder>]
        [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]
        ./cox bench codec|ports|floor
-       ./cox bench scheduler --help`;
+       ./cox bench scheduler|controllers --help`;
 
 /** @throws Error for an unknown option, an invalid number, or a server on another machine */
 export function parseOptions(argv: readonly string[]): BenchOptions {

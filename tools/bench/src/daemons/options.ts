@@ -70,6 +70,13 @@ function wholeNumber(flag: string, text: string, most: number): number {
   return value;
 }
 
+/** The size of a flag with one value. */
+export function sizeOf({ sizes }: DaemonBenchOptions, flag: string): number {
+  const [size, ...more] = sizes[flag] ?? [];
+  if (size === undefined || more.length > 0) throw new Error(`--${flag} takes one number`);
+  return size;
+}
+
 /** What `--help` prints. */
 export function helpOf(verb: string, about: string, sizeFlags: SizeFlags): string {
   const rows: (readonly [string, string])[] = [

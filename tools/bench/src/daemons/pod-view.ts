@@ -17,6 +17,8 @@ export class PodView {
   readonly #done = new Set<string>();
   #watch: Promise<void> | undefined;
   #failure: unknown;
+  /** Gives each pod another address. */
+  #sequence = 1;
 
   constructor(client: Client) {
     this.#client = client;
@@ -45,10 +47,15 @@ export class PodView {
 
   #write({ metadata: { name = "", namespace, uid = "" } }: Pod, fate: PodFate): void {
     this.#done.add(uid);
-    const body = { status: statusOf(fate, this.#done.size) };
+    const body = { status: statusOf(fate, this.#sequence++) };
     this.#client.patch(pods, { name, namespace, subresource: "status" }, { type: "strategic", body }).catch((err) => {
       if (!isNotFound(err) && !isConflict(err)) this.#failure = err; // deleted in the meantime
     });
+  }
+
+  /** Gives all pods of now this fate, as if each were on a kubelet of its own. */
+  writeAll(fate: PodFate): void {
+    for (const pod of this.#pods.values()) this.#write(pod, fate);
   }
 
   all(): Iterable<Pod> {
@@ -76,6 +83,10 @@ export class PodView {
     this.#ended.abort();
     await this.#watch;
   }
+}
+
+export function isReady({ status }: Pod): boolean {
+  return status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") === true;
 }
 
 function statusOf(fate: PodFate, sequence: number): object {

@@ -1,4 +1,4 @@
-import { helpOf, parseDaemonOptions, type SizeFlags } from "./options.ts";
+import { helpOf, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
 import type { RowReport } from "./report.ts";
 import { runDaemonBench } from "./run.ts";
 import { schedulerScenarios } from "./scheduler-scenarios.ts";
@@ -19,8 +19,12 @@ export async function benchScheduler(argv: readonly string[]): Promise<RowReport
     process.stdout.write(helpOf("scheduler", about, schedulerSizes));
     return [];
   }
-  const { nodes = [], pods = [], preemptors = [], waiting = [] } = options.sizes;
-  const scenarios = schedulerScenarios({ nodes, pods: pods[0]!, preemptors: preemptors[0]!, waiting: waiting[0]! });
+  const scenarios = schedulerScenarios({
+    nodes: options.sizes["nodes"] ?? [],
+    pods: sizeOf(options, "pods"),
+    preemptors: sizeOf(options, "preemptors"),
+    waiting: sizeOf(options, "waiting"),
+  });
   // No client rate limit: it would be what is measured.
   const flags = ["--leader-elect=false", "--kube-api-qps=10000", "--kube-api-burst=10000"];
   return await runDaemonBench({ daemon: "kube-scheduler", flags, peerFlags: ["--port=0"], scenarios }, options);

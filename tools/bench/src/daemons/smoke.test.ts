@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { benchControllers } from "./controllers.ts";
 import type { RowReport } from "./report.ts";
 import { benchScheduler } from "./scheduler.ts";
 
@@ -15,4 +16,9 @@ function assertMeasured(reports: readonly RowReport[], count: number): void {
 test("measures all rows of the scheduler", async () => {
   const argv = ["--quick", "--json", "--nodes", "4", "--pods", "12", "--preemptors", "2", "--waiting", "2"];
   assertMeasured(await benchScheduler(argv), 4);
+});
+
+test("measures the rows of Deployments with the controller manager", async () => {
+  const argv = ["--quick", "--json", "--only", "Deployment", "--replicas", "4", "--deployments", "2"];
+  assertMeasured(await benchControllers(argv), 3);
 });
