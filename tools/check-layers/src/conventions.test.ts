@@ -14,6 +14,20 @@ for (const { name, path = "packages/a/src/a.ts", text, want } of [
   { name: "a file beyond it", text: "x\n".repeat(mostFileLines + 1), want: [/has 601 lines/] },
   { name: "a promise of a boolean", text: "async function isC(): Promise<boolean> {\n", want: [] },
   { name: "a long test", path: "packages/a/src/a.test.ts", text: "x\n".repeat(700), want: [] },
+  ...[
+    'import http from "node:http";\n',
+    'import { type Server, createServer } from "node:http";\n',
+    'import * as http from "node:http";\n',
+  ].map((text) => ({
+    ...{ name: text.trim(), path: "packages/apiserver/src/a.ts", text, want: [/imports node:http/] },
+  })),
+  ...[
+    'import type { Server } from "node:http";\n',
+    'import { type Server } from "node:http";\n',
+    'import type http from "node:http";\n',
+  ].map((text) => ({
+    ...{ name: text.trim(), path: "packages/apiserver/src/a.ts", text, want: [] },
+  })),
   { name: "a table", path: "packages/apimachinery/src/objects/schema/kinds/x.ts", text: "x\n".repeat(700), want: [] },
 ]) {
   test(`conventions: ${name}`, () => {

@@ -16,8 +16,12 @@ const notBoolean =
 const suppression =
   /\/[/*] *(?:biome-ignore [^\s:]+|oxlint-disable[\w-]*(?: [\w/,-]+)?|@ts-(?:ignore|expect-error))[ \t]*(.*)$/gm;
 
+/** Values of `node:http`, as a program of `packages` must not import them; types are erased. */
+const importOfHttp = /^import (?!type )(?:\{(?!(?:\s*type \w+,?)+\s*\})[^}]*\}|[\w*][^"{]*) from "node:http";/gm;
+
 /**
- * Conventions that no linter has a rule for: short files, `is…` returns a boolean, and each suppression of a lint rule says why.
+ * Conventions that no linter has a rule for: short files, `is…` returns a boolean, each suppression of a lint rule says why, no
+ * daemon loads undici.
  * @returns one line for each violation
  */
 export function conventionProblems(sources: readonly Source[]): string[] {
@@ -29,8 +33,15 @@ export function conventionProblems(sources: readonly Source[]): string[] {
     ...[...text.matchAll(suppression)].flatMap(([whole, reason = ""]) =>
       /\w{3}/.test(reason) ? [] : [`${path}: ${whole.trim()} has no reason`],
     ),
+    ...(isStarted(path) ? [...text.matchAll(importOfHttp)] : []).map(
+      () => `${path}: imports node:http, which loads undici; take it from apimachinery's transport/node-http.ts`,
+    ),
   ]);
 }
+
+const isStarted = (path: string): boolean =>
+  /^packages\/(?:apimachinery|apiserver|cluster-services|controller-manager|node-agent|scheduler)\/src\//.test(path) &&
+  !/\.test\.ts$|\/testing(?:\/|\.ts$)/.test(path);
 
 function tooLong(path: string, text: string): string[] {
   const lines = text.split("\n").length - 1;

@@ -21,6 +21,7 @@ export async function writeTestingPackage(root: string, folder: string): Promise
       resources: `${sources}/resources.ts`,
       kinds: `${sources}/kinds.ts`,
       cli: `${sources}/cli.ts`,
+      "certificate-thread": "packages/apimachinery/src/serving/certificate-thread.ts",
       "yaml-thread": "packages/apimachinery/src/objects/codec/yaml-thread.ts",
       "recorded-object-thread": "packages/apiserver/src/audit/recorded-object-thread.ts",
     },

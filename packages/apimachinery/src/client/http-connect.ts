@@ -1,5 +1,5 @@
-import { request } from "node:http";
 import type { Socket } from "node:net";
+import { request } from "../transport/node-http.ts";
 
 /**
  * Requests a tunnel from an HTTP proxy.

@@ -1,10 +1,11 @@
-import http from "node:http";
+import type http from "node:http";
 import https from "node:https";
 import type { Readable } from "node:stream";
 import type tls from "node:tls";
 import type { Clock, Timer } from "../process/clock/clock.ts";
 import { type Connect, connectingOver, ownExpiry } from "../transport/connect.ts";
 import type { ClientConnection } from "../transport/http2/client/connection.ts";
+import { Agent, request as requestHttp } from "../transport/node-http.ts";
 import type { ClientConfig } from "./config.ts";
 import { connectHost, pem, tlsOptions } from "./dial.ts";
 import { requestOverHttp1 } from "./http1-request.ts";
@@ -81,10 +82,10 @@ export async function readBody(body: Readable): Promise<Buffer> {
 
 function newHttp1Transport(url: URL, connect: Connect | undefined): Transport {
   const agents = newAgents<http.Agent>();
-  const newAgent = (): http.Agent => over(new http.Agent({ keepAlive: true }), connect, false);
+  const newAgent = (): http.Agent => over(new Agent({ keepAlive: true }), connect, false);
   let agent = newAgent();
   return {
-    request: (request) => requestOverHttp1(http.request, url, { agent: agents.using(agent) }, request),
+    request: (request) => requestOverHttp1(requestHttp, url, { agent: agents.using(agent) }, request),
     reconnect() {
       agents.retire(agent);
       agent = newAgent();

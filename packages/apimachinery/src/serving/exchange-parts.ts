@@ -1,5 +1,6 @@
-import { type IncomingHttpHeaders, type OutgoingHttpHeader, type OutgoingHttpHeaders, validateHeaderName } from "node:http";
+import type { IncomingHttpHeaders, OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import type { Writable } from "node:stream";
+import { validateHeaderName } from "../transport/node-http.ts";
 import type { ResponseStream } from "./exchange.ts";
 
 export type HeaderValue = string | number | string[];

@@ -1,5 +1,6 @@
-import { type OutgoingHttpHeader, type OutgoingHttpHeaders, validateHeaderName, validateHeaderValue } from "node:http";
+import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import { Writable } from "node:stream";
+import { validateHeaderName, validateHeaderValue } from "../transport/node-http.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";
 import { bodyMayFollow } from "./exchange-parts.ts";
 import type { ExchangeRequest, ExchangeSocket } from "./express-request.ts";

@@ -1,9 +1,10 @@
-import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse, STATUS_CODES } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../objects/errors/status-error.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import { GatheredBytes } from "../transport/http2/wire/buffers.ts";
+import { ServerResponse, STATUS_CODES } from "../transport/node-http.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
 import { bodyMayFollow, canonicalHeader, ExchangeBase, goneInRequest, plainAddress, whenDrained } from "./exchange-parts.ts";

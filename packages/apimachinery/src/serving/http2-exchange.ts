@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, type OutgoingHttpHeaders, validateHeaderValue } from "node:http";
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../objects/errors/status-error.ts";
@@ -9,6 +9,7 @@ import type { ServerStream } from "../transport/http2/server/stream.ts";
 import { GatheredBytes } from "../transport/http2/wire/buffers.ts";
 import { errorCodes } from "../transport/http2/wire/connection-error.ts";
 import { framedFields } from "../transport/http2/wire/frames.ts";
+import { validateHeaderValue } from "../transport/node-http.ts";
 import type { Connections, ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
 import {

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
@@ -8,6 +8,7 @@ import type { Logger } from "../process/logging/logger.ts";
 import type { Counter, MetricsRegistry } from "../process/metrics/registry.ts";
 import { ClientBudgets } from "../transport/http2/server/client-budgets.ts";
 import { FieldWork } from "../transport/http2/server/input.ts";
+import { createServer } from "../transport/node-http.ts";
 import { Connections, type ConnectionsOptions, defaultCheckMs } from "./connections.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 import { plainAddress } from "./exchange-parts.ts";

@@ -1,6 +1,7 @@
 import { accessSync, constants, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolderSync } from "../process/files/make-folder.ts";
+import { pairOfTemporaryAuthority } from "./temporary-authority.ts";
 
 export interface SelfSignedOptions {
   /** `--cert-dir`; `""`: the pair is kept in memory only. */
@@ -22,13 +23,11 @@ export async function selfSignedPair(
   const certFile = join(options.certDir, `${options.pairName}.crt`);
   const keyFile = join(options.certDir, `${options.pairName}.key`);
   if (options.certDir !== "" && isReadable(certFile) && isReadable(keyFile)) return { certFile, keyFile };
-  // Loaded on demand: the certificate library takes longer to load than the rest of a server, and few servers need it.
-  const { newCa, newCertificate } = await import("./certificates.ts");
   const stamp = Math.floor(Date.now() / 1000);
-  const ca = await newCa({ commonName: `${options.host}-ca@${stamp}`, validDays: 365 });
-  const { dnsNames, ips } = options;
-  const pair = await newCertificate({ commonName: `${options.host}@${stamp}`, dnsNames, ips, usages: ["server"], ca });
-  const cert = pair.certPem + ca.certPem;
+  const { host, dnsNames, ips } = options;
+  const names = { authority: `${host}-ca@${stamp}`, commonName: `${host}@${stamp}`, dnsNames, ips };
+  const pair = await pairOfTemporaryAuthority({ ...names, validDays: 365 });
+  const cert = pair.certPem + pair.caPem;
   if (options.certDir === "") return { cert, key: pair.keyPem };
   makeFolderSync(options.certDir, 0o755);
   writeFileSync(keyFile, pair.keyPem, { mode: 0o600 });

@@ -1,8 +1,9 @@
-import { type IncomingHttpHeaders, type OutgoingHttpHeaders, STATUS_CODES, validateHeaderValue } from "node:http";
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import type { Logger } from "../process/logging/logger.ts";
 import { connectionFields } from "../transport/http2/server/input.ts";
+import { STATUS_CODES, validateHeaderValue } from "../transport/node-http.ts";
 import type { ServedExchange } from "./connections.ts";
 import type { ResponseStream } from "./exchange.ts";
 import {

@@ -1,7 +1,8 @@
 /** HTTP agents that connect through a tunnel. */
-import { Agent as HttpAgent } from "node:http";
+
 import { type AgentOptions, Agent as HttpsAgent } from "node:https";
 import { type Connect, connectingOver } from "@coxswain/apimachinery/transport/connect";
+import { Agent as HttpAgent } from "@coxswain/apimachinery/transport/node-http";
 
 /** @param tunnel undefined for direct connections; TLS is end to end with the target */
 export function tunnelledAgent(options: AgentOptions, tunnel: Connect | undefined): HttpsAgent {

@@ -1,6 +1,6 @@
 /** Connections to targets: address, client certificate, verification and timeouts. */
 import { lookup } from "node:dns/promises";
-import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, connect as netConnect, type Socket } from "node:net";
 import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
@@ -10,6 +10,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { type Connect, type Connection, connectTls } from "@coxswain/apimachinery/transport/connect";
+import { request as httpRequest } from "@coxswain/apimachinery/transport/node-http";
 import { tunnelledAgent, tunnelledPlainAgent } from "../egress/agents.ts";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import { checkKubelet, checkProxyable, isLocal } from "./proxyable-address.ts";

@@ -4,13 +4,14 @@
  * backend's response and the connection is closed.
  * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go tryUpgrade
  */
-import { validateHeaderValue } from "node:http";
+
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
 import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { Connection } from "@coxswain/apimachinery/transport/connect";
+import { validateHeaderValue } from "@coxswain/apimachinery/transport/node-http";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { type Dial, forwardedFor, hostOf, isCredential, type NodeProxyConfig, openSocket } from "./dial.ts";

@@ -16,7 +16,8 @@ import {
   nodes,
   services,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import type { KeyPair } from "@coxswain/apimachinery/serving/certificates";
+import { pairOfTemporaryAuthority } from "@coxswain/apimachinery/serving/temporary-authority";
 import type { Part, PartContext } from "../part.ts";
 import { isRefused } from "./addresses.ts";
 import { Backends } from "./backends.ts";
@@ -228,8 +229,8 @@ function onAddresses(changed: () => void) {
 }
 
 /** For hosts without a certificate: clients are told that nobody vouches for it, and do not wait. */
-async function newSelfSigned(): Promise<KeyPair> {
-  const ca = await newCa({ commonName: "coxswain-services ingress", validDays: 3_650 });
-  const names = { commonName: "no certificate for this host", dnsNames: ["ingress.invalid"] };
-  return newCertificate({ ...names, usages: ["server"], ca, validDays: 3_650 });
-}
+const newSelfSigned = (): Promise<KeyPair> =>
+  pairOfTemporaryAuthority({
+    ...{ authority: "coxswain-services ingress", commonName: "no certificate for this host", validDays: 3_650 },
+    ...{ dnsNames: ["ingress.invalid"], ips: [] },
+  });

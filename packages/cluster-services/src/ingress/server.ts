@@ -1,9 +1,10 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerOptions } from "node:http";
+import type { IncomingMessage, ServerOptions } from "node:http";
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import type { AddressInfo, Server, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { SecureContext } from "node:tls";
+import { createServer } from "@coxswain/apimachinery/transport/node-http";
 import { ClientLimits } from "./client-limits.ts";
 import { addressOf, type ProxyOptions, type Request, type Response, ReverseProxy } from "./proxy.ts";
 import { asksForWebSocket, upgrade } from "./upgrade.ts";

@@ -1,5 +1,6 @@
-import { request as httpRequest, type IncomingMessage, STATUS_CODES } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { type Duplex, pipeline } from "node:stream";
+import { request as httpRequest, STATUS_CODES } from "@coxswain/apimachinery/transport/node-http";
 import { requestHeaders, responseHeaders } from "./headers.ts";
 import type { IngressMetrics } from "./metrics.ts";
 import { connectionOf, type Destination, refusalText } from "./proxy.ts";

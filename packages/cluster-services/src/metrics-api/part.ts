@@ -6,10 +6,10 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { privilegedGroup } from "@coxswain/apimachinery/serving/authentication/user";
-import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { delegatedAuthentication } from "@coxswain/apimachinery/serving/delegated/authentication";
 import { delegatedAuthorization } from "@coxswain/apimachinery/serving/delegated/authorization";
 import { openTrust } from "@coxswain/apimachinery/serving/delegated/trust";
+import { pairOfTemporaryAuthority } from "@coxswain/apimachinery/serving/temporary-authority";
 import type { Part, PartContext } from "../part.ts";
 import { newScraper, periodMs } from "./kubelets.ts";
 import { serviceName, serviceNamespace } from "./names.ts";
@@ -44,9 +44,10 @@ export async function startMetricsApi(context: PartContext): Promise<Part> {
   });
   const trust = await openTrust({ flags: { ...flags, "authentication-skip-lookup": false }, client, clock, log, signal });
   const ttl = { authorizedTtlMs: 10_000, unauthorizedTtlMs: 10_000 };
-  const ca = await newCa({ commonName: `${serviceName}-ca`, validDays: certificateDays });
-  const dnsNames = [`${serviceName}.${serviceNamespace}.svc`];
-  const pair = await newCertificate({ commonName: serviceName, dnsNames, ips: [address], usages: ["server"], ca });
+  const pair = await pairOfTemporaryAuthority({
+    ...{ authority: `${serviceName}-ca`, commonName: serviceName, validDays: certificateDays },
+    ...{ dnsNames: [`${serviceName}.${serviceNamespace}.svc`], ips: [address] },
+  });
   const server = await startMetricsServer({
     address,
     port: flags["metrics-api-port"],
@@ -67,7 +68,7 @@ export async function startMetricsApi(context: PartContext): Promise<Part> {
     const until = clock.monotonic() + renewAfterMs;
     while (!signal.aborted) {
       try {
-        await register(client, { address, port: server.port, caPem: ca.certPem }, signal);
+        await register(client, { address, port: server.port, caPem: pair.caPem }, signal);
         if (problem !== undefined) log.info("Serving the metrics API", { address, port: server.port });
         problem = undefined;
       } catch (err) {

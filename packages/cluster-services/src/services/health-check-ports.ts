@@ -1,8 +1,9 @@
-import { createServer, type Server } from "node:http";
+import type { Server } from "node:http";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import type { ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { createServer } from "@coxswain/apimachinery/transport/node-http";
 
 /**
  * Answers load balancers that ask at `healthCheckNodePort` of a Service whether this node has endpoints of it: 200, or 503 when there

@@ -1,8 +1,9 @@
-import { createServer, type RequestListener, type Server } from "node:http";
+import type { RequestListener, Server } from "node:http";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { createServer } from "@coxswain/apimachinery/transport/node-http";
 
 /** Where a port listens. */
 export interface Address {

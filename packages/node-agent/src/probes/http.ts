@@ -1,8 +1,9 @@
-import { type IncomingMessage, request as plain } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { request as tls } from "node:https";
 import { isIPv6 } from "node:net";
 import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
 import type { HTTPGetAction } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { request as plain } from "@coxswain/apimachinery/transport/node-http";
 import type { AnyContainer } from "../pod/pod.ts";
 
 /** Result of one probe; `output` is shown in events. */

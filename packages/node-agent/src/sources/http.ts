@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { request as plain } from "node:http";
 import { request as tls } from "node:https";
 import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { request as plain } from "@coxswain/apimachinery/transport/node-http";
 import type { PodSources } from "./merge.ts";
 import { staticPods } from "./static-pod.ts";
 

@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
-import { request as httpRequest, type RequestOptions } from "node:http";
+import type { RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { onUnsolicitedUpgrade } from "@coxswain/apimachinery/client/unsolicited-upgrade";
 import { stringifyWire } from "@coxswain/apimachinery/client/wire-json";
 import type { Container, Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { request as httpRequest } from "@coxswain/apimachinery/transport/node-http";
 import type { NodeInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import type { ExtenderConfig } from "../config/file.ts";

@@ -1,10 +1,11 @@
-import { type IncomingMessage, request as requestHttp } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import { parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
 import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error";
 import { plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { ComponentStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { request as requestHttp } from "@coxswain/apimachinery/transport/node-http";
 import type { CatalogueConfig } from "../../config.ts";
 import type { SubresourceDefinition } from "../../generic/resource.ts";
 
