@@ -40,6 +40,8 @@ test("any of a provider's keys may have signed a token, but where it names one",
   );
   for (const header of [{}, { kid: "2" }])
     assert.partialDeepStrictEqual(await verifier.verify(await token(second.privateKey, {}, header)), { aud: "k" });
+  const unnamed = await provider(jwkOf(first.publicKey));
+  await assert.rejects(unnamed.verifier.verify(await unnamed.token(first.privateKey, {}, { kid: "1" })), /failed to verify/);
   await assert.rejects(verifier.verify(await token(second.privateKey, {}, { kid: "1" })), {
     message: "failed to verify signature: failed to verify id token signature",
   });
@@ -74,6 +76,9 @@ test("who needs keys at the same time shares one fetch; one that failed is not k
   await verifier.verify(signed);
   answer.keys = () => Promise.reject(new Error("away"));
   await assert.rejects(verifier.verify(await token(next.privateKey)), /get keys failed away/);
+  await verifier.verify(signed);
+  answer.keys = async () => ({ status: 500, statusText: "500 Internal Server Error", body: "" });
+  await assert.rejects(verifier.verify(await token(next.privateKey)), /get keys failed: 500/);
   await verifier.verify(signed);
   answer.keys = async () => good({ keys: [jwkOf(next.publicKey)] });
   await verifier.verify(await token(next.privateKey));

@@ -156,6 +156,12 @@ for (const { name, options, claims, want } of [
     claims: { groups: ["a", "b"] },
     want: { name: "jane", groups: ["g:a", "g:b"] },
   },
+  {
+    name: "a groups claim of null, no groups",
+    options: { groupsClaim: "groups" },
+    claims: { groups: null },
+    want: { name: "jane", groups: [] },
+  },
   { name: "no groups claim, no groups", options: { groupsClaim: "groups" }, claims: {}, want: { name: "jane", groups: [] } },
   {
     name: "one of several audiences may be ours",

@@ -61,13 +61,16 @@ for (const { name, status, wanted, want } of [
 
 test("a token that the webhook does not know is nobody's, with its error when it has one", async (t) => {
   const { authenticate } = await peerWith(t, (attempt) =>
-    says(attempt === 1 ? { authenticated: false } : { authenticated: false, error: "revoked" }),
+    says([{ authenticated: false }, { authenticated: false, error: "revoked" }, { error: "no answer" }][attempt - 1] ?? {}),
   );
   assert.equal(await authenticate("t", undefined), undefined);
   await assert.rejects(authenticate("t", undefined), { message: "revoked" });
+  await assert.rejects(authenticate("t", undefined), { message: "no answer" });
+  assert.equal(await authenticate("t", undefined), undefined);
 });
 
 for (const { name, answer } of [
+  { name: "sends us elsewhere", answer: { status: 302, body: says({ authenticated: true, user: jane }).body as object } },
   { name: "refuses us", answer: { status: 403, body: "no" } },
   { name: "answers in another version", answer: says({ authenticated: true, user: jane }, "v1beta1") },
   { name: "answers another kind", answer: { body: { kind: "Status", apiVersion: "v1" } } },

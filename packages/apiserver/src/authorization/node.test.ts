@@ -56,6 +56,19 @@ for (const { name, changes, allowed } of [
   { name: "write a subresource of its CSINode", changes: { ...csiNode, verb: "patch", subresource: "status" }, allowed: false },
   { name: "read a claim of its pods", changes: { resource: "persistentvolumeclaims" }, allowed: true },
   { name: "read that claim's scale", changes: { resource: "persistentvolumeclaims", subresource: "scale" }, allowed: false },
+  { name: "list the claims of its pods", changes: { resource: "persistentvolumeclaims", verb: "list" }, allowed: false },
+  ...["update", "patch"].map((verb) => ({
+    name: `${verb} that claim's status`,
+    changes: { resource: "persistentvolumeclaims", subresource: "status", verb },
+    allowed: true,
+  })),
+  {
+    name: "write another claim's status",
+    changes: { resource: "persistentvolumeclaims", subresource: "status", verb: "patch", name: "other" },
+    allowed: false,
+  },
+  { name: "read that claim's status", changes: { resource: "persistentvolumeclaims", subresource: "status" }, allowed: false },
+  { name: "read a subresource of that config map", changes: { resource: "configmaps", subresource: "x" }, allowed: false },
   { name: "do what the fixed rules say", changes: { resource: "pods", verb: "list", name: "", namespace: "" }, allowed: true },
   { name: "do what they do not say", changes: { resource: "pods", verb: "delete" }, allowed: false },
   {
@@ -86,17 +99,29 @@ for (const { changes, reason } of [
   });
 }
 
+for (const { changes, reason } of [
+  { changes: { name: "" }, reason: "No Object name found" },
+  { changes: { namespace: "" }, reason: "can only read namespaced object of this type" },
+  { changes: { subresource: "x" }, reason: "cannot read subresource" },
+  { changes: { verb: "delete" }, reason: "can only read resources of this type" },
+]) {
+  test(`a node agent that is related to everything is told of secrets: ${reason}`, async () => {
+    const toAll = nodeAuthorizer({ synced: true, refersTo: () => true }, []);
+    assert.deepEqual(await toAll(asks(changes)), { decision: "no-opinion", reason });
+  });
+}
+
 test("a pod refers to what each of its parts names, a mirror pod to nothing", () => {
   const metadata = { name: "p", namespace: "web" };
   const spec = {
     serviceAccountName: "robot",
-    imagePullSecrets: [{ name: "pull" }],
+    imagePullSecrets: [{ name: "pull" }, { name: "pull-too" }],
     initContainers: [{ name: "i", envFrom: [{ secretRef: { name: "init" } }] }],
     containers: [{ name: "c", env: [{ name: "A", valueFrom: { configMapKeyRef: { name: "settings", key: "a" } } }] }],
     ephemeralContainers: [{ name: "e", env: [{ name: "A", valueFrom: { secretKeyRef: { name: "debug", key: "a" } } }] }],
     volumes: [
       { name: "v", secret: { secretName: "vol" } },
-      { name: "w", projected: { sources: [{ configMap: { name: "projected" } }] } },
+      { name: "w", projected: { sources: [{ configMap: { name: "projected" } }, { secret: { name: "projected" } }] } },
       { name: "x", persistentVolumeClaim: { claimName: "claim" } },
       { name: "y", ephemeral: {} },
     ],
@@ -105,6 +130,8 @@ test("a pod refers to what each of its parts names, a mirror pod to nothing", ()
   const wanted = [
     ["serviceaccounts", "robot"],
     ["secrets", "pull"],
+    ["secrets", "pull-too"],
+    ["secrets", "projected"],
     ["secrets", "init"],
     ["configmaps", "settings"],
     ["secrets", "debug"],

@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import {
+  clusterRoleBindings,
+  clusterRoles,
+  roleBindings,
+  roles,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { Attributes, Decision } from "./authorizer.ts";
-import { rbac } from "./rbac.ts";
+import { informedRbacPolicy, rbac } from "./rbac.ts";
 import { newRuleResolver, type RbacBinding, type RbacPolicy, type RbacRole } from "./rule-resolver.ts";
 
 function policy(objects: {
@@ -130,6 +141,29 @@ test("names a role that is missing", async () => {
   });
   const decision = await rbac(newRuleResolver(missing))(asks({}));
   assert.deepEqual(decision, { decision: "no-opinion", reason: 'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found' });
+});
+
+test("the policy of informers has another version after each change of a role or a binding", async (t) => {
+  const client = newFakeClient();
+  const informers = newInformerFactory(client, { log: discardLogger, clock: newFakeClock() });
+  const stored = informedRbacPolicy(informers);
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  informers.start(stop.signal);
+  await informers.waitForSync(stop.signal);
+  assert.ok(stored.synced);
+  for (const ref of [roles, roleBindings, clusterRoles, clusterRoleBindings]) {
+    const object = { metadata: { name: "a", ...(ref.namespaced && { namespace: "web" }) } };
+    for (const change of [
+      () => client.put(ref, object),
+      () => client.put(ref, { ...object, rules: [] }),
+      () => client.remove(ref, ref.namespaced ? "web/a" : "a"),
+    ]) {
+      const before = stored.version;
+      change();
+      await waitFor(() => stored.version > before, { what: `another version after a change of ${ref.resource}` });
+    }
+  }
 });
 
 test("a change of the policy counts at once", async () => {

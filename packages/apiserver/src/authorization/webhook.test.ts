@@ -101,9 +101,15 @@ for (const { name, allowed, ttlMs } of [
     await clock.advance(ttlMs - 1);
     await authorize(attributes);
     assert.equal(requested.length, 1);
-    await clock.advance(1);
+    await clock.advance(ttlMs);
     await authorize(attributes);
     assert.equal(requested.length, 2);
+    await clock.advance(ttlMs - 1); // from the last answer on
+    await authorize(attributes);
+    assert.equal(requested.length, 2);
+    await clock.advance(1);
+    await authorize(attributes);
+    assert.equal(requested.length, 3);
   });
 }
 

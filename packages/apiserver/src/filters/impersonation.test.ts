@@ -108,6 +108,16 @@ for (const { name, headers, user } of [
   });
 }
 
+test("the spellings of one key of the extras are one key", async () => {
+  const { request } = await ask({ "impersonate-user": "jane", "impersonate-extra-ab": "1", "impersonate-extra-a%62": "2" });
+  assert.deepEqual(request.user.extra, { ab: ["1", "2"] });
+});
+
+test("the anonymous user that is said to be unauthenticated is that once", async () => {
+  const headers = { "impersonate-user": "system:anonymous", "impersonate-group": "system:unauthenticated" };
+  assert.deepEqual((await ask(headers)).request.user.groups, ["system:unauthenticated"]);
+});
+
 for (const part of ["impersonate-uid", "impersonate-group", "impersonate-extra-a"]) {
   test(`${part} without a user is an error, and goes no further`, async () => {
     const { passed, code, requested } = await ask({ [part]: "x" });
