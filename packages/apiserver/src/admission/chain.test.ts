@@ -80,3 +80,34 @@ test("a plugin is called for its resources alone, in all their subresources, and
   assert.deepEqual(called, ["pods", "ingresses"]);
   assert.match(await registry.render(), /controller_admission_duration_seconds_count\{name="Some",.*\} 4\n/);
 });
+
+test("what a webhook asks for is a second round of the mutating plugins alone, once, and refused there it is refused", async () => {
+  const called: string[] = [];
+  const admit =
+    (name: string, asks = false) =>
+    async (attributes: AdmissionAttributes) => {
+      called.push(`${name} ${attributes.round ?? 0}`);
+      if (asks) attributes.wantsAnotherRound = true;
+    };
+  const validate = async () => void called.push("validate");
+  const plugins = [
+    { name: "First", handles: () => true, admit: admit("first"), validate },
+    { name: "Webhook", handles: () => true, admit: admit("webhook", true) },
+  ];
+  const chain = newAdmissionChain(plugins, newMetricsRegistry());
+  const attributes = { operation: "CREATE", resource: { group: "", version: "v1", resource: "pods" } } as AdmissionAttributes;
+  await chain.mutate(attributes);
+  await chain.validate(attributes);
+  assert.deepEqual(called, ["first 0", "webhook 0", "first 1", "webhook 1", "validate"]);
+});
+
+test("a plugin that refuses after it has passed is observed as refusing", async () => {
+  const { chain, refusing, counts, attributes } = aChain();
+  await chain.mutate(attributes("CREATE"));
+  refusing.add("admit 1");
+  await assert.rejects(chain.mutate(attributes("CREATE")));
+  assert.deepEqual((await counts()).filter((line) => line.startsWith("First")).sort(), [
+    "First,admit,CREATE,false 1",
+    "First,admit,CREATE,true 1",
+  ]);
+});

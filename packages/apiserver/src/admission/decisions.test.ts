@@ -44,3 +44,48 @@ test("keeps which plugin refused an object, or the first of a controller, until 
   for (const one of [named, unnamed]) await chain.validate(one);
   assert.equal(log.entries, 0);
 });
+
+test("a refusal is that of the stored object, is not kept for a caller who has gone, and is forgotten only when all have admitted", () => {
+  const log = new DecisionLog({ component: "kube-apiserver", clock: realClock });
+  const versions = { ofKind: () => [{ resource: "nodes", namespaced: false }] };
+  const decisions = new AdmissionDecisions(log, versions);
+  const of = (more: object): AdmissionAttributes =>
+    ({
+      ...{ operation: "UPDATE", kind: pods, resource: pods, subresource: "", namespace: "web", name: "a" },
+      ...{ object: { metadata: { name: "a" } }, oldObject: { metadata: { uid: "1" } } },
+      ...{ user: { name: "ann", groups: [] }, signal: new AbortController().signal, ...more },
+    }) as unknown as AdmissionAttributes;
+  decisions.refused("Some", of({ signal: AbortSignal.abort() }), new Error("no"));
+  assert.equal(log.entries, 0);
+  decisions.refused("Some", of({}), new Error("no"));
+  const pod = { group: "", resource: "pods", kind: "Pod", namespace: "web", name: "a", uid: "1" };
+  assert.equal(log.of(pod).length, 1);
+  const owner = { apiVersion: "v1", kind: "Node", name: "n", uid: "2", controller: true };
+  decisions.refused(
+    "Some",
+    of({ name: "", object: { metadata: { ownerReferences: [owner] } }, oldObject: undefined }),
+    new Error("no"),
+  );
+  assert.equal(log.of({ group: "", resource: "nodes", kind: "Node", namespace: "", name: "n", uid: "2" }).length, 1);
+});
+
+test("mutating plugins that pass do not forget a refusal", async () => {
+  const log = new DecisionLog({ component: "kube-apiserver", clock: realClock });
+  const plugin = {
+    name: "Both",
+    handles: () => true,
+    async admit() {},
+    async validate() {
+      throw forbidden(pods, "a", "no");
+    },
+  };
+  const chain = newAdmissionChain([plugin], newMetricsRegistry(), new AdmissionDecisions(log, { ofKind: () => [] }));
+  const object = { metadata: { name: "a" } };
+  const attributes = {
+    ...{ operation: "CREATE", kind: pods, resource: pods, subresource: "", namespace: "web", name: "a", object },
+    ...{ user: { name: "ann", groups: [] }, signal: new AbortController().signal },
+  } as unknown as AdmissionAttributes;
+  await assert.rejects(chain.validate(attributes));
+  await chain.mutate(attributes);
+  assert.equal(log.entries, 1);
+});

@@ -1,12 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import {
-  clusterRoleBindings,
-  clusterRoles,
-  roleBindings,
-  roles,
-} from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";

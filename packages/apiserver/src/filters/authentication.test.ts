@@ -22,7 +22,9 @@ async function passed(filterOf: Filter) {
   let isThrough = false;
   let thrown: unknown;
   try {
-    await filterOf(request, async () => void (isThrough = true));
+    await filterOf(request, async () => {
+      isThrough = true;
+    });
   } catch (err) {
     thrown = err;
   }

@@ -55,6 +55,16 @@ test("a pod whose binding ended counts until the API shows it, a quarter of an h
   assert.equal(cache.counts.assumedPods, 1);
 });
 
+test("an assumed pod that is deleted is assumed no longer", () => {
+  const cache = newClusterCache(newFakeClock());
+  cache.setNode(aTestNode("a"));
+  const pod = aTestPod("web");
+  cache.assume(newPodInfo(pod), "a");
+  cache.removePod(pod);
+  assert.equal(cache.isAssumed(pod), false);
+  assert.deepEqual(cache.counts, { nodes: 1, pods: 0, assumedPods: 0 });
+});
+
 test("pods of a node that went and came back are still on it", () => {
   const cache = newClusterCache(newFakeClock());
   cache.setNode(aTestNode("a"));

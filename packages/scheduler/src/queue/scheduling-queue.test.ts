@@ -51,6 +51,20 @@ test("a refused pod waits for an event that helps, and for its back-off", async 
   assert.equal(await popName(queue), "web");
 });
 
+test("a waiting pod says when it is tried again: after its back-off, or a minute after it was refused", async () => {
+  const { queue, clock } = newQueue();
+  const pod = podNamed("web");
+  queue.add(pod);
+  assert.equal(queue.nextTryMs(pod), undefined);
+  await clock.advance(500);
+  const entry = await queue.pop();
+  assert.ok(entry);
+  queue.addUnschedulable(entry, queue.cycle);
+  assert.equal(queue.nextTryMs(pod), entry.queuedAtMs + 60_000);
+  queue.wakeUp("Node/Add");
+  assert.equal(queue.nextTryMs(pod), entry.queuedAtMs + 1_000);
+});
+
 test("an event during the cycle is not missed", async () => {
   const { queue } = newQueue();
   queue.add(podNamed("web"));

@@ -26,7 +26,7 @@ import { securityContextDeny } from "./security-context-deny.ts";
 interface World {
   annotations?: Record<string, string>;
   configuration?: unknown;
-  authorize?: (verb: string, resource: string, subresource: string) => Decision["decision"];
+  authorize?: (verb: string, resource: string, subresource: string, namespace: string) => Decision["decision"];
   clock?: ReturnType<typeof newFakeClock>;
 }
 
@@ -35,11 +35,19 @@ function contextOf({ annotations = {}, configuration, authorize, clock = newFake
   return {
     informers: { for: () => ({ synced: true, lister: { get: () => namespace } }) },
     configurationOf: () => configuration,
-    authorize: (requested: { verb: string; resource: string; subresource: string }) => ({
-      decision: authorize?.(requested.verb, requested.resource, requested.subresource) ?? "allow",
+    authorize: (requested: { verb: string; resource: string; subresource: string; namespace: string }) => ({
+      decision: authorize?.(requested.verb, requested.resource, requested.subresource, requested.namespace) ?? "allow",
     }),
     versions: {
-      ofKind: ({ kind }: { kind: string }) => (kind === "ReplicaSet" ? [{ resource: "replicasets", namespaced: true }] : []),
+      ofKind: ({ kind }: { kind: string }) =>
+        ({
+          ReplicaSet: [{ resource: "replicasets", namespaced: true }],
+          Any: [{ resource: "anys", namespaced: true }],
+          Both: [
+            { resource: "anys", namespaced: true },
+            { resource: "boths", namespaced: false },
+          ],
+        })[kind] ?? [],
     },
     clock,
     log: discardLogger,
@@ -159,13 +167,23 @@ for (const { name, own, annotation, configuration, want, selector } of [
     configuration: selectors,
     want: 'pods "p" is forbidden: pod node label selector labels conflict with its namespace whitelist',
   },
+  {
+    name: "the pod has one of the two labels already",
+    own: { disk: "ssd" },
+    annotation: "disk=ssd,zone=a",
+    want: "",
+    selector: { zone: "a", disk: "ssd" },
+  },
   { name: "the annotation is no selector", annotation: "a in (b)", want: "invalid selector: [a in (b)]" },
 ]) {
-  test(`PodNodeSelector when ${name}`, async () => {
+  test(`PodNodeSelector when ${name}, in each of its phases`, async () => {
     const annotations: Record<string, string> = annotation === undefined ? {} : { [selectorAnnotation]: annotation };
     const pod = aPod(own === undefined ? {} : { nodeSelector: own });
-    assert.equal(await run(podNodeSelector(contextOf({ annotations, configuration })), write(pod)), want);
+    const { admit, ...validating } = podNodeSelector(contextOf({ annotations, configuration }));
+    assert.equal(await run({ admit, ...validating, validate: async () => {} }, write(pod)), want);
     if (want === "") assert.deepEqual(pod.spec.nodeSelector, selector);
+    const sent = own === undefined ? {} : { nodeSelector: own };
+    assert.equal(await run(validating, write(aPod(want === "" ? pod.spec : sent))), want);
   });
 }
 
@@ -179,6 +197,13 @@ for (const { name, wide, narrow, want } of [
   { name: "every value", wide: { ...b, operator: "Exists" as const, value: undefined as never }, narrow: b, want: true },
   { name: "another value", wide: b, narrow: { ...b, value: "y" }, want: false },
   { name: "a longer time", wide: { ...b, tolerationSeconds: 10 }, narrow: { ...b, tolerationSeconds: 5 }, want: true },
+  { name: "the same time", wide: { ...b, tolerationSeconds: 5 }, narrow: { ...b, tolerationSeconds: 5, value: "x" }, want: true },
+  {
+    name: "the same time for every value",
+    wide: { key: "b", operator: "Exists" as const, effect: "NoExecute" as const, tolerationSeconds: 5 },
+    narrow: { ...b, tolerationSeconds: 5 },
+    want: true,
+  },
   { name: "a shorter time", wide: { ...b, tolerationSeconds: 5 }, narrow: b, want: false },
 ]) {
   test(`a toleration against ${name}`, () => assert.equal(covers(wide, narrow), want));
@@ -214,6 +239,32 @@ test("PodTolerationRestriction refuses what the whitelist does not cover", async
   assert.equal(await run(inNamespace, write(aPod({ tolerations: [b] }))), `${text} namespace whitelist`);
   const inCluster = podTolerationRestriction(contextOf({ configuration: { whitelist: [a] } }));
   assert.equal(await run(inCluster, write(aPod({ tolerations: [b] }))), `${text} cluster whitelist`);
+});
+
+test("merging keeps one of two equal tolerations", () => {
+  assert.deepEqual(mergeTolerations([a, b], [b, a]), [a, b]);
+});
+
+test("PodTolerationRestriction adds defaults to new pods only, and memory pressure for init containers too", async () => {
+  const plugin = podTolerationRestriction(contextOf({ configuration: { default: [b] } }));
+  const initContainers = [{ name: "i", resources: { limits: { memory: "1Gi" } } }];
+  const changed = aPod({ initContainers });
+  assert.equal(await run(plugin, write(changed, { operation: "UPDATE", oldObject: aPod() })), "");
+  const memoryPressure = { key: "node.kubernetes.io/memory-pressure", operator: "Exists", effect: "NoSchedule" };
+  assert.deepEqual(changed.spec.tolerations, [memoryPressure]);
+});
+
+test("PodTolerationRestriction: the second toleration has to be allowed too, and an empty list of the namespace allows all", async () => {
+  const configuration = { whitelist: [a] };
+  assert.match(
+    await run(podTolerationRestriction(contextOf({ configuration })), write(aPod({ tolerations: [a, b] }))),
+    /cluster/,
+  );
+  for (const own of ["", "[]"]) {
+    const annotations = { [tolerations("tolerationsWhitelist")]: own };
+    const plugin = podTolerationRestriction(contextOf({ configuration, annotations }));
+    assert.equal(await run(plugin, write(aPod({ tolerations: [a, b] }))), "");
+  }
 });
 
 const anEvent = (namespace = "default", user = "jane", more: Partial<AdmissionAttributes> = {}): AdmissionAttributes =>
@@ -399,6 +450,16 @@ for (const { name, before, after, want } of [
     want: /can't set finalizers on/,
   },
   {
+    name: "two owners that block",
+    before: [],
+    after: [
+      { ...owner, kind: "Any", blockOwnerDeletion: true },
+      { ...owner, uid: "2", blockOwnerDeletion: true },
+    ],
+    want: /can't set finalizers on/,
+  },
+  { name: "an owner that goes", before: [owner], after: [], want: /^$/ },
+  {
     name: "an owner that begins to block",
     before: [owner],
     after: [{ ...owner, blockOwnerDeletion: true }],
@@ -416,7 +477,7 @@ for (const { name, before, after, want } of [
     const requested: string[] = [];
     const authorize = (verb: string, resource: string, subresource: string) => {
       requested.push(`${verb} ${resource}/${subresource}`);
-      return subresource === "finalizers" ? ("deny" as const) : ("allow" as const);
+      return subresource === "finalizers" && resource !== "anys" ? ("deny" as const) : ("allow" as const);
     };
     const object = { metadata: { name: "p", ownerReferences: after } };
     const oldObject = { metadata: { name: "p", ownerReferences: before } } as KubeObject;
@@ -430,3 +491,15 @@ for (const { name, before, after, want } of [
     assert.equal(requested[0], "delete pods/"); // checked for every owner change: the object may be collected from then on
   });
 }
+
+test("OwnerReferencesPermissionEnforcement asks for each resource of the owner's kind, where it is", async () => {
+  const asked: string[] = [];
+  const authorize = (_verb: string, resource: string, _subresource: string, namespace: string) => {
+    asked.push(`${resource} in ${JSON.stringify(namespace)}`);
+    return resource === "boths" ? ("no-opinion" as const) : ("allow" as const);
+  };
+  const plugin = ownerReferencesPermissionEnforcement(contextOf({ authorize }));
+  const object = { metadata: { name: "p", ownerReferences: [{ ...owner, kind: "Both", blockOwnerDeletion: true }] } };
+  assert.match(await run(plugin, write(object)), /can't set finalizers on/);
+  assert.deepEqual(asked, ['anys in "default"', 'boths in ""']);
+});

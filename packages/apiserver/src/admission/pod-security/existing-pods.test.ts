@@ -38,3 +38,28 @@ test("few pods are looked at in one go", async () => {
   ]);
   assert.match(warnings[1] ?? "", /^p0 \(and 1 other pod\): /);
 });
+
+test("of more than 3,000 pods the rest is not looked at", async () => {
+  const warnings = await warningsAbout("web", pods(3001), restricted, () => 0, new Turns(() => 0));
+  assert.match(warnings[0] ?? "", /only checked against the first 3000 of 3001 existing pods$/);
+});
+
+test("one pod of each controller comes first, and each pod without one", async () => {
+  const controlled = (name: string, uid: string) =>
+    ({
+      metadata: { name, ownerReferences: [{ uid, controller: true, apiVersion: "v1", kind: "X", name: "x" }] },
+      spec: privileged,
+    }) as never;
+  const [first, second] = pods(2);
+  const all = [controlled("a1", "a"), controlled("a2", "a"), first, controlled("b1", "b"), second] as never[];
+  let nowMs = 0;
+  const now = () => {
+    nowMs += 300; // four pods take a second
+    return nowMs;
+  };
+  const warnings = await warningsAbout("web", all, restricted, now, new Turns(() => 0));
+  assert.match(warnings[0] ?? "", /first 4 of 5/);
+  assert.match(warnings[2] ?? "", /^a1 \(and 3 other pods\)/);
+  const names = (await warningsAbout("web", all.slice(0, 2), restricted, () => 0, new Turns(() => 0)))[1];
+  assert.match(names ?? "", /^a1 \(and 1 other pod\)/);
+});

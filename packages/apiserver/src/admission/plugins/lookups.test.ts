@@ -1,0 +1,59 @@
+/** When the objects of a namespace come from the cache, and when from the API. */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { limitRanges, namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { namespacedLookup, namespaceLookup } from "./lookups.ts";
+
+const named = (name: string): KubeObject => ({ metadata: { name, namespace: "web" } });
+
+/** A lookup whose cache is what the test says, and the calls of the API behind it. */
+function lookups(t: TestContext) {
+  const client = newFakeClient();
+  const cached: KubeObject[] = [];
+  const informers = newInformerFactory(client, { log: discardLogger, clock: newFakeClock() });
+  const lister = { inNamespace: () => cached, get: () => cached[0] };
+  const some = { ...informers, for: () => ({ synced: true, lister }) } as unknown as typeof informers;
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const calls = () => client.actions.length;
+  const inCluster = namespacedLookup(some, client, limitRanges);
+  const names = async () => (await inCluster.in("web")).map(({ metadata }) => metadata.name);
+  return { client, cached, calls, names, namespace: namespaceLookup(some, client) };
+}
+
+test("what the cache lacks is asked of the API, and that there is nothing is remembered", async (t) => {
+  t.mock.method(performance, "now", () => nowMs);
+  let nowMs = 1;
+  const { client, cached, calls, names } = lookups(t);
+  assert.deepEqual([await names(), await names(), calls()], [[], [], 1]);
+  cached.push(named("seen"));
+  assert.deepEqual([await names(), calls()], [["seen"], 1], "the cache counts as soon as it has something");
+  cached.length = 0;
+  client.put(limitRanges, named("new"));
+  nowMs += 31_000;
+  t.mock.timers.tick(31_000);
+  assert.deepEqual(
+    [await names(), await names(), calls()],
+    [["new"], ["new"], 3],
+    "what there is is asked for until the cache has it",
+  );
+});
+
+test("a namespace that the API does not have is none, one that it cannot tell of is an error", async (t) => {
+  const { client, cached, calls, namespace } = lookups(t);
+  assert.equal(await namespace.get("web"), undefined);
+  client.put(namespaces, { metadata: { name: "web" } });
+  assert.equal((await namespace.get("web"))?.metadata.name, "web");
+  client.react("get", "namespaces", () => {
+    throw internalError(new Error("etcd is away"));
+  });
+  await assert.rejects(namespace.get("web"), /etcd is away/);
+  cached.push(named("web"));
+  const before = calls();
+  assert.deepEqual([(await namespace.get("web"))?.metadata.name, calls()], ["web", before]);
+});
