@@ -7,7 +7,7 @@ interface Node {
   spec: { podCIDR?: string; podCIDRs?: string[] };
 }
 
-test("the node was given its range of pod addresses, and is told how long it may keep secrets", async () => {
+test("the node was given its range of pod addresses, and an annotation says how long it may keep secrets", async () => {
   const { metadata, spec } = await getJson<Node>("node", settings.nodeName);
   assert.deepEqual(spec.podCIDRs, [settings.podCidr]);
   assert.equal(spec.podCIDR, settings.podCidr);

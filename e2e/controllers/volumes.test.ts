@@ -133,7 +133,7 @@ test("a claim that waits for its first pod is bound where the pod is placed", as
   assert.equal((await claim("data")).status.phase, "Bound");
 });
 
-test("a CSI volume is attached for its pod, the node is told, and it is detached after it", async (t) => {
+test("a CSI volume is attached for its pod, the node status shows it, and it is detached after it", async (t) => {
   const { namespace, aVolume, aClaim } = await withClass(t, "attach");
   const driver = `${namespace}.example.com`;
   await aVolume("disk", { csi: { driver, volumeHandle: "disk-1" } });
@@ -145,7 +145,7 @@ test("a CSI volume is attached for its pod, the node is told, and it is detached
     );
     return items.find(({ spec }) => spec.attacher === driver);
   };
-  const made = await waitFor("the volume to be asked for", attachment);
+  const made = await waitFor("the volume to be requested", attachment);
   const { resourceVersion } = (await getJson<{ metadata: { resourceVersion: string } }>("volumeattachment", made.metadata.name))
     .metadata;
   // Stands in for the driver's attacher.
@@ -156,8 +156,8 @@ test("a CSI volume is attached for its pod, the node is told, and it is detached
     const { status } = await getJson<{ status: { volumesAttached?: { name: string }[] } }>("node", made.spec.nodeName);
     return (status.volumesAttached ?? []).some(({ name }) => name === `kubernetes.io/csi/${driver}^disk-1`);
   };
-  await waitFor("the node to be told", listed);
-  await waitFor("the pod to be told", async () => {
+  await waitFor("the node's status to show it", listed);
+  await waitFor("an event for the pod", async () => {
     const { items } = await getJson<{ items: { reason: string; message: string }[] }>("events", "-n", namespace);
     return items.some(
       ({ reason, message }) =>

@@ -34,7 +34,7 @@ test("a taken port ends up with a line that names it and leaves nothing running"
   assert.match((await cox(["status", "--name", "taken"])).output, /^cox: no cluster taken was started here/);
 });
 
-test("logs prints a daemon's log and names the choices when it is asked for another", async () => {
+test("logs prints a daemon's log and names the choices when another is requested", async () => {
   assert.match((await cox(["logs", "kube-apiserver"])).output, /[IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} /);
   const wrong = await cox(["logs", "nothing"]);
   assert.equal(wrong.code, 2);

@@ -77,7 +77,7 @@ test("up on a read-only file system is refused with one line", async () => {
   assert.equal(code, 1);
 });
 
-test("a machine without npm is told what to install", async () => {
+test("a machine without npm gets a message that says what to install", async () => {
   const bin = mkdtempSync(join(tmpdir(), "bin-"));
   try {
     for (const name of ["sh", "dirname", "uname", "cat", "mkdir", "stat", "id"]) symlinkSync(`/bin/${name}`, join(bin, name));

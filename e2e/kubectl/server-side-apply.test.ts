@@ -57,7 +57,7 @@ test("apply --server-side creates, and applied again it changes nothing", async 
   await apply(input);
   assert.deepEqual(specEntry(await metadataOf(namespace), "kubectl"), before);
   const shown = await kubectl("get", "deployment", "web", "-n", namespace, "-o", "yaml");
-  assert.doesNotMatch(shown, /managedFields/, "kubectl hides them unless it is asked");
+  assert.doesNotMatch(shown, /managedFields/, "kubectl hides them unless requested");
 });
 
 test("another manager is refused with the fields in conflict, until it forces them", async (t) => {

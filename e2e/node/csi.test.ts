@@ -113,7 +113,7 @@ test("a CSI volume is attached, staged and published for its pod, survives the k
   });
 
   // Stands in for the driver's controller.
-  const attachment = await waitFor("the volume to be asked for", async () =>
+  const attachment = await waitFor("the volume to be requested", async () =>
     (await getJson<{ items: AttachmentView[] }>("volumeattachments")).items.find(({ spec }) => spec.attacher === name),
   );
   assert.deepEqual(driver.calls(), [], "nothing is mounted before it is attached");
@@ -170,7 +170,7 @@ test("a volume without a file system is a device in the container", async (t) =>
   await driver.kill();
 });
 
-test("a claim whose volume has grown is told when the file system has, and not before", async (t) => {
+test("a claim shows that its volume has grown when the file system has, and not before", async (t) => {
   const name = `grow-${process.pid}.example.com`;
   const namespace = await newNamespace(t, "grow");
   const driver = await driverWithVolume(t, name, namespace, {});
@@ -208,7 +208,7 @@ test("a pod with an inline volume waits for a driver that is away, and says so; 
     ],
   });
   const text = `MountVolume.SetUp failed for volume "scratch" : kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name ${name} not found in the list of registered CSI drivers`;
-  await waitFor("the pod to be told", async () => (await kubectl("get", "events", "-n", namespace)).includes(text));
+  await waitFor("an event for the pod", async () => (await kubectl("get", "events", "-n", namespace)).includes(text));
   driver.start();
   await waitForPod(namespace, "user", "is ready", isReady);
   const handle = driver.calls()[0]?.request.volumeId ?? "";

@@ -81,7 +81,7 @@ test("a kubelet ends for the configuration of its node's source, uses it, and fa
   const spoilt = await client.update<ConfigMap>(configMaps, { ...made, data: content(-1) });
   await waitFor(() => second.end() === 0, { timeoutMs, what: "the end of the kubelet" });
   const third = await kubelet();
-  await waitFor(async () => (await status())?.error, { timeoutMs, what: "the error to be told" });
+  await waitFor(async () => (await status())?.error, { timeoutMs, what: "the error to be reported" });
   const assigned = { configMap: { ...inUse.configMap, resourceVersion: spoilt.metadata.resourceVersion } };
   assert.deepEqual(await status(), { assigned, error: "failed to validate config, see Kubelet log for details" });
   await waitFor(async () => (await node()).status?.capacity?.pods === "110", { timeoutMs, what: "the kubelet's own settings" });

@@ -117,7 +117,7 @@ test("probes decide readiness and restarts", async (t) => {
   );
 });
 
-test("hooks run, and a pod that is asked to end gets its grace period", async (t) => {
+test("hooks run, and a pod that is requested to stop gets its grace period", async (t) => {
   const namespace = await newNamespace(t, "hooks");
   const file = join(settings.state, "hook-file");
   rmSync(file, { force: true });

@@ -32,7 +32,7 @@ test("no daemon is refused what it asks for, and none is in system:masters", asy
   const events = readAuditLog(auditLog(settings));
   for (const [name, allowed] of Object.entries(daemonUsers)) {
     const own = events.filter((event) => daemonOf(event) === name);
-    assert.ok(own.length > 0, `${name} asked for nothing`);
+    assert.ok(own.length > 0, `${name} requested nothing`);
     const others = new Set(own.map(({ user }) => user.username).filter((user) => !allowed.test(user)));
     assert.deepEqual([...others], [], `${name} is somebody else`);
     const mighty = own.filter(({ user }) => user.groups?.includes("system:masters"));

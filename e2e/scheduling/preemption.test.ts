@@ -73,7 +73,7 @@ test("an important pod takes the place of lesser ones, least harm first, and wai
   });
   assert.equal(going.length, 1);
   assert.notEqual(going[0], "guarded");
-  const reported = await waitFor("the victim to be told", async () => {
+  const reported = await waitFor("an event for the victim", async () => {
     const { items } = await client.list<Event>(events, { namespace: "default" });
     return items.find(({ reason }) => reason === "Preempted");
   });

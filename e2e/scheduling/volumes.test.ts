@@ -82,7 +82,7 @@ test("a claim that waits for its first consumer gets a volume of the node, and t
   assert.doesNotMatch(cluster.log(), /forbidden/i);
 });
 
-test("a volume that has to be made is asked for with the chosen node, again elsewhere when that fails", async (t) => {
+test("a volume that has to be made is requested with the chosen node, again elsewhere when that fails", async (t) => {
   const cluster = await startScheduling(t);
   const { client } = cluster.server;
   await cluster.addNode("a", "4");
@@ -96,7 +96,7 @@ test("a volume that has to be made is asked for with the chosen node, again else
     type: "merge",
     body: { metadata: { annotations: { "volume.kubernetes.io/selected-node": null, seen: "yes" } } },
   });
-  await waitFor("the failure to be told", async () => {
+  await waitFor("the failure to be reported", async () => {
     const [condition] = (await cluster.pod("web")).status?.conditions ?? [];
     return condition?.message?.includes('provisioning failed for PVC "data"');
   });

@@ -66,7 +66,7 @@ export async function scroll(browser: Browser, page: Page, selector: string, fra
   return { frames, cpuMs: (mainThreadMs(pid) - before) / frames };
 }
 
-/** The renderer that works for this page: of all, the one whose main thread does what it is told. */
+/** The renderer that works for this page: of all, the one whose main thread runs the page's code. */
 async function rendererOf(browser: Browser, page: Page): Promise<number> {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send("SystemInfo.getProcessInfo");

@@ -1,4 +1,4 @@
-/** A stuck situation as data: what makes it, what is asked, and the phrase that its first line has to contain. */
+/** A stuck situation as data: what makes it, the object of the question, and the phrase that its first line has to contain. */
 export interface Situation {
   /** Also the name of its namespace, `why-<name>`, and of its objects without a namespace. */
   readonly name: string;
@@ -35,7 +35,7 @@ export function manifest(apiVersion: string, kind: string, name: string, rest: o
   return { apiVersion, kind, metadata: { name, ...metadata }, ...others };
 }
 
-/** Ends at once when it is asked to. */
+/** Ends at once on request. */
 export const sleeps = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"];
 
 export const container = (more: object = {}): object => ({ name: "main", image, command: sleeps, ...more });

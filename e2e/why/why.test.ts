@@ -22,7 +22,7 @@ const isLong = process.env["COX_TEST_LONG"] !== undefined;
 const plugin = join(import.meta.dirname, "..", "..", "tools", "deploy", "bin", "kubectl-why");
 const kubeconfig = kubeconfigFile(settings, "admin");
 
-/** Made together, asked one after the other. */
+/** Created together, queried one after the other. */
 const together: readonly Situation[] = [
   ...podSituations,
   ...deletionSituations.filter(({ name }) => name !== "api-service-away"),

@@ -24,7 +24,7 @@ function* ofGet(read: Read, timeline: Timeline): Generator<string> {
   else if (textOf(version.object) !== textOf(object)) yield `${nameOf(read)} showed another object than revision ${at}`;
   const next = timeline.next(read.prefix, at);
   if (read.revision !== undefined && next !== undefined && next.revision <= read.revision) {
-    yield `${nameOf(read)} showed revision ${at}, though ${next.revision} was asked for`;
+    yield `${nameOf(read)} showed revision ${at}, though ${next.revision} was requested`;
   }
 }
 

@@ -26,7 +26,7 @@ function* ofChange(write: Write, timeline: Timeline): Generator<string> {
   if (version.key !== key) yield `${nameOf(write)} changed ${version.key}`;
   if (answer !== undefined && wasDone(write)) {
     if (revisionOf(answer) !== version.revision)
-      yield `${nameOf(write)} was told revision ${revisionOf(answer)}, etcd has ${version.revision}`;
+      yield `${nameOf(write)} was answered revision ${revisionOf(answer)}, etcd has ${version.revision}`;
     if (textOf(answer) !== textOf(version.object)) yield `${nameOf(write)} was answered with another object than etcd holds`;
   }
   const before = timeline.at(key, version.revision - 1);

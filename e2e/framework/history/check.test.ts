@@ -87,12 +87,12 @@ for (const { name, recording, want, versions = history } of [
     want: undefined,
   },
   {
-    name: "a write that was told another revision",
+    name: "a write that was answered another revision",
     recording: aWrite({ answer: anObject("a", 5, "t4") }),
-    want: /told revision 5/,
+    want: /answered revision 5/,
   },
   {
-    name: "a write that was told another object",
+    name: "a write that was answered another object",
     recording: aWrite({ answer: anObject("a", 4, "t4", { x: "" }) }),
     want: /another object/,
   },
@@ -118,9 +118,9 @@ for (const { name, recording, want, versions = history } of [
   { name: "a read of what never was", recording: reads({ items: [anObject("a", 3, "t3")] }), want: /never was/ },
   { name: "a read of another object", recording: reads({ items: [anObject("a", 4, "t2")] }), want: /another object/ },
   {
-    name: "a read older than asked for",
+    name: "a read older than requested",
     recording: reads({ revision: 4, items: [anObject("a", 2, "t2")] }),
-    want: /though 4 was asked for/,
+    want: /though 4 was requested/,
   },
   {
     name: "a read of the past after a read of the present",
@@ -151,7 +151,7 @@ for (const { name, recording, want, versions = history } of [
   },
   { name: "a list with an older object", recording: reads({ ...list, listRevision: 5 }), want: /missing n\/b@5, surplus n\/b@3/ },
   { name: "a list that is not exact", recording: reads({ ...list, exact: true, revision: 3 }), want: /is of revision 4/ },
-  { name: "a list older than asked for", recording: reads({ ...list, revision: 5 }), want: /older revision 4/ },
+  { name: "a list older than requested", recording: reads({ ...list, revision: 5 }), want: /older revision 4/ },
   {
     name: "a list with a selector",
     recording: reads({ ...list, selection: byLabel("on", "y"), items: list.items.slice(1) }),

@@ -12,7 +12,7 @@ const minutesOfRound = 15;
 const warmUpSeconds = 10 * 60;
 const mostGrowth = 0.05;
 
-test("a trend is told from samples that go up and down", () => {
+test("a trend is recognised in samples that go up and down", () => {
   const samples = (rise: number) =>
     Array.from({ length: 40 }, (_, i) => ({ second: i * 30, residentMb: 500 + (i % 2 === 0 ? 20 : -20) + (rise * i) / 39 }));
   assert.ok(Math.abs(trendOf(samples(0))) < 0.01);

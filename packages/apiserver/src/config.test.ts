@@ -16,7 +16,7 @@ for (const port of [0, -1, 65_536]) {
   });
 }
 
-test("what is wrong of a flag is told once, in the order of the checks", () => {
+test("what is wrong of a flag is reported once, in the order of the checks", () => {
   const start = () => configOf("--goaway-chance=1", "--max-requests-inflight=-1", "--identity-lease-duration-seconds=0");
   assert.throws(start, {
     message:
@@ -115,7 +115,7 @@ test("--master-service-namespace is taken as upstream takes it: without effect, 
   assert.doesNotThrow(() => configOf("--master-service-namespace=services"));
 });
 
-test("several problems are told at once", () => {
+test("several problems are reported at once", () => {
   assert.throws(() => configOf("--secure-port=0", "--goaway-chance=1"), /^.*\[--secure-port 0 .*, --goaway-chance .*\]$/);
 });
 

@@ -156,12 +156,12 @@ class Apiserver implements RunningApiserver {
     await this.#kubernetesService?.stop();
     if (config.flags["shutdown-delay-duration"] > 0) await clock.sleep(config.flags["shutdown-delay-duration"]);
     if (config.flags["shutdown-send-retry-after"]) {
-      // Whoever comes is told to go elsewhere, which takes a server that listens.
+      // New requests get Retry-After or a closed connection, which takes a server that listens.
       drain.sendRetryAfter = true;
       await drain.end(graceMs, clock);
       await this.#listener.get().close(Math.min(graceMs, lastAnswersMs));
     } else {
-      // Listens no more; open connections are told to end.
+      // Listens no more; open connections get GOAWAY.
       const closed = this.#listener.get().close(graceMs);
       await drain.end(graceMs, clock);
       await closed;
@@ -247,7 +247,7 @@ class Apiserver implements RunningApiserver {
       });
     }
     this.#edge.addReadyCheck("informer-sync", async () => {
-      // Who was told that the server is ready must not be sent away.
+      // A client that saw the server ready must not be sent away.
       if (!modules.synced() || !this.#isOpen) throw new Error("informers are not synced yet");
     });
     modules.informers.start(signal);

@@ -66,7 +66,7 @@ export const flagTable = flags(
     }),
     "iptables-sync-period": duration({
       default: "30s",
-      help: "How often the kernel is asked whether the rules are still there.",
+      help: "How often it is checked that the kernel's rules are still there.",
       check: (ms) => (ms > 0 ? undefined : "must be greater than 0"),
     }),
     "metrics-bind-address": string({

@@ -118,7 +118,7 @@ if (await canRunContainerd()) {
     assert.deepEqual(await readdir(join(dir, "logs")), []);
     const disks = join(dir, "kubelet/plugins/kubernetes.io/flexvolume/example.com/lun/mounts");
     await waitFor(async () => (await readdir(disks)).length === 0, { ...patiently, what: "the disk to be unmounted" });
-    const commands = async () => (await readFile(join(dir, "exec/example.com~lun/asked"), "utf8")).split("\n");
+    const commands = async () => (await readFile(join(dir, "exec/example.com~lun/requested"), "utf8")).split("\n");
     await waitFor(async () => (await commands()).includes("detach"), { ...patiently, what: "the disk to be detached" });
     assert.equal((await commands()).filter((command) => command === "attach").length, 1, "not again after the restart");
     await agent.stop();

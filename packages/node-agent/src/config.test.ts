@@ -204,13 +204,13 @@ for (const { fields, want } of [
   });
 }
 
-test("fields that do not exist are told of, wherever they are, and the rest of the file holds", async (t) => {
+test("fields that do not exist are reported, wherever they are, and the rest of the file holds", async (t) => {
   const path = await file(t, { maxPodz: 1, maxPods: 20, authentication: { x509: { caFile: "a" } } });
   const { maxPods, written } = configure(`--config=${path}`);
   assert.deepEqual([maxPods, unknownFields(kubeletConfiguration, written)], [20, ["maxPodz", "authentication.x509.caFile"]]);
 });
 
-test("fields that do nothing are told of", async (t) => {
+test("fields that do nothing are reported", async (t) => {
   const path = await file(t, { enableContentionProfiling: true, readOnlyPort: 0 });
   assert.deepEqual(ineffectiveFields(agentSettings, configure(`--config=${path}`).written), ["enableContentionProfiling"]);
 });

@@ -35,7 +35,7 @@ export function reasonOf(plugins: ReadonlySet<string>): string {
   return reasons[only] ?? "NoNodeFits";
 }
 
-/** Nodes whose names and refusals are told one by one. */
+/** Nodes whose names and refusals are reported one by one. */
 const maxNodesReported = 20;
 /** For which it is tried whether one pod less would do, and how many pods of each. */
 const mostNodesTried = 10;

@@ -62,7 +62,7 @@ for (const { name, status, state = {}, want } of [
     want: undefined,
   },
 ] as { name: string; status: object; state?: { nominatedNode?: string }; want: object | undefined }[]) {
-  test(`a pod is told ${name} with ${want === undefined ? "no request" : JSON.stringify(want)}`, async () => {
+  test(`a pod gets ${name} with ${want === undefined ? "no request" : JSON.stringify(want)}`, async () => {
     const client = newFakeClient();
     const pod = aTestPod("web", { status });
     client.put(pods, pod);

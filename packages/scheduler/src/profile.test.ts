@@ -154,7 +154,7 @@ const wakeUps: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(["EBSLimits", "GCEPDLimits", "AzureDiskLimits"].map((name) => [name, ["Node/Add", "Pod/Delete"]])),
 };
 
-test("each plugin that refuses pods is asked again about the events that upstream's registers for", () => {
+test("each plugin that refuses pods is retried on the events that upstream's registers for", () => {
   const { profile } = newTestCluster({ gates: { CSIStorageCapacity: true } });
   const refusing = profile.plugins.filter(({ preFilter, filter }) => preFilter !== undefined || filter !== undefined);
   const sorted = (of: Readonly<Record<string, readonly string[] | undefined>>) =>

@@ -17,7 +17,7 @@ import { aTestNode, aTestPod, type NodeOptions } from "./testing/test-cluster.ts
 
 type Bench = Awaited<ReturnType<typeof startScheduler>>;
 
-/** How often a pod was told that it cannot be scheduled. */
+/** How many events said that a pod cannot be scheduled. */
 const refusals = ({ events }: Bench, name = "web"): number =>
   events.filter((event) => event.startsWith(`${name} Warning FailedScheduling`)).length;
 
@@ -198,7 +198,7 @@ for (const { name, change } of [
     },
   },
 ] as { name: string; change: (bench: Bench) => void }[]) {
-  test(`a pod that is ${name} during its cycle is told nothing of how that failed`, async (t) => {
+  test(`a pod that is ${name} during its cycle gets no event about that failure`, async (t) => {
     const answer = Promise.withResolvers<never>();
     const bench = await startScheduler(t, { extenders: [anExtender({ filter: () => answer.promise })] });
     bench.names.node("a");
@@ -233,7 +233,7 @@ test("a nomination whose node is gone is cleared, and holds nothing when a small
   assert.equal(names.where("lesser"), "a");
 });
 
-test("a nomination that is over holds nothing, also when the API server cannot be told", async (t) => {
+test("a nomination that is over holds nothing, also when its status cannot be written", async (t) => {
   const { client, step, names } = await startScheduler(t);
   client.react("delete", "pods", () => ({}));
   names.node("a");
@@ -374,7 +374,7 @@ test("a bound pod that the API never shows gives its place back after a quarter 
   assert.equal(names.where("web"), "a");
 });
 
-test("a volume that changes while an extender is asked fails the cycle, and the node is free for others", async (t) => {
+test("a volume that changes while an extender is called fails the cycle, and the node is free for others", async (t) => {
   const answer = Promise.withResolvers<ReadonlyMap<string, number>>();
   const prioritize: Extender["prioritize"] = (pod) => (pod.metadata.name === "web" ? answer.promise : Promise.resolve(new Map()));
   const bench = await startScheduler(t, { extenders: [anExtender({ prioritize })] });
@@ -408,7 +408,7 @@ test("the next cycle begins with the node where the last one stopped", async (t)
   assert.deepEqual([names.where("first"), names.where("second")], ["n000", "n100"]);
 });
 
-test("what cannot be told of a pod is logged, unless the pod is gone", async (t) => {
+test("a status that cannot be written is logged, unless the pod is gone", async (t) => {
   const bench = await startScheduler(t);
   const { client, errors, step, names } = bench;
   let failure: Error = notFound(pods, "web");

@@ -18,7 +18,7 @@ test("a pod gets a node, and an event says which", async (t) => {
   assert.deepEqual(events, ["web Normal Scheduled Binding: Successfully assigned default/web to a"]);
 });
 
-test("a pod that fits nowhere is told so by event and condition, and gets its node when there is one", async (t) => {
+test("a pod that fits nowhere is marked by event and condition, and gets its node when there is one", async (t) => {
   const { events, step, names } = await startScheduler(t);
   names.node("small", { cpu: "1" });
   names.pod("web", { cpu: "2" });
@@ -206,7 +206,7 @@ test("counts attempts, queues, points and victims under upstream's names", async
   );
 });
 
-test("a pod that cannot be read waits with backoff and is told so; others are placed, before and after", async (t) => {
+test("a pod that cannot be read waits with backoff and gets an event; others are placed, before and after", async (t) => {
   const { client, events, registry, step, names } = await startScheduler(t);
   names.node("a");
   const broken = aTestPod("broken", { priority: 100 });
@@ -353,7 +353,7 @@ test("a pod that found another place than the one kept for it keeps nobody from 
   assert.equal(names.where("lesser"), "a");
 });
 
-test("a pod deleted while an extender is asked about its victims sends nobody away and keeps no place", async (t) => {
+test("a pod deleted while an extender is called about its victims sends nobody away and keeps no place", async (t) => {
   const pending = Promise.withResolvers<ReadonlyMap<string, Victims>>();
   const answer = Promise.withResolvers<void>();
   const extender: Extender = {

@@ -365,7 +365,7 @@ function newProfiles(parts: ProfileParts): Profile[] {
       ...parts,
       recorder: parts.recorders.get(schedulerName) as EventRecorder,
       profile(): Profile {
-        if (profile === undefined) throw new Error("a plugin asked for its profile too early");
+        if (profile === undefined) throw new Error("a plugin read its profile too early");
         return profile;
       },
     };

@@ -8,7 +8,7 @@ import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
 import { openConnection } from "./http.ts";
 import { openWatchConnection } from "./watch-client.ts";
 
-test("requests bring their bodies and headers, and answers their status, size and, when asked for, body", async (t) => {
+test("requests bring their bodies and headers, and answers their status, size and, on request, body", async (t) => {
   const connection = await openConnection(await serve(t, asyncListener(echo)), "secret", undefined);
   t.after(() => connection.close());
   const headers = { "content-type": "text/plain" };
@@ -40,7 +40,7 @@ test("a connection that is lost ends what is under way, and takes nothing more",
   await assert.rejects(connection.request("/late"), /^Error: GET \/late: the /);
 });
 
-test("each watch of a connection is told of its own lines, and of a refusal", async (t) => {
+test("each watch of a connection gets its own lines, and a refusal", async (t) => {
   const paths: unknown[] = [];
   const url = await serve(t, (stream, headers) => {
     paths.push([headers[":path"], headers.authorization]);

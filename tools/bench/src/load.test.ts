@@ -12,7 +12,7 @@ for (const { values, share, want } of [
   test(`the ${share} percentile of [${values}] is ${want}`, () => assert.equal(percentile(values, share), want));
 }
 
-test("runs as many operations at once as asked, and no more than allowed in all", async () => {
+test("runs as many operations at once as requested, and no more than allowed in all", async () => {
   let running = 0;
   let most = 0;
   const samples = await closedLoop(

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { parseOptions } from "./options.ts";
 
 for (const { name, argv, want } of [
-  { name: "measures 5,000 pods unless told otherwise", argv: ["api"], want: { pods: 5000, rounds: 4 } },
+  { name: "measures 5,000 pods by default", argv: ["api"], want: { pods: 5000, rounds: 4 } },
   { name: "is short on demand", argv: ["api", "--quick"], want: { pods: 1000, rounds: 1 } },
   {
     name: "takes a second server on this machine",

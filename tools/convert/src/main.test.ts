@@ -19,7 +19,7 @@ function folderWith(t: TestContext, files: Record<string, string>): string {
   return folder;
 }
 
-test("writes files of the same name, in all three encodings or in the one that is asked for", (t) => {
+test("writes files of the same name, in all three encodings or in the one that is requested", (t) => {
   const folder = folderWith(t, { "a.b.json": configMap, "c.yaml": "kind: ConfigMap\napiVersion: v1\n" });
   const out = join(folder, "out");
   const inputs = [join(folder, "a.b.json"), join(folder, "c.yaml")];

@@ -23,13 +23,13 @@ function why(t: { after(fn: () => void): void }, args: readonly string[], answer
   writeFileSync(join(folder, "answer"), answer);
   writeFileSync(
     kubectl,
-    `#!/bin/sh\nprintf '%s|' "$@" >>${folder}/asked; echo >>${folder}/asked\ncase "$*" in *"config view"*) printf team; exit 0 ;; esac\ncat ${folder}/answer; exit ${code}\n`,
+    `#!/bin/sh\nprintf '%s|' "$@" >>${folder}/requested; echo >>${folder}/requested\ncase "$*" in *"config view"*) printf team; exit 0 ;; esac\ncat ${folder}/answer; exit ${code}\n`,
   );
   chmodSync(kubectl, 0o755);
-  writeFileSync(join(folder, "asked"), "");
+  writeFileSync(join(folder, "requested"), "");
   return new Promise((resolve) => {
     const child = execFile(plugin, [...args], { env: { ...process.env, KUBECTL: kubectl } }, (_, stdout, stderr) => {
-      const requested = readFileSync(join(folder, "asked"), "utf8").split("\n").filter(Boolean);
+      const requested = readFileSync(join(folder, "requested"), "utf8").split("\n").filter(Boolean);
       resolve({ code: child.exitCode ?? -1, stdout, stderr, requested });
     });
   });

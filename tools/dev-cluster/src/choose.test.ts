@@ -78,12 +78,12 @@ test("a third cluster has nothing in common with the other two", async () => {
   assert.equal(new Set([defaults, second, third].flatMap(({ podCidr, serviceCidr }) => [podCidr, serviceCidr])).size, 6);
 });
 
-test("a port of another program is replaced, one that was asked for is refused", async () => {
+test("a port of another program is replaced, one that was requested is refused", async () => {
   assert.equal((await decide({}, { taken: [6443, 16443] })).choices.ports.apiserver, 16453);
   await refuses({ ports: { apiserver: 6443 } }, { taken: [6443] }, /^port 6443 is taken by another program.*--apiserver-port$/);
 });
 
-test("a port that was asked for is given to nothing else", async () => {
+test("a port that was requested is given to nothing else", async () => {
   const { choices } = await decide({ ports: { apiserver: 2379 } });
   assert.equal(choices.ports.apiserver, 2379);
   assert.equal(choices.ports.etcd, 12379);
@@ -173,7 +173,7 @@ const record = (requested: RequestedChoices = {}, choices: Partial<Choices> = {}
   choices: { ...defaults, ...choices },
 });
 
-test("what was asked for earlier holds, and so does what was chosen then", async () => {
+test("what was requested earlier holds, and so does what was chosen then", async () => {
   const earlier = record(
     { withNode: false },
     { withNode: false, podCidr: "10.250.0.0/16", ports: { ...defaults.ports, etcd: 12379 } },

@@ -9,7 +9,7 @@ import { fetchTool } from "./kubectl.ts";
 function newPlace(t: TestContext) {
   const root = mkdtempSync(join(tmpdir(), "cox-fetch-"));
   const bin = join(root, "bin");
-  const requested = join(root, "asked");
+  const requested = join(root, "requested");
   mkdirSync(join(root, "package", "lib"), { recursive: true });
   mkdirSync(bin);
   const pack = `import sys, tarfile, zipfile

@@ -137,7 +137,7 @@ function requestedBy(...args: string[]): ReturnType<typeof requestedByFlags> {
   return requested;
 }
 
-test("flags of up become settings; what is not given is not asked for", () => {
+test("flags of up become settings; what is not given is not requested", () => {
   assert.deepEqual(requestedBy(), {});
   assert.deepEqual(
     requestedBy("--node-name=n", "--pod-network-cidr=10.1.0.0/16", "--etcd-peer-port=1", "--no-node", "--etcd-unsafe-no-fsync"),

@@ -28,7 +28,7 @@ const rows: Row[] = [
     actions: [{ type: "spawn" }],
   },
   {
-    name: "a process that waits for its backoff starts at once when it is asked to",
+    name: "a process that waits for its backoff starts at once on request",
     state: waiting,
     event: { type: "start" },
     want: { phase: "running", since: 5, quickEnds: 0 },
@@ -74,7 +74,7 @@ const rows: Row[] = [
   { name: "a late wake of a running process does nothing", state: running, event: { type: "wake" }, want: {}, actions: [] },
   { name: "a late wake of a stopped process does nothing", state: stopped, event: { type: "wake" }, want: {}, actions: [] },
   {
-    name: "a running process is asked to end, and is killed later",
+    name: "a running process is requested to stop, and is killed later",
     state: running,
     event: { type: "stop", graceMs: 9 },
     want: { phase: "stopping", since: 5 },
@@ -113,7 +113,7 @@ const rows: Row[] = [
   },
   { name: "a stopped process stays stopped", state: stopped, event: { type: "stop", graceMs: 9 }, want: {}, actions: [] },
   {
-    name: "a process that was asked to end is not started again, and that is no failure",
+    name: "a process that was requested to stop is not started again, and that is no failure",
     state: stopping,
     event: ended(1),
     want: { phase: "stopped", since: 5 },

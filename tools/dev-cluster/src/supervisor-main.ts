@@ -46,7 +46,7 @@ function serve(supervisor: Supervisor, connection: Socket): void {
     const request = JSON.parse(line) as Request;
     const answered = await answer(supervisor, request);
     connection.end(`${JSON.stringify(answered)}\n`, () => {
-      if (request.verb === "exit") exit("was asked to");
+      if (request.verb === "exit") exit("was requested to");
     });
   };
   connection.on("data", (chunk: string) => {

@@ -72,7 +72,7 @@ test("what is killed is started again and counted, with its reason; what is stop
   assert.equal(processState(settings, "sleeper")?.phase, "stopped");
 });
 
-test("a process that does not end when it is asked to is killed", async (t) => {
+test("a process that does not end on request is killed", async (t) => {
   const settings = await newPlace(t);
   const script = "trap '' TERM; echo deaf; while :; do sleep 1; done";
   await start(settings, { name: "deaf", command: "sh", args: ["-c", script] });

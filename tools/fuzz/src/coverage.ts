@@ -21,7 +21,7 @@ export class Coverage {
     return this.#characters;
   }
 
-  /** Forgets what has run since it was last asked, and all before with `everything`. */
+  /** Forgets what has run since the last call, and all before with `everything`. */
   reset(everything = false): void {
     this.#take();
     if (!everything) return;
@@ -29,7 +29,7 @@ export class Coverage {
     this.#characters = 0;
   }
 
-  /** Whether something has run since it was last asked that had never before, and, with `keep`, from now on has. */
+  /** Whether something has run since the last call that had never before, and, with `keep`, from now on has. */
   isNew(keep: boolean): boolean {
     let found = false;
     for (const { url, scriptId, functions } of this.#take()) {

@@ -34,7 +34,7 @@ export interface Outcome {
   readonly characters: number;
 }
 
-/** Coverage is asked for once for so many inputs: it takes V8 as long as hundreds of them. */
+/** Coverage is requested once for so many inputs: it takes V8 as long as hundreds of them. */
 const batchSizes = { least: 64, most: 4096 };
 
 /** Tries a target with what is kept, and then with changes of it; with coverage, what runs something new is changed further. */

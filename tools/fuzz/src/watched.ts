@@ -5,7 +5,7 @@ import { faultOf } from "./judge.ts";
 import type { Message, Task, WorkerData } from "./worker.ts";
 
 const maxInputBytes = 64 * 1024;
-/** Of CPU for one input; slow ones are told apart long before. */
+/** Of CPU for one input; slow ones are distinguished long before. */
 const hangSeconds = 10;
 /** The stack of a program's main thread, and less memory than one has. */
 const resourceLimits = { maxOldGenerationSizeMb: 512, stackSizeMb: 1 };

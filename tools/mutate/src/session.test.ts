@@ -64,12 +64,12 @@ test("a test that hangs with the fault has noticed it", async (t) => {
   assert.deepEqual([outcome.result, outcome.by], ["caught", "hangs.test.ts"]);
 });
 
-test("a test that fails without the fault too is told of, and notices nothing", async (t) => {
+test("a test that fails without the fault too is reported, and notices nothing", async (t) => {
   const outcome = await tried(t, ["never.test.ts", "weak.test.ts"]);
   assert.equal(outcome.result, "survived");
   assert.match(outcome.warnings.join(), /^never\.test\.ts failed without any fault and is left out/);
 });
 
-test("a file that no test reaches is told of", async (t) => {
+test("a file that no test reaches is reported", async (t) => {
   assert.equal((await tried(t, [])).result, "no tests");
 });

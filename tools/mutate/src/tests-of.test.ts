@@ -30,7 +30,7 @@ test("tests that reach a file come in the order in which they are likely to be a
   ]);
 });
 
-test("tests of the folders that were asked for come before others that are nearer", () => {
+test("tests of the folders that were requested come before others that are nearer", () => {
   assert.deepEqual(testsOf(at("cel/lexer.ts"), graph, [at("registry")]).slice(3), [
     at("registry/rules.test.ts"),
     "packages/scheduler/src/a.test.ts",

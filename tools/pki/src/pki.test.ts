@@ -50,7 +50,7 @@ const embedded = (plan: PkiPlan, name: string): X509Certificate => {
   return new X509Certificate(Buffer.from(users[0]?.user["client-certificate-data"] ?? "", "base64"));
 };
 
-test("a second run writes nothing, and keeps the names that an earlier one was asked for", async (t) => {
+test("a second run writes nothing, and keeps the names requested in an earlier one", async (t) => {
   const plan = aPlan(t, { apiserverNames: ["10.96.0.1", "lb.test"] });
   await makeMissing(plan);
   const before = everything(plan);
@@ -58,7 +58,7 @@ test("a second run writes nothing, and keeps the names that an earlier one was a
   assert.deepEqual(everything(plan), before);
 });
 
-test("names that are asked for later come to those that are there; key and authority stay", async (t) => {
+test("names that are requested later come to those that are there; key and authority stay", async (t) => {
   const plan = aPlan(t, { apiserverNames: ["lb.test"] });
   await makeMissing(plan);
   const key = read(plan, "pki/apiserver.key");
@@ -149,7 +149,7 @@ test("in a cluster's own folder kubeconfigs follow the port and the node's name,
   assert.match(read(plan, "kubelet.conf"), /"server": "https:\/\/127\.0\.0\.1:7443"/);
 });
 
-test("a certificate of somebody else's is left alone; a name that it lacks is an error only when asked for", async (t) => {
+test("a certificate of somebody else's is left alone; a name that it lacks is an error only when it is requested", async (t) => {
   const plan = aPlan(t);
   await makeMissing(plan);
   const foreign = await newCertificate({

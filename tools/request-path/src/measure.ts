@@ -6,7 +6,7 @@ import { returnsIn, traceOrder } from "./trace.ts";
 /** What one warmed request runs. */
 export interface Path {
   readonly functions: readonly RanFunction[];
-  /** How often the stages enter a file again that they have left; undefined when it was not asked for. */
+  /** How often the stages enter a file again that they have left; undefined when it was not requested. */
   readonly returns?: number;
 }
 

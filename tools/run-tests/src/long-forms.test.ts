@@ -63,7 +63,7 @@ test("a shorter run gives timed forms their share, and runs the shortest of the 
   ]);
 });
 
-test("a file is told its time, limited by what is left of its form's budget, and nothing without a long form", () => {
+test("a file gets its time, limited by what is left of its form's budget, and nothing without a long form", () => {
   const plan = planOf(2, forms);
   assert.deepEqual(longRunOf("t.test.ts", plan, []), {
     env: { COX_TEST_LONG: "1", COX_TEST_MINUTES: "18" },

@@ -182,7 +182,7 @@ async function mutationTests(): Promise<void> {
   });
 }
 
-/** The forms with a file that was asked for. */
+/** The forms with a file that was requested. */
 function selectedOf(forms: readonly PlannedForm[]): PlannedForm[] {
   if (paths.length === 0 && namePatterns.length === 0) return [...forms];
   return forms.filter(({ files }) => files.some((file) => selected.includes(file)));

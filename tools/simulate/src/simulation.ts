@@ -127,5 +127,5 @@ function managersOf(
 
 /** Nothing in a simulated daemon may end the process that simulates all of them. */
 function failOnExit(code: number): never {
-  throw new Error(`a daemon asked to exit with ${code}`);
+  throw new Error(`a daemon requested to exit with ${code}`);
 }

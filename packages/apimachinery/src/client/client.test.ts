@@ -197,7 +197,7 @@ test("a list of nothing is an empty one, also where the server says null", async
   assert.deepEqual([items, metadata.resourceVersion], [[], "5"]);
 });
 
-test("refuses a server that the CA did not sign, unless told not to look", async (t) => {
+test("refuses a server that the CA did not sign, unless verification is off", async (t) => {
   const running = await startServer(t, { body: { ok: 1 } });
   await assert.rejects(
     clientOf(t, running, { ca: user.ca }).get(pods, { name: "a" }),
@@ -206,7 +206,7 @@ test("refuses a server that the CA did not sign, unless told not to look", async
   assert.deepEqual(await clientOf(t, running, { ca: user.ca, insecure: true }).get(pods, { name: "a" }), { ok: 1 });
 });
 
-test("checks the server's name, or the one it is told", async (t) => {
+test("checks the server's name, or the configured one", async (t) => {
   const running = await startServer(t, {});
   await assert.rejects(clientOf(t, running, { serverName: "elsewhere" }).get(pods, { name: "a" }), /altnames/);
   await clientOf(t, running, { serverName: "kubernetes" }).get(pods, { name: "a" });

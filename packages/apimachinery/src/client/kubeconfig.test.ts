@@ -251,7 +251,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
   assert.equal(await shown(), "Bearer t-3");
 });
 
-test("a plugin's new certificate is told once, also when the server refused the one before; until then that one is used", async (t) => {
+test("a plugin's new certificate is reported once, also when the server refused the one before; until then that one is used", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "cox-exec-"));
   t.after(() => rm(directory, { recursive: true }));
   const [command, answer] = [join(directory, "plugin"), join(directory, "answer")];

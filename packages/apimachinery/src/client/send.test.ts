@@ -74,7 +74,7 @@ for (const { name, answer, method = "GET", attempts } of [
   });
 }
 
-test("what is refused each time is tried eleven times, after the second one with a pause; then the caller is told", async () => {
+test("what is refused each time is tried eleven times, after the second one with a pause; then the caller gets the error", async () => {
   const { ask, seen, clock } = aClient([new NotProcessed("refused")]);
   const pending = ask();
   await settle();
@@ -85,7 +85,7 @@ test("what is refused each time is tried eleven times, after the second one with
   assert.deepEqual([await pending, seen.length, clock.waiting], ["refused", 11, 0]);
 });
 
-test("a server that always asks for patience is asked eleven times, and its answer is the caller's", async () => {
+test("a server that always answers 429 gets eleven requests, and its answer is the caller's", async () => {
   const { ask, seen, bodies, clock } = aClient([{ status: 429, retryAfter: "2" }]);
   const pending = ask();
   await clock.advance(1_999);

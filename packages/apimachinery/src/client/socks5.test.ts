@@ -116,7 +116,7 @@ test("a password is sent to a SOCKS proxy that wants it, and a name that is too 
   await assert.rejects(refused, /too long/);
 });
 
-test("a tunnel's answer is told, and what the target says at once is not lost", async () => {
+test("a tunnel's answer is returned, and early bytes of the target are not lost", async () => {
   for (const { answer, code, rest } of [
     { answer: "HTTP/1.1 200 OK\r\n\r\nhello", code: 200, rest: "hello" },
     { answer: "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", code: 407, rest: "null" },

@@ -51,7 +51,7 @@ for (const { form, decode, frame } of [
       assert.equal(await follow(Readable.from([bytes.subarray(0, at), bytes.subarray(at)])), "a,b,c");
   });
 
-  test(`${form}: who leaves, and who is told to, leaves no answer open`, async () => {
+  test(`${form}: a consumer that returns early or is aborted leaves no response open`, async () => {
     const left = Readable.from([bytes]);
     assert.equal(await follow(left, undefined, 2), "a,b");
     assert.equal(left.destroyed, true);
@@ -60,15 +60,15 @@ for (const { form, decode, frame } of [
     const requested = follow(silent, stop.signal);
     silent.push(bytes);
     await new Promise(setImmediate);
-    stop.abort(new Error("told to"));
+    stop.abort(new Error("stopped"));
     silent.destroy(new Error("aborted"));
-    await assert.rejects(requested, /told to/);
+    await assert.rejects(requested, /stopped/);
   });
 
   test(`${form}: an end within an event is an error, an end after the signal is its reason`, async () => {
     const cut = Readable.from([bytes.subarray(0, bytes.length - 3)]);
     await assert.rejects(follow(cut), /the watch ended in the middle of an event/);
     assert.equal(cut.destroyed, true);
-    await assert.rejects(follow(Readable.from([bytes]), AbortSignal.abort(new Error("told to"))), /told to/);
+    await assert.rejects(follow(Readable.from([bytes]), AbortSignal.abort(new Error("stopped"))), /stopped/);
   });
 }

@@ -141,7 +141,7 @@ test("never works on one key twice at once, but on several keys", async (t) => {
   assert.equal(most, 3);
 });
 
-test("starts only when its sources are synced, and ends when told", async (t) => {
+test("starts only when its sources are synced, and ends when its signal is aborted", async (t) => {
   const { client, clock, informers, stop, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }));
   let failing = true;
@@ -165,7 +165,7 @@ test("starts only when its sources are synced, and ends when told", async (t) =>
   await finished;
 });
 
-test("events that come together are handled together when it is told to wait", async (t) => {
+test("events that come together are handled together when batching is configured", async (t) => {
   const { client, clock, informers, run } = setUp(t);
   let calls = 0;
   await run({

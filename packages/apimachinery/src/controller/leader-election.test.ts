@@ -34,7 +34,7 @@ function candidate(
     retryPeriodMs: 2000,
     onStarted: (signal) => {
       events.push("started");
-      signal.addEventListener("abort", () => events.push("told to stop"));
+      signal.addEventListener("abort", () => events.push("stopping"));
     },
     onStopped: () => events.push("stopped"),
     onNewLeader: (leader) => events.push(`leader ${leader}`),
@@ -70,7 +70,7 @@ test("takes a lease that does not exist, and renews it", async () => {
   });
   a.stop.abort();
   await a.finished;
-  assert.deepEqual(a.events.slice(2), ["told to stop", "stopped"]);
+  assert.deepEqual(a.events.slice(2), ["stopping", "stopped"]);
 });
 
 test("waits while another renews, and takes over a lease duration after the last renewal it saw", async () => {
@@ -120,7 +120,7 @@ test("is no longer the leader when it cannot renew until the deadline", async ()
   await clock.advance(11_000);
   assert.deepEqual(a.events.slice(2), []);
   await clock.advance(1000);
-  assert.deepEqual(a.events.slice(2), ["told to stop", "stopped"]);
+  assert.deepEqual(a.events.slice(2), ["stopping", "stopped"]);
   await a.finished;
 });
 
@@ -151,7 +151,7 @@ test("is no longer the leader when another took the lease", async () => {
     spec: { ...leaseOf(client), holderIdentity: "thief" },
   } as KubeObject);
   await clock.advance(2000);
-  assert.deepEqual(a.events.slice(2), ["leader thief", "told to stop", "stopped"]);
+  assert.deepEqual(a.events.slice(2), ["leader thief", "stopping", "stopped"]);
 });
 
 test("who was stopped until the lease ran out ends its work before anything else of it goes on", async () => {
@@ -187,7 +187,7 @@ test("of two that want it at once one gets it", async () => {
   b.stop.abort();
 });
 
-test("gives the lease back at the end if asked to", async () => {
+test("gives the lease back at the end on request", async () => {
   const client = newFakeClient();
   const a = candidate(client, newFakeClock(), "a", { releaseOnCancel: true });
   await settle();
@@ -196,13 +196,13 @@ test("gives the lease back at the end if asked to", async () => {
   assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "", leaseDurationSeconds: 1 });
 });
 
-test("its work is told to stop before the lease is given back", async () => {
+test("its work is signalled to stop before the lease is given back", async () => {
   const client = newFakeClient();
   const a = candidate(client, newFakeClock(), "a", { releaseOnCancel: true });
   await settle();
   let reported: boolean | undefined;
   client.react("update", "leases", () => {
-    reported = a.events.includes("told to stop");
+    reported = a.events.includes("stopping");
     return undefined;
   });
   a.stop.abort();
@@ -219,7 +219,7 @@ test("a lease that cannot be given back is left to expire, and its leader has st
   });
   a.stop.abort();
   await a.finished;
-  assert.deepEqual([a.events.slice(2), leaseOf(client)["holderIdentity"]], [["told to stop", "stopped"], "a"]);
+  assert.deepEqual([a.events.slice(2), leaseOf(client)["holderIdentity"]], [["stopping", "stopped"], "a"]);
 });
 
 test("also leads by an annotation, or by both", async () => {
@@ -368,7 +368,7 @@ test("a record that is no JSON keeps it from leading, without a hot loop, until 
   a.stop.abort();
 });
 
-test("what it is told by `onNewLeader` cannot make it lose the lease", async () => {
+test("an error thrown by `onNewLeader` cannot make it lose the lease", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   let calls = 0;
@@ -380,7 +380,7 @@ test("what it is told by `onNewLeader` cannot make it lose the lease", async () 
   });
   await clock.advance(30_000);
   assert.equal(calls, 1);
-  assert.ok(a.events.includes("started") && !a.events.includes("told to stop"), String(a.events));
+  assert.ok(a.events.includes("started") && !a.events.includes("stopping"), String(a.events));
   a.stop.abort();
 });
 
@@ -475,7 +475,7 @@ test("an update that loses the race does not count as a renewal, and the winner 
   await clock.advance(11_000);
   assert.deepEqual(a.events.slice(2), []);
   await clock.advance(2_000);
-  assert.deepEqual(a.events.slice(2), ["told to stop", "stopped"]);
+  assert.deepEqual(a.events.slice(2), ["stopping", "stopped"]);
 });
 
 test("fields of the lease that are not the record stay, and two locks that name different holders have to expire", async () => {

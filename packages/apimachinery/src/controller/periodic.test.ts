@@ -30,7 +30,7 @@ test("tries once a second until it succeeds, and says why not", async () => {
   assert.equal(isOver(), true);
 });
 
-test("gives up when it is told to", async () => {
+test("gives up when its signal is aborted", async () => {
   const { clock, stop, at, finished } = trying(Number.POSITIVE_INFINITY);
   await clock.advance(1500);
   stop.abort();
@@ -70,7 +70,7 @@ test("a run that fails is logged, and the next comes a period later", async () =
   await finished;
 });
 
-test("a long run is not overtaken by the next; being told to stop in it ends after it, without a word", async () => {
+test("a long run is not overtaken by the next; being stopping in it ends after it, without a word", async () => {
   const held = Promise.withResolvers<void>();
   const { clock, stop, at, said, finished } = looping(() => held.promise);
   await clock.advance(60_000);

@@ -31,7 +31,7 @@ function aDaemon(t: { after(fn: () => Promise<void>): void }) {
 
 test("watches the questions to itself, and answers each from the log", async (t) => {
   const { client, decisions, run } = aDaemon(t);
-  decisions.record(ref, "scheduler", { verdict: "waiting", reason: "R", description: "told" });
+  decisions.record(ref, "scheduler", { verdict: "waiting", reason: "R", description: "notified" });
   const answered: unknown[] = [];
   client.react("create", "questions", ({ name, subresource, sent }) => {
     answered.push([name, subresource, sent]);

@@ -66,7 +66,7 @@ async function answer(options: AnswererOptions, question: Question): Promise<voi
   try {
     await client.create(questionsRef, body, { name: recipient, subresource: answersSubresource, signal });
   } catch (err) {
-    // Whoever asked waits no longer than a second.
+    // The requester waits no longer than a second.
     if (!signal.aborted) log.v(2)?.info("an answer for diagnostics was not taken", { error: String(err) });
   }
 }

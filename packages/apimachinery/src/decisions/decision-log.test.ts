@@ -28,11 +28,15 @@ test("tells the last decision of each source, since when and how often it was de
   await clock.advance(10_000);
   const description = { summary: "needs 200m more CPU", details: { nodes: 3 }, related: [aPod("b")], remedy: "add a node" };
   log.record(aPod("a"), "scheduler", { ...waiting, description, nextTryMs: clock.now() + 5000 });
-  log.record(aPod("a"), "volumes", { verdict: "failed", reason: "Timeout", description: () => ({ summary: "told when asked" }) });
+  log.record(aPod("a"), "volumes", {
+    verdict: "failed",
+    reason: "Timeout",
+    description: () => ({ summary: "described on request" }),
+  });
   const base = { component: "kube-scheduler", object: aPod("a"), lastAt: "2026-01-02T03:04:15Z" };
   assert.deepEqual(log.of(aPod("a")), [
     {
-      ...{ ...base, source: "volumes", verdict: "failed", reason: "Timeout", summary: "told when asked" },
+      ...{ ...base, source: "volumes", verdict: "failed", reason: "Timeout", summary: "described on request" },
       ...{ since: "2026-01-02T03:04:15Z", count: 1 },
     },
     {
@@ -52,7 +56,7 @@ test("begins to count again when verdict or reason change", async () => {
   assert.equal(log.entries, 1);
 });
 
-test("calls for the words only when asked, and survives their failure", () => {
+test("calls the description function only on request, and survives their failure", () => {
   const { log } = aLog();
   let calls = 0;
   const description = (): never => {
@@ -61,7 +65,7 @@ test("calls for the words only when asked, and survives their failure", () => {
   };
   log.record(aPod("a"), "scheduler", { ...waiting, description });
   assert.equal(calls, 0);
-  assert.match(log.of(aPod("a"))[0]?.summary ?? "", /cannot be told: no words/);
+  assert.match(log.of(aPod("a"))[0]?.summary ?? "", /is not available: no words/);
 });
 
 test("forgets a source that is well, an object that is gone, and the object whose name another took", () => {
@@ -83,7 +87,7 @@ test("forgets a source that is well, an object that is gone, and the object whos
     log.of({ ...aPod("a"), uid: "" }).map(({ source, object, count }) => [source, object.uid, count]),
     [["two", "second", 1]],
   );
-  assert.deepEqual(log.of(aPod("a")), [], "asked about the former object");
+  assert.deepEqual(log.of(aPod("a")), [], "queried about the former object");
   log.forget(aPod("a"), "two");
   assert.deepEqual([log.entries, log.bytes], [0, 0]);
 });
@@ -140,6 +144,6 @@ test("one decision above the limit is not kept", () => {
   assert.deepEqual([log.of(aPod("a")), log.bytes], [[], 0]);
 });
 
-test("where nobody can be asked, nothing is known and nobody is silent", async () => {
+test("where no authenticator is configured, nothing is known and nobody is silent", async () => {
   assert.deepEqual(await noDecisions.of([aPod("a")], AbortSignal.abort()), { decisions: [], silent: [] });
 });

@@ -208,7 +208,7 @@ export class DecisionLog {
       this.#entries -= this.#take(objects.keys().next().value as string)?.bySource.size ?? 0;
       this.#evicted?.();
     };
-    // What is well is asked for less often: it takes a quarter at most.
+    // Healthy objects are queried less often: it takes a quarter at most.
     while (this.#settledBytes > this.#limitBytes / 4) oldest(this.#settled);
     while (this.#bytes > this.#limitBytes) oldest(this.#settled.size > 0 ? this.#settled : this.#open);
   }
@@ -225,7 +225,7 @@ function descriptionOf(description: Outcome["description"]): Description {
   try {
     return description();
   } catch (err) {
-    return { summary: `the reason cannot be told: ${err instanceof Error ? err.message : String(err)}` };
+    return { summary: `the reason is not available: ${err instanceof Error ? err.message : String(err)}` };
   }
 }
 

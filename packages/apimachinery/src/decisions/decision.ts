@@ -61,7 +61,7 @@ export interface DecisionAnswers {
   readonly silent: readonly string[];
 }
 
-/** Where nobody can be asked. */
+/** Where no authenticator is configured. */
 export const noDecisions: DecisionReader = { of: async () => ({ decisions: [], silent: [] }) };
 
 export function objectRef(

@@ -33,7 +33,7 @@ export const answerLimitBytes = 128 * 1024;
 
 const kubeletPrefix = "kubelet.";
 
-/** Who is asked: a component's name, or that of the kubelet of one node. */
+/** Who is queried: a component's name, or that of the kubelet of one node. */
 export function kubeletRecipient(nodeName: string): string {
   return kubeletPrefix + nodeName;
 }

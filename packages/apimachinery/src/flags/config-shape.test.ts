@@ -14,7 +14,7 @@ const shape: ObjectShape = {
   },
 };
 
-test("a file is read by its shape: durations in milliseconds, null as if absent, what nobody knows told of", () => {
+test("a file is read by its shape: durations in milliseconds, null as if absent, unknown fields reported", () => {
   const unknown: string[] = [];
   const written = {
     text: "a",

@@ -16,7 +16,7 @@ const table = {
   third: string({ must: oneOf(["a", "b"], (value, name) => `${name} ${value} is neither`), help: "" }),
 };
 
-test("rules of flags are checked in the order asked for, the others after them, and none twice", () => {
+test("rules of flags are checked in the order requested, the others after them, and none twice", () => {
   const check = newRuleCheck(table, { first: 0, second: -1, free: -1, third: "c" });
   assert.deepEqual(check.of("third", "first"), ['--third "c" is neither', "--first 0 is not positive"]);
   assert.deepEqual(check.of("third"), []);

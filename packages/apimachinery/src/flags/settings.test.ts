@@ -86,7 +86,7 @@ test("feature gates refuse values, or keep the default", () => {
   assert.equal(withoutGatedValues(settings, values, on).periodMs, 1);
 });
 
-test("broken rules are told kind by kind, with both names", () => {
+test("broken rules are reported kind by kind, with both names", () => {
   const values = read({ port: 100, burst: -1 });
   assert.deepEqual(problemsOf(settings, values, "between"), ["port (--port) 100 must be between 1 and 99, inclusive"]);
   assert.deepEqual(problemsOf(settings, values, "notNegative"), ["burst (--burst) -1 must not be a negative number"]);
@@ -114,7 +114,7 @@ test("paths are meant from the file's folder, where there are any", () => {
     assert.deepEqual(absolutePaths(settings, file, "/etc/x"), file);
 });
 
-test("a field that nothing reads is told of, unless it says what happens anyway", () => {
+test("a field that nothing reads is reported, unless it says what happens anyway", () => {
   assert.deepEqual(ineffectiveFields(settings, { unread: "Watch", port: 1 }), ["unread"]);
   assert.deepEqual(ineffectiveFields(settings, { unread: "Get" }), []);
 });

@@ -169,7 +169,7 @@ test("resyncs tell of everything again", async (t) => {
   assert.deepEqual(seen, ["+a", "1>1", "1>1"]);
 });
 
-test("stops when it is told to", async (t) => {
+test("stops when its signal is aborted", async (t) => {
   const { client, stop, seen } = await started(t);
   stop.abort();
   await settle();
@@ -334,7 +334,7 @@ test("a relist drops what went while it was away, in index, lister and handlers,
   assert.deepEqual(names(informer.lister.byIndex("node", "n2")), ["c"]);
 });
 
-test("waiting for an informer ends when it is told to, and when the informer ends", async (t) => {
+test("waiting for an informer ends when its signal is aborted, and when the informer ends", async (t) => {
   const { informer, stop } = await started(t, (c) =>
     c.react("list", "pods", () => {
       throw serviceUnavailable("never");
@@ -377,7 +377,7 @@ test("backoff that grew is that long again after a failure within the quiet whil
   assert.equal(backoff.next(), 1600);
 });
 
-test("after a refused version, an object that changed under its version is told, one that did not is not", async (t) => {
+test("after a refused version, an object that changed under its version is reported, one that did not is not", async (t) => {
   const { client, clock, informer, seen } = await started(t, (c) =>
     c.put(pods, aPod({ name: "same", labels: { v: "1" } }), aPod({ name: "other", labels: { v: "1" } })),
   );

@@ -68,7 +68,7 @@ const tooLarge = (): StatusError => {
   });
 };
 
-test("a server that is behind is asked for what is most recent there", async (t) => {
+test("a server that lags behind gets a request for its most recent state", async (t) => {
   const { requested, reported } = await reflecting(t, [tooLarge(), { version: "5", names: ["a"] }], []);
   assert.deepEqual(requested, ["list 0 500", "list  500", "watch 5"]);
   assert.deepEqual(reported, ["=a anew"], "its store may have been restored");
@@ -93,7 +93,7 @@ test("a list whose second page fails otherwise is begun again, and nothing of it
   assert.deepEqual(reported, ["=b"]);
 });
 
-test("of a list whose pages were compacted away everything is asked for at once", async (t) => {
+test("of a list whose pages were compacted away everything is requested at once", async (t) => {
   const pages = [
     { version: "5", names: ["a"], continue: "next" },
     resourceExpired("too old"),
@@ -123,7 +123,7 @@ test("a watch goes on from its last event or bookmark; too old, the next list is
   assert.deepEqual(reported, ["=", "+a", "-a", "=z anew"]);
 });
 
-test("a server that ends each watch at once is asked less and less often", async (t) => {
+test("a server that ends each watch at once gets requests at increasing intervals", async (t) => {
   const closed: Watch[] = Array.from({ length: 20 }, () => ({ end: "closed" }));
   const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], closed);
   const counts: number[] = [];
@@ -160,7 +160,7 @@ test("a watch that the server calls too new lists whatever is there, which may b
   assert.deepEqual(reported, ["=a,b", "=a anew", "=a"]);
 });
 
-test("a watch goes on behind a deletion that was the last it told of", async (t) => {
+test("a watch goes on behind a deletion that was the last event it sent", async (t) => {
   const { requested, reported } = await reflecting(
     t,
     [{ version: "5", names: ["a"] }],

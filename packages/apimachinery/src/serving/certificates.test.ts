@@ -68,7 +68,7 @@ for (const { name, organization } of [
   { name: "a quoted form of another", organization: '"system:masters"' },
   { name: "a list of two", organization: "devs+O=system:masters" },
 ]) {
-  test(`signs an organization as it was asked for, not what it would mean as ${name}`, async () => {
+  test(`signs an organization as requested, not what it would mean as ${name}`, async () => {
     const { csrPem } = await newCertificateRequest({ commonName: "jane", organizations: [organization] });
     assert.deepEqual((await parseCertificateRequest(csrPem)).organizations, [organization]);
     const times = { notBefore: new Date("2022-01-01T00:00:00Z"), notAfter: new Date("2032-01-01T00:00:00Z") };

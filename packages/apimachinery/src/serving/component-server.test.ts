@@ -85,7 +85,7 @@ test("an informative check answers by its name, and does not fail the page", asy
   assert.deepEqual(await get("/healthz/nodeipam"), { code: 200, body: "ok" });
 });
 
-test("a token is what the API server says, asked once for its time", async (t) => {
+test("a token's user is what the API server says, queried once per cache lifetime", async (t) => {
   const api = await startApi(t);
   const clock = newFakeClock();
   const get = await startComponent(t, { ...api.flags }, clock);
@@ -122,7 +122,7 @@ test("who shows nothing is anonymous: health for everybody, the rest as the API 
   const api = await startApi(t);
   const get = await startComponent(t, api.flags);
   for (const path of ["/healthz", "/livez", "/readyz"]) assert.equal((await get(path)).code, 200);
-  assert.deepEqual(api.requested, [], "nobody is asked about paths that are for all");
+  assert.deepEqual(api.requested, [], "paths open to everybody need no query");
   const { code, body } = await get("/metrics");
   assert.equal(code, 403);
   assert.partialDeepStrictEqual(body, {
@@ -143,7 +143,7 @@ test("without kubeconfig files tokens are not looked at and everything but the o
   assert.equal((await get("/healthz", { token: "good" })).code, 200);
 });
 
-test("an API server that cannot be asked lets nobody in", async (t) => {
+test("an unreachable API server lets nobody in", async (t) => {
   const api = await startApi(t);
   const get = await startComponent(t, { ...api.flags, "authentication-skip-lookup": true });
   await api.stop();
@@ -289,7 +289,7 @@ for (const { name, readyz, refuseWith } of [
   { name: "does not know the default roles", readyz: 403, refuseWith: 403 },
   { name: "is ready and fails", readyz: 200, refuseWith: 500 },
 ]) {
-  test(`an API server that ${name} is waited for, and asked again`, async (t) => {
+  test(`an API server that ${name} is waited for, and queried again`, async (t) => {
     const api = await startApi(t);
     Object.assign(api, { readyz, refuseWith });
     const get = await startComponent(t, api.flags);

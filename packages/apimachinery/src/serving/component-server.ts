@@ -146,7 +146,7 @@ async function guardOf(
   const authentication = await clientOf(flags["authentication-kubeconfig"], "delegated authentication");
   const authorization = await clientOf(flags["authorization-kubeconfig"], "delegated authorization");
   if (authorization === undefined) {
-    log.warn("no authorization-kubeconfig: the API server is not asked, so only --authorization-always-allow-paths are open");
+    log.warn("no authorization-kubeconfig: the API server is not queried, so only --authorization-always-allow-paths are open");
   }
   try {
     const trust = await openTrust({ flags, client: authentication, clock, log, signal });

@@ -340,7 +340,7 @@ test("a request that an application gives up leaves the others of its connection
   assert.equal(String(Buffer.concat(await fine.toArray())), "fine");
 });
 
-test("answers an upgrade that is asked of a page plainly", async (t) => {
+test("answers an upgrade requested of a page like a plain request", async (t) => {
   const app = newApp();
   app.get("/", (_request, response) => void response.send("a page"));
   const { to } = await serve(t, app);

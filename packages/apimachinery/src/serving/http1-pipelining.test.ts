@@ -182,7 +182,7 @@ test("a body that breaks off after an early answer gets no second one", async (t
   assert.equal(text().split("HTTP/1.1 ").length, 2, text());
 });
 
-test("an upgrade that is not known is ignored, and the client told that nothing behind it is served", async (t) => {
+test("an upgrade that is not known is ignored, and the client learns that nothing after it is served", async (t) => {
   const server = await start(t, false, async (exchange) => {
     exchange.respond(200, {}, `${exchange.url} ${exchange.upgrade === undefined}`);
   });

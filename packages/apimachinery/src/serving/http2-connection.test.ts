@@ -69,7 +69,7 @@ test("3.4 preface: SETTINGS of the server are the first that it sends, and allow
   assert.equal(client.serverSettings.get(settings.maxFrameSize) ?? 16_384, 16_384);
 });
 
-test("4.3 field blocks: what a request asked to remember is known to those behind it, whatever became of it", async (t) => {
+test("4.3 field blocks: header table entries of a request are known to later requests, whatever became of it", async (t) => {
   const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, String(exchange.headers["a"])));
   const client = await bench.connect();
   // Two malformed requests, and one that the client resets.

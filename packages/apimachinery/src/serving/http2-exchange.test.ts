@@ -69,7 +69,7 @@ for (const { name, leave } of [
   }
 }
 
-test("a handler whose answer was taken is not told that the client went away", async (t) => {
+test("a handler whose answer was taken gets no abort when the client goes away", async (t) => {
   const { server, client, exchange } = await hold(t);
   exchange.respond(200, {}, "done");
   await client.answer(1);
@@ -290,7 +290,7 @@ test("close: running requests finish, though their windows open only then", asyn
   await client.end();
 });
 
-test("close: what does not finish in time is broken off, and its handler told", async (t) => {
+test("close: what does not finish in time is broken off, and its handler's signal aborted", async (t) => {
   const { server, client, exchange } = await hold(t);
   exchange.stream(200, {}).write("the beginning");
   await client.next("data", 1);
@@ -303,7 +303,7 @@ test("close: what does not finish in time is broken off, and its handler told", 
   await waitFor(() => server.connections === 0, { what: "the end of the connection" });
 });
 
-test("close: who is asking nothing is told which request was the last", async (t) => {
+test("close: an idle client learns which request was the last", async (t) => {
   const bench = await startHttp2Bench(t, (exchange) => exchange.respond(204, {}));
   const clients = await Promise.all([bench.connect(), bench.connect()]);
   clients[1].send(getFrame(1));

@@ -244,7 +244,7 @@ for (const { name, window, stop } of [
   });
 }
 
-test("a handler that writes for a client that does not read is held back, and told when it is gone", async (t) => {
+test("a handler that writes for a client that does not read is held back, and its signal is aborted when the client is gone", async (t) => {
   let stream: ResponseStream | undefined;
   let written = 0;
   const bench = await startHttp2Bench(t, (exchange) => {

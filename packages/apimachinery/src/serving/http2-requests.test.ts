@@ -188,7 +188,7 @@ function cutBlock(stream: number, block: Buffer): Buffer[] {
   return frames;
 }
 
-test("8.2 fields: more of them than allowed are answered 431, and what they asked to remember is known", async (t) => {
+test("8.2 fields: more of them than allowed are answered 431, and their header table entries are kept", async (t) => {
   const handled: (string | undefined)[] = [];
   const bench = await startHttp2Bench(
     t,
@@ -299,7 +299,7 @@ test("8.2 fields: the body of a request with too many of them is thrown away", a
   assert.equal((await client.answer(1001)).status, 204);
 });
 
-test("RFC 9110, 10.1.1: who expects it is told to go on, before the answer", async (t) => {
+test("RFC 9110, 10.1.1: a client that expects it gets 100 Continue before the answer", async (t) => {
   const client = await (await startHttp2Bench(t, mirror)).connect();
   client.send(postFrame(1, "/", [["expect", "100-continue"]]));
   const reported = await client.next("headers", 1);

@@ -290,7 +290,7 @@ const rules: readonly Rules[] = [
   {
     section: "6.7 PING",
     want: answered,
-    cases: { "an answer that nobody asked for": [pingFrame("12345678", flags.ack), getFrame(1)] },
+    cases: { "an answer that nobody requested": [pingFrame("12345678", flags.ack), getFrame(1)] },
   },
 ];
 

@@ -390,7 +390,7 @@ test("closes connections that shake no hand or send no header", async (t) => {
   await once(shaken, "close");
 });
 
-test("keeps an HTTP/1.1 connection for the next request, and closes it when asked to leave", async (t) => {
+test("keeps an HTTP/1.1 connection for the next request, and closes it when draining", async (t) => {
   const server = await start(t, (exchange) => {
     if (exchange.url === "/leave") exchange.goAway();
     exchange.respond(200, {}, "ok");
@@ -417,7 +417,7 @@ test("serves plain HTTP too", async (t) => {
   assert.equal(JSON.parse(body).url, "/x");
 });
 
-test("shows the certificate for the asked name, and new ones after their files changed", async (t) => {
+test("shows the certificate for the requested name, and new ones after their files changed", async (t) => {
   const directory = mkdtempSync(join(tmpdir(), "cox-serving-"));
   t.after(() => rmSync(directory, { recursive: true }));
   const file = (name: string): string => join(directory, name);

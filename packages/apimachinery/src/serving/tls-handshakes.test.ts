@@ -71,7 +71,7 @@ test("without --tls-min-version TLS 1.2 is the least", async (t) => {
   assert.equal((await handshake(server, { maxVersion: "TLSv1.2" })).version, "TLSv1.2");
 });
 
-test("each of the 19 preferred suites is served when it alone is asked for", async (t) => {
+test("each of the 19 preferred suites is served when it alone is requested", async (t) => {
   const names = Object.keys(cipherSuites);
   assert.equal(names.length, 19);
   const rsa = await rsaPair();
@@ -196,7 +196,7 @@ test("a certificate that changes on disk is served without a restart and without
   await waitFor(async () => (await handshake(server)).commonName === "renewed");
 });
 
-test("who forgets about TLS is told so, and nobody else is", async (t) => {
+test("a plaintext HTTP request gets 400, other plaintext nothing", async (t) => {
   let failed = 0;
   const server = await start(t, { cert: serving.certPem, key: serving.keyPem }, { onHandshakeError: () => failed++ });
   const answerTo = async (bytes: string): Promise<string> => {

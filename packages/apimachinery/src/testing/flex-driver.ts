@@ -5,7 +5,7 @@ import { join } from "node:path";
 export const success = `echo '{"status":"Success"}'`;
 
 /**
- * Installs a driver executable: a script that appends its arguments, one per line, to the file `asked` in its directory, and
+ * Installs a driver executable: a script that appends its arguments, one per line, to the file `requested` in its directory, and
  * runs the script in `answers` for the command. Other commands are reported as not supported.
  * @param dir `<plugin dir>/vendor~driver`
  */
@@ -13,7 +13,7 @@ export async function installFlexDriver(dir: string, name: string, answers: Read
   const cases = Object.entries(answers).map(([command, script]) => `${command}) ${script} ;;`);
   const text = [
     "#!/bin/sh",
-    `printf '%s\\n' "$@" >> "$(dirname "$0")/asked"`,
+    `printf '%s\\n' "$@" >> "$(dirname "$0")/requested"`,
     'case "$1" in',
     ...cases,
     `*) echo '{"status":"Not supported"}' ; exit 1 ;;`,

@@ -51,7 +51,7 @@ test("a client says why it was given no connection", async (t) => {
   }
 });
 
-test("where TLS cannot begin, the connection ends and the client is told", async (t) => {
+test("where TLS cannot begin, the connection ends and the client gets the error", async (t) => {
   const reached = await listening(t, createServer());
   const made: Socket[] = [];
   const connect = async (): Promise<Socket> => {

@@ -50,7 +50,7 @@ test("plugins are called in their order, for the operations that they handle, ea
   );
 });
 
-test("the first refusal ends the chain and is observed as one; the next request is asked about again", async () => {
+test("the first refusal ends the chain and is observed as one; the next request is checked again", async () => {
   const { chain, called, refusing, counts, attributes } = aChain();
   refusing.add("admit 1").add("validate 3");
   await assert.rejects(chain.mutate(attributes("CREATE")), /admit 1 refuses/);

@@ -38,7 +38,7 @@ export interface AdmissionAttributes {
 export interface AdmissionPlugin {
   /** The plugin's name in --enable-admission-plugins. */
   readonly name: string;
-  /** Asked once, when the chain is made. */
+  /** Called once, when the chain is made. */
   handles(operation: AdmissionAttributes["operation"]): boolean;
   /**
    * The resources that it looks at, with all their subresources: `pods`, `ingresses.networking.k8s.io`; undefined: any. The chain

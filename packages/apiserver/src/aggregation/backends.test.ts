@@ -15,7 +15,7 @@ for (const { name, tunnel: dialer } of [
   { name: "directly", tunnel: undefined },
   { name: "over a tunnel", tunnel },
 ]) {
-  test(`a server that never speaks TLS is given up after 30 s, asked ${name}`, async (t) => {
+  test(`a server that never speaks TLS is given up after 30 s, queried ${name}`, async (t) => {
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
     t.after(() => void server.close());

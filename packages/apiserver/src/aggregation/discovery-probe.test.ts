@@ -91,7 +91,7 @@ test("a server that says nothing for five seconds is not there", async (t) => {
   await waitFor(() => open() === 0, { what: "the requests to end" });
 });
 
-test("who no longer wants to know is told so, not that nobody answers", async (t) => {
+test("a caller that aborted gets its own reason, not a timeout", async (t) => {
   const { requested, clock, stop, ask } = await probing(t, () => undefined);
   const answer = ask();
   const ended = assert.rejects(answer, /enough/);

@@ -72,7 +72,7 @@ test("a server that does not answer discovery holds nobody up longer than 5 s", 
   const clock = newFakeClock();
   const server = await silent(t, clock);
   const answer = server.ask("/apis/example.com/v1", new AbortController().signal);
-  await waitFor(() => server.requested() === 1, { what: "the server to be asked" });
+  await waitFor(() => server.requested() === 1, { what: "the server to be queried" });
   await clock.advance(5_000);
   assert.deepEqual(await answer, { status: 503, text: "error trying to reach service: context deadline exceeded\n" });
 });
@@ -82,7 +82,7 @@ test("another request waits for its own deadline, which has an answer of its own
   const server = await silent(t, clock);
   const deadline = new AbortController();
   const answer = server.ask("/apis/example.com/v1/things", deadline.signal);
-  await waitFor(() => server.requested() === 1, { what: "the server to be asked" });
+  await waitFor(() => server.requested() === 1, { what: "the server to be queried" });
   await clock.advance(60_000);
   const err = timeout("request did not complete within the allotted timeout", 0);
   deadline.abort(err);

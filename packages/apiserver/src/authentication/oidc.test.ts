@@ -308,7 +308,7 @@ test("OIDC: keys are fetched once, again when the provider rotates them, and hol
   );
 });
 
-test("OIDC: a provider that is down at the start is asked again every ten seconds", async (t) => {
+test("OIDC: a provider that is down at the start is queried again every ten seconds", async (t) => {
   const provider = await startProvider(t);
   provider.state.up = false;
   const oidc = authenticatorOf(t, provider);

@@ -85,7 +85,7 @@ for (const { name, claims = boundClaims(), key, objects = alive, audiences = [is
   { name: "without claims of ours", claims: boundClaims({ "kubernetes.io": undefined }) },
   { name: "without an expiry", claims: boundClaims({ exp: undefined }) },
   { name: "for another audience", claims: boundClaims({ aud: ["vault"] }) },
-  { name: "asked for an audience it does not have", audiences: ["vault"] },
+  { name: "requested for an audience it does not have", audiences: ["vault"] },
   { name: "of a deleted service account", objects: { "pods/web/p": alive["pods/web/p"] } },
   { name: "of a service account made again", claims: boundClaims({}, { serviceaccount: { name: "robot", uid: "old" } }) },
   { name: "that says no uid of its account", claims: boundClaims({}, { serviceaccount: { name: "robot" } }) },
@@ -124,7 +124,7 @@ for (const { name, claims, requested, granted } of [
   { name: "of an empty list of audiences is for ours", claims: { aud: [] }, requested: ["api", issuer], granted: [issuer] },
   { name: "of one audience as a text is for it", claims: { aud: "vault" }, requested: ["api", "vault"], granted: ["vault"] },
   {
-    name: "of several is for those that are asked for",
+    name: "of several is for those that are requested",
     claims: { aud: ["a", 7, "b"] },
     requested: ["b", "a"],
     granted: ["a", "b"],

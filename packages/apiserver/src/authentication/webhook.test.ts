@@ -76,7 +76,7 @@ for (const { name, answer } of [
   { name: "answers another kind", answer: { body: { kind: "Status", apiVersion: "v1" } } },
   { name: "answers no JSON", answer: { body: "<html>" } },
 ]) {
-  test(`a webhook that ${name} is an error, and not asked again at once`, async (t) => {
+  test(`a webhook that ${name} is an error, and not called again at once`, async (t) => {
     const { peer, authenticate } = await peerWith(t, () => answer);
     await assert.rejects(authenticate("t", undefined));
     assert.equal(peer.requests.length, 1);
@@ -88,7 +88,7 @@ for (const { name, broken } of [
   { name: "is overloaded", broken: { status: 429, body: "later" } },
   { name: "breaks the connection", broken: { body: undefined } },
 ]) {
-  test(`a webhook that ${name} is asked again after a pause`, async (t) => {
+  test(`a webhook that ${name} is called again after a pause`, async (t) => {
     const { peer, clock, authenticate } = await peerWith(t, (attempt) =>
       attempt < 3 ? broken : says({ authenticated: true, user: jane }),
     );

@@ -93,7 +93,7 @@ for (const { changes, reason } of [
     reason: "no relationship found between node 'n1' and this object",
   },
 ]) {
-  test(`a node agent is told of accounts: ${reason}`, async () => {
+  test(`a node agent may see accounts: ${reason}`, async () => {
     const decision = (await authorize(asks({ resource: "serviceaccounts", ...changes }))) as Decision;
     assert.deepEqual(decision, { decision: "no-opinion", reason });
   });

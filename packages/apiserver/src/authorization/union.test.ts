@@ -26,14 +26,14 @@ for (const later of [false, true]) {
       of: [one(none("1")), one(none("2"))],
       want: { decision: "no-opinion", reason: "1\n2" },
     },
-    { name: "nobody asked is no", of: [], want: { decision: "no-opinion" } },
+    { name: "an empty union denies", of: [], want: { decision: "no-opinion" } },
   ]) {
     test(`${name}${later ? ", when they take their time" : ""}`, async () => {
       assert.deepEqual(await unionAuthorizer(of)({} as Attributes), want);
     });
   }
 
-  test(`the errors of all are told${later ? ", when they take their time" : ""}`, async () => {
+  test(`the errors of all are reported${later ? ", when they take their time" : ""}`, async () => {
     const alone = await unionAuthorizer([one(fails), one(none("2"))])({} as Attributes);
     assert.deepEqual([alone.decision, alone.reason, alone.error?.message], ["no-opinion", "2", "away"]);
     const both = await unionAuthorizer([one(fails), one(fails)])({} as Attributes);

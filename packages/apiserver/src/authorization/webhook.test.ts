@@ -59,7 +59,7 @@ test("an authorization webhook that says both yes and no means no", async () => 
   assert.equal(decision.error?.message, "webhook subject access review returned both allow and deny response");
 });
 
-test("an authorization webhook that fails has no opinion and is asked again", async () => {
+test("an authorization webhook that fails has no opinion and is called again", async () => {
   const { authorize, requested } = authorizerOf(() => new Error("away"));
   for (let i = 0; i < 2; i++) {
     const decision = await authorize(attributes);

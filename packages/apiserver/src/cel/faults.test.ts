@@ -155,7 +155,7 @@ test("a fault is shown in its line, below wide characters too", () => {
   });
 });
 
-test("of very many faults the first hundred are told", () => {
+test("of very many faults the first hundred are reported", () => {
   const program = compile(Array(150).fill("q").join(" && "), new Map());
   assert.ok("fault" in program);
   assert.equal(program.fault.split("ERROR: ").length, 101);

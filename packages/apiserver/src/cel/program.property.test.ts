@@ -71,7 +71,7 @@ test("where a text is found is where its part stands", () => {
 /** Operands that are true, false or an error. */
 const outcome = fc.constantFrom("true", "false", "1 / 0 > 0", "dyn(1)");
 
-test("the order of operands does not matter to && and ||, but for which error is told", () => {
+test("the order of operands does not matter to && and ||, but for which error is reported", () => {
   const kind = (value: Value): unknown => (value instanceof Failure ? "fails" : value);
   fc.assert(
     fc.property(outcome, outcome, fc.constantFrom("&&", "||"), (a, b, operator) => {

@@ -59,7 +59,7 @@ test("a scale is read where both numbers are numbers and the wanted one is there
   assert.throws(check(".spec.replicas", ".spec.text"), /\.spec\.text accessor error/);
 });
 
-test("a selector that is not asked for, or not there, is empty", () => {
+test("a selector that is not requested, or not there, is empty", () => {
   const paths = { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" };
   assert.equal(scalePathsOf(paths).selector?.(object), "");
   assert.equal(scalePathsOf({ ...paths, labelSelectorPath: ".spec.absent" }).selector?.(object), "");

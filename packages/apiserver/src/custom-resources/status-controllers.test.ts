@@ -52,7 +52,7 @@ function controllers(...listed: CustomResourceDefinition[]) {
   return { clock, status, written, failures, show };
 }
 
-test("runs until it is told to end", async () => {
+test("runs until its signal is aborted", async () => {
   const { status } = controllers();
   const stop = new AbortController();
   let isOver = false;

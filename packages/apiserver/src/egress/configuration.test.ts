@@ -114,7 +114,7 @@ for (const { name, selections, want } of [
 const selectionOf = (name: string, transport: string, protocol = "HTTPConnect"): string =>
   `- {name: ${name}, connection: {proxyProtocol: ${protocol}, transport: ${transport}}}\n`;
 
-test("a file says for each selection which proxy, and in which protocol it is asked", () => {
+test("a file says for each selection which proxy, and which protocol it speaks", () => {
   const read = readEgressConfiguration(
     fileOf(
       `${head}- {name: Cluster, connection: {proxyProtocol: Direct}}\n` +

@@ -75,7 +75,7 @@ test("packets for other connections and answers to other dials are nobody's", as
   assert.equal(String(Buffer.concat(await (await ask("a:1")).toArray())), "yes");
 });
 
-test("a konnectivity server is told once that a connection is over, and its call ends", async (t) => {
+test("a konnectivity server gets one close packet for a connection, and its call ends", async (t) => {
   const behind = createServer((socket) => void socket.pipe(socket));
   behind.listen(0, "127.0.0.1");
   await once(behind, "listening");

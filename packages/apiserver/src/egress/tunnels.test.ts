@@ -283,7 +283,7 @@ for (const { proxyProtocol, protocol, message } of [
     message: `rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing ${noSocket}"`,
   },
 ]) {
-  test(`a proxy that is not there, asked by ${proxyProtocol}, counts as a failure to connect`, async () => {
+  test(`a proxy that is not there, queried by ${proxyProtocol}, counts as a failure to connect`, async () => {
     const { connect, metrics } = tunnelOf({ proxyProtocol, transport: { uds: { udsName: "/nowhere/proxy.sock" } } });
     await assert.rejects(connect("127.0.0.1", 1), (err: Error) => dialErrorText(err) === message);
     assert.match(await metrics.render(), failed(`protocol="${protocol}",transport="uds",stage="connect"`));
@@ -347,11 +347,11 @@ for (const { proxyProtocol, message } of [
   { proxyProtocol: "HTTPConnect", message: /^reading HTTP response from CONNECT to a:1 via proxy \S+ failed: i\/o timeout$/ },
   { proxyProtocol: "GRPC", message: "dial timeout, backstop" },
 ]) {
-  test(`a proxy asked by ${proxyProtocol} that never answers is given up after 30 s`, async (t) => {
+  test(`a proxy queried by ${proxyProtocol} that never answers is given up after 30 s`, async (t) => {
     const sockets: Socket[] = [];
     const { connect, clock } = await odd(t, (socket) => void sockets.push(socket.resume()), proxyProtocol);
     const dialled = connect("a", 1).catch((err: Error) => err);
-    await waitFor(() => (sockets[0]?.bytesRead ?? 0) > 0, { what: "the proxy to be asked" });
+    await waitFor(() => (sockets[0]?.bytesRead ?? 0) > 0, { what: "the proxy to be queried" });
     await clock.advance(30_000);
     assert.match(((await dialled) as Error).message, new RegExp(message));
     await waitFor(() => sockets[0]?.destroyed, { what: "the connection to the proxy to end" });

@@ -43,7 +43,7 @@ test("what a daemon says of a pod that is well is no finding, of a kind without 
   assert.equal((await explained({ objects: [account], decisions: [{ ...lately, component: "kube-apiserver" }] })).healthy, true);
 });
 
-test("a decision about what may not be read is told without its text", async () => {
+test("a decision about what may not be read is reported without its text", async () => {
   const related = [{ ...decided.object, resource: "nodes", kind: "Node", namespace: "", name: "n1" }];
   const hidden = ["nodes"];
   const { cause } = await explained({ objects: [tooLarge], decisions: [{ ...decided, related }], hidden });
@@ -55,10 +55,10 @@ test("a decision about what may not be read is told without its text", async () 
   assert.doesNotMatch(JSON.stringify(account), /n1/);
 });
 
-test("daemons that did not answer are named, and not asked again", async () => {
+test("daemons that did not answer are named, and not queried again", async () => {
   const explanation = await explained({ objects: [tooLarge], silent: ["kube-scheduler"] });
   assert.deepEqual(explanation.silent, ["kube-scheduler"]);
-  assert.match(explanationText(explanation, 0), /\nNot asked, because they did not answer: kube-scheduler\n$/);
+  assert.match(explanationText(explanation, 0), /\nNot queried, because they did not answer: kube-scheduler\n$/);
 });
 
 test("two objects that point at each other are each looked at once", async () => {

@@ -108,7 +108,7 @@ export class Explainer {
     return { ...facts, rules };
   }
 
-  /** Daemons may take a second to answer, so that few questions are asked, and none after one that was not answered. */
+  /** Daemons may take a second to answer, so that few queries are sent, and none after one that was not answered. */
   async #ask(refs: readonly ObjectRef[]): Promise<void> {
     const unknown = refs.slice(0, maxRequested).filter((ref) => !this.#decided.has(keyOf(ref)));
     if (unknown.length === 0 || this.#requested >= mostQuestions || this.#silent.size > 0) return;

@@ -21,9 +21,9 @@ export interface Explanation {
   readonly healthy: boolean;
   /** The last of the chain; absent for an object that is well. */
   readonly cause?: Finding;
-  /** From the asked object down to the cause. */
+  /** From the object in question down to the cause. */
   readonly chain: readonly Finding[];
-  /** Daemons that were asked for their decisions and did not answer in time. */
+  /** Daemons that were requested their decisions and did not answer in time. */
   readonly silent?: readonly string[];
 }
 

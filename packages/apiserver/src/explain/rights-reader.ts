@@ -45,7 +45,7 @@ export class RightsReader implements EventReader {
     if (served?.store === undefined) return "missing";
     if (!(await this.may("get", served, namespace, name)) || !(await this.#mayRead())) return "hidden";
     try {
-      // The object that is asked about is read as of now; what it refers to, from memory.
+      // The object in question is read as of now; what it refers to, from memory.
       const minimumRevision = this.#reads === 1 ? undefined : 0;
       const entry = await served.store.get(namespace, name, { minimumRevision, signal: this.#options.signal });
       return entry.object() as T;

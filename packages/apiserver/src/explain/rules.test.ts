@@ -85,7 +85,7 @@ const budget = (status: object): Unstructured =>
 
 interface Row {
   readonly name: string;
-  /** The first is asked about. */
+  /** The first is the object in question. */
   readonly objects: readonly Unstructured[];
   readonly events?: readonly Event[];
   readonly hidden?: readonly string[];

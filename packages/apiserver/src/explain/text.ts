@@ -18,7 +18,7 @@ export function explanationText({ object, cause, chain, silent = [] }: Explanati
       `  ${cause.remedy ?? remedyOfChain(chain) ?? "Wait; if it stays so, look at the log of the component that the cause names."}`,
     );
   }
-  if (silent.length > 0) lines.push("", `Not asked, because they did not answer: ${silent.join(", ")}`);
+  if (silent.length > 0) lines.push("", `Not queried, because they did not answer: ${silent.join(", ")}`);
   return `${lines.join("\n")}\n`;
 }
 

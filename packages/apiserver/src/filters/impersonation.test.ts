@@ -50,7 +50,7 @@ const rights = [
   `${reviews}/uids/u1`,
 ];
 
-test("an impersonated user has all that the headers say, each asked for; the next ones see the headers no more", async () => {
+test("an impersonated user has all that the headers say, each requested; the next ones see the headers no more", async () => {
   const { request, requested, passed } = await ask(all);
   assert.deepEqual(requested, rights);
   assert.equal(passed, true);
@@ -68,7 +68,7 @@ test("an impersonated user has all that the headers say, each asked for; the nex
 });
 
 for (const right of rights) {
-  test(`who may not impersonate ${right} gets 403, and nothing behind it is asked`, async () => {
+  test(`who may not impersonate ${right} gets 403, and nothing behind it is queried`, async () => {
     const { request, requested, passed, code } = await ask(all, [right]);
     assert.deepEqual([code, passed, request.user.name, request.impersonator], [403, false, "admin", undefined]);
     assert.deepEqual(requested, rights.slice(0, rights.indexOf(right) + 1));

@@ -53,7 +53,7 @@ for (const { method, path, user, want } of [
   { method: "POST", path: "/api/v1/namespaces", user: { ...itself, groups: [] }, want: waits("namespaces") },
 ]) {
   const who = user === undefined ? "" : ` of ${user.name} without its group`;
-  test(`before the storage versions are said ${method} ${path}${who} ${want === "passes" ? want : "is told to wait"}`, async () => {
+  test(`before the storage versions are said ${method} ${path}${who} ${want === "passes" ? want : "is instructed to wait"}`, async () => {
     const { ask, passed } = bench();
     assert.equal(await ask(method, path, user), want);
     assert.equal(passed.length, want === "passes" ? 1 : 0);

@@ -122,7 +122,7 @@ export const authenticationFlags = {
 export const authorizationFlags = {
   "authorization-mode": stringSlice({
     default: ["AlwaysAllow"],
-    help: "Authorization plugins in the order they are asked. Known ones: AlwaysAllow,AlwaysDeny,ABAC,Webhook,RBAC,Node.",
+    help: "Authorization plugins in the order they are consulted. Known ones: AlwaysAllow,AlwaysDeny,ABAC,Webhook,RBAC,Node.",
   }),
   "authorization-policy-file": string({
     help: "File with the authorization policy, one JSON object a line, for --authorization-mode=ABAC.",

@@ -31,11 +31,11 @@ export const etcdFlags = {
   }),
   "etcd-count-metric-poll-period": duration({
     default: "1m0s",
-    help: "How often etcd is asked for the number of objects of each resource. 0 turns the metric off.",
+    help: "How often etcd is queried for the number of objects of each resource. 0 turns the metric off.",
   }),
   "etcd-db-metric-poll-interval": duration({
     default: "30s",
-    help: "How often etcd is asked for its size. 0 turns the metric off.",
+    help: "How often etcd is queried for its size. 0 turns the metric off.",
   }),
   "etcd-healthcheck-timeout": duration({ default: "2s", help: "Time limit of the check of etcd's health." }),
   "etcd-keyfile": string({ help: "Key file that secures communication with etcd." }),

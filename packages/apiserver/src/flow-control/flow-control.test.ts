@@ -63,7 +63,7 @@ function aFlowControl(concurrency = 12) {
   return { flowControl, clock, registry, ask, levels, start };
 }
 
-test("a request is of the first schema that matches, and its flow is told by user, by namespace or by nothing", () => {
+test("a request is of the first schema that matches, and its flow is distinguished by user, by namespace or by nothing", () => {
   const { flowControl, ask } = aFlowControl();
   flowControl.configure({
     levels: [level("own")],

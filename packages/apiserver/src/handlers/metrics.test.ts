@@ -46,7 +46,7 @@ test("names that clients make up are none of the metrics'", async () => {
   assert.doesNotMatch(raw.toString(), /="(made-up|\.\.)"/);
 });
 
-test("a deprecated API that was asked for is named, with the release that removes it", async () => {
+test("a deprecated API that was requested is named, with the release that removes it", async () => {
   await server.request("GET", "/apis/batch/v1beta1/cronjobs");
   await server.request("GET", "/api/v1/componentstatuses");
   const named = await lines("apiserver_requested_deprecated_apis");

@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-test("POST takes protobuf and answers in JSON, in protobuf when that is asked for", async () => {
+test("POST takes protobuf and answers in JSON, in protobuf on request", async () => {
   const body = (name: string): Buffer => encodeProtobuf(aConfigMap(name, { a: "1" }), kind);
   const json = await server.request("POST", maps, body("one"), { "content-type": protobuf, accept: "application/json" });
   assert.equal(json.code, 201);

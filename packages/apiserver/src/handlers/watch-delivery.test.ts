@@ -47,7 +47,7 @@ function aDelivery() {
   return { clock, sink, stream, done };
 }
 
-test("what came in one turn is written at once, and the end is told", async () => {
+test("what came in one turn is written at once, and the end is reported", async () => {
   const { sink, stream, done } = aDelivery();
   for (const key of ["a", "b"]) stream.push(added(key));
   await Promise.resolve();
@@ -111,7 +111,7 @@ test("what the framer throws is thrown, and the stream stopped", async () => {
   assert.equal(stream.ended, true);
 });
 
-test("that the initial events are written is told once", async () => {
+test("that the initial events are written is reported once", async () => {
   const stream = new WatchQueue({ signal: never });
   let count = 0;
   const done = deliver({

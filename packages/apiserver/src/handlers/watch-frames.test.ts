@@ -85,7 +85,7 @@ test("a batch ends with the event that makes 64 KiB full, and has one event at l
   assert.deepEqual(counts, [2, 2, 1]);
 });
 
-test("metadata is framed in the version that was asked for", () => {
+test("metadata is framed in the version that was requested", () => {
   const entry = { ...anEntry("a"), object: () => ({ metadata: { name: "a" } }) } as unknown as Entry;
   for (const version of ["v1", "v1beta1"]) {
     const { bytes } = framerFor(call, { ...json, as: "PartialObjectMetadata", version } as Output)([{ type: "ADDED", entry }]);

@@ -5,7 +5,7 @@ import { withConversions } from "./webhook-conversions.ts";
 
 const named = (name: string): KubeObject => ({ apiVersion: "v1", kind: "A", metadata: { name } });
 
-test("each object is asked for once in each version, and the computation has them all in the end", async () => {
+test("each object is requested once in each version, and the computation has them all in the end", async () => {
   const requests: string[] = [];
   const ask = async (object: KubeObject, apiVersion: string): Promise<KubeObject> => {
     requests.push(`${object.metadata.name} ${apiVersion}`);
@@ -34,7 +34,7 @@ test("a conversion that fails fails the computation; one that never comes to res
   await assert.rejects(restless, /not known yet/);
 });
 
-test("what is asked for, and what was answered, is not changed by others", async () => {
+test("what is requested, and what was answered, is not changed by others", async () => {
   const sent: KubeObject[] = [];
   const ask = async (object: KubeObject, apiVersion: string): Promise<KubeObject> => {
     sent.push(object);

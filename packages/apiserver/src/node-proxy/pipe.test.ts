@@ -79,7 +79,7 @@ test("a request arrives as it was made, without what the client is to us", async
   });
   assert.equal(seen?.headers.authorization, undefined);
   assert.equal(seen?.headers["impersonate-user"], undefined);
-  assert.notEqual(seen?.headers.host, `127.0.0.1:${port}`, "the server sees the name the client asked for");
+  assert.notEqual(seen?.headers.host, `127.0.0.1:${port}`, "the server sees the name the client requested");
 });
 
 const page = '<a href="/next">x</a>';
@@ -141,7 +141,7 @@ for (const { link, want } of [
   });
 }
 
-test("an upgrade that nobody asked for is an error", async (t) => {
+test("an upgrade that nobody requested is an error", async (t) => {
   const server = createTcpServer((socket) => {
     socket.on("error", () => {});
     socket.once("data", () => socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nfree"));

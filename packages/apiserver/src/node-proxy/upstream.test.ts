@@ -115,7 +115,7 @@ test("a kubelet that is not there is 500 without a reason, and the message says 
   }
 });
 
-test("a kubelet whose name nobody has is told of in the words of what was asked for", async () => {
+test("a kubelet whose name nobody has is reported with the requested name", async () => {
   const nobody = "dial tcp: lookup node.example: no such host";
   const lookup = async (): Promise<never> => Promise.reject(new Error("ENOTFOUND"));
   const upgrade = { socket: new PassThrough(), head: Buffer.alloc(0) };

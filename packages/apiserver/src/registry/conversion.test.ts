@@ -79,7 +79,7 @@ test("what a conversion gives is in canonical form", () => {
   }
 });
 
-test("says which versions there are when it has not the one that is asked for", () => {
+test("says which versions there are when it has not the one that is requested", () => {
   const budget = { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: {} } as KubeObject;
   assert.throws(() => convert(budget, { group: "policy", version: "v3" }), {
     message: "PodDisruptionBudget has no version policy/v3: it has policy/v1, policy/v1beta1",

@@ -19,7 +19,7 @@ function aRequest(client: { gone: boolean }): ServerRequest {
   return new ServerRequest(exchange, parseRequestInfo("PUT", "/api/v1/namespaces/a/configmaps/b"), 0, false);
 }
 
-test("a request that goes on is asked without making a signal", () => {
+test("a running request answers isAborted without creating a signal", () => {
   aRequest({ gone: false }).throwIfAborted();
 });
 
@@ -32,7 +32,7 @@ test("a request whose client went away throws, before and after its signal was m
   assert.throws(() => request.throwIfAborted(), /the client went away/);
 });
 
-test("a request whose time is up throws although nobody asked for its signal before", () => {
+test("a request whose time is up throws although its signal was never read", () => {
   const { signal } = new AbortController();
   const exchange = { headers: {}, isGone: false, signal } as unknown as Exchange;
   const request = new ServerRequest(exchange, parseRequestInfo("PUT", "/api/v1/namespaces/a/configmaps/b"), 0, false);

@@ -85,11 +85,11 @@ for (const { name, remove, again } of [
 }
 
 test("tokens are refused for what they cannot be bound to, and a dry run gives one", async () => {
-  const { uid } = (await make(accounts, { metadata: { name: "asked" } })).metadata;
-  await newPod("of-asked", "asked");
+  const { uid } = (await make(accounts, { metadata: { name: "requested" } })).metadata;
+  await newPod("of-requested", "requested");
   await make(accounts, { metadata: { name: "other" } });
   await make("/api/v1/namespaces/default/secrets", { metadata: { name: "s" } });
-  const ask = (spec: object, query = "", account = "asked") =>
+  const ask = (spec: object, query = "", account = "requested") =>
     server.request("POST", `${accounts}/${account}/token${query}`, { spec });
   const bind = (ref: object, account?: string) => ask({ boundObjectRef: { apiVersion: "v1", ...ref } }, "", account);
   for (const { answer, code, message } of [
@@ -99,12 +99,12 @@ test("tokens are refused for what they cannot be bound to, and a dry run gives o
       message: "cannot bind token to object of type /v1, Kind=Node",
     },
     {
-      answer: await bind({ apiVersion: "apps/v1", kind: "Pod", name: "of-asked" }),
+      answer: await bind({ apiVersion: "apps/v1", kind: "Pod", name: "of-requested" }),
       code: 400,
       message: "cannot bind token to object of type apps/v1, Kind=Pod",
     },
     {
-      answer: await bind({ kind: "Pod", name: "of-asked" }, "other"),
+      answer: await bind({ kind: "Pod", name: "of-requested" }, "other"),
       code: 400,
       message: 'cannot bind token for serviceaccount "other" to pod running with different serviceaccount name.',
     },

@@ -46,7 +46,7 @@ test("objects of another server are made, read, listed, watched and deleted thro
   await waitFor(() => other.watches === 0, { what: "the watch to end behind the aggregator too" });
 });
 
-test("the other server is told who asks by the proxy's certificate and headers, and nothing that the client says of itself", async (t) => {
+test("the other server learns the requesting user from the proxy's certificate and headers, and nothing that the client says of itself", async (t) => {
   const other = await setup.aggregated(t, "identity.example.com");
   const forged = {
     "x-remote-user": "root",

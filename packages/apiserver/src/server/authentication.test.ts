@@ -230,7 +230,7 @@ test("service accounts: --service-account-max-token-expiration is the longest, a
   assert.equal(claims.exp - claims.iat, 365 * 24 * 3600, "and old clients that do not renew live on");
   assert.equal(claims["kubernetes.io"].warnafter - claims.iat, 3607);
   const elsewhere = claimsOf((await requestToken("long", { ...inPod, audiences: ["vault"] })).token);
-  assert.equal(elsewhere.exp - elsewhere.iat, 3607, "others' audiences get what was asked for");
+  assert.equal(elsewhere.exp - elsewhere.iat, 3607, "others' audiences get what was requested");
   const unbound = claimsOf((await requestToken("long", { expirationSeconds: 3607 })).token);
   assert.equal(unbound.exp - unbound.iat, 3607);
 });
@@ -412,7 +412,7 @@ test("authorities are read again when their file changes, and published for othe
 
 // Impersonation
 
-test("impersonation without a user is an error that lists what was asked for", async () => {
+test("impersonation without a user is an error that lists what was requested", async () => {
   for (const [headers, parts] of [
     [{ "impersonate-group": "readers" }, "[{Group  readers    }]"],
     [{ "impersonate-uid": "7" }, "[{UID  7  authentication.k8s.io/v1  }]"],

@@ -66,7 +66,7 @@ test("--external-hostname is the name in the URLs that the server tells", async 
   assert.equal(new URL(jwks_uri).hostname, "api.example.com");
 });
 
-test("--enable-garbage-collector=false deletes at once whatever is asked of dependents", async (t) => {
+test("--enable-garbage-collector=false deletes at once whatever is requested for dependents", async (t) => {
   const configMaps = "/api/v1/namespaces/default/configmaps";
   for (const enabled of [true, false]) {
     const server = await startTestServer(t, [`--enable-garbage-collector=${enabled}`]);

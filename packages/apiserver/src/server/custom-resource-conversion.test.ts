@@ -145,7 +145,7 @@ test("admission webhooks for another version are shown the object there, and wha
   });
   let n = 0;
   const create = async () => (await server.request("POST", v2, aWidget(group, `w${n++}`, { spec: { length: 2 } }, "v2"))).body;
-  const made = await waitFor(async () => [await create()].find(() => shown.length > 0), { what: "the webhook to be asked" });
+  const made = await waitFor(async () => [await create()].find(() => shown.length > 0), { what: "the webhook to be called" });
   assert.deepEqual(shown[0], ["v1", "v2", `${group}/v1`, { size: 2 }]);
   assert.deepEqual([made.apiVersion, made.spec], [`${group}/v2`, { length: 7 }]);
 });

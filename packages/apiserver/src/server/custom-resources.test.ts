@@ -91,7 +91,7 @@ test("lists say that they are whole, and the metadata of custom resources has a 
   );
 });
 
-test("custom resources have to say what they are, and a body that is none is told of", async (t) => {
+test("custom resources have to say what they are, and a body that is not an object is reported", async (t) => {
   const server = await startTestServer(t);
   await define(server, widgets(group));
   const apiVersion = `${group}/v1`;
@@ -149,7 +149,7 @@ test("a definition is held by its finalizer from the first deletion on, whoever 
   assert.deepEqual((await server.request("GET", path)).body.items, []);
 });
 
-test("what the schema refuses is told with its path", async (t) => {
+test("what the schema refuses is reported with its path", async (t) => {
   const server = await startTestServer(t);
   const schema = specOf(
     { size: { type: "integer", minimum: 1 }, color: { type: "string", enum: ["red", "blue"] } },

@@ -50,7 +50,7 @@ for (const { proxyProtocol, startProxy } of [
 
     const toms = await server.request("GET", "/api/v1/namespaces", undefined, { authorization: "Bearer somebody" });
     assert.equal(toms.code, 200);
-    await waitFor(() => proxy.requested.includes("localhost:3"), { what: "the audit webhook to be told" });
+    await waitFor(() => proxy.requested.includes("localhost:3"), { what: "the audit webhook to receive an event" });
     const refusal = await refusalByWebhook(server, "hook", "secrets", {
       url: "https://localhost:4/",
       caBundle: Buffer.from(peer.ca).toString("base64"),

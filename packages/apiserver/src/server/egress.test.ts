@@ -142,7 +142,7 @@ for (const { proxyProtocol, startProxy } of [
       socket.destroy();
     });
 
-    test("a webhook behind a service is asked through the proxy, and its certificate is its own", async () => {
+    test("a webhook behind a service is called through the proxy, and its certificate is its own", async () => {
       const refusal = await refusalByWebhook(server, "hook", "secrets", {
         service: { namespace: "default", name: "hook" },
         caBundle,
@@ -162,7 +162,7 @@ for (const { proxyProtocol, startProxy } of [
       );
     });
 
-    test("a server behind an APIService is asked through the proxy", async () => {
+    test("a server behind an APIService is queried through the proxy", async () => {
       await server.request("POST", "/api/v1/namespaces/default/endpoints", {
         metadata: { name: "other" },
         subsets: [{ addresses: [{ ip: "192.0.2.79" }], ports: [{ port: 443 }] }],

@@ -88,7 +88,7 @@ test("an explanation names what the asker may read, and nothing of other namespa
     return names.filter((name) => answers.some((answer) => answer.includes(name)));
   };
   const seen = await reported();
-  t.diagnostic(`an administrator is told ${seen.join(", ")}`);
+  t.diagnostic(`an administrator sees ${seen.join(", ")}`);
   // Else the rows below would prove nothing.
   for (const name of ["class-of-a", "volume-of-a", "taint-of-node"]) assert.ok(seen.includes(name), `${name} in ${seen}`);
 

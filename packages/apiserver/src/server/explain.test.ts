@@ -109,7 +109,7 @@ test("an explanation shows only objects that the asker may read, and nobody with
   const refused = await ask("namespaces/a/pods/web");
   assert.deepEqual([refused.code, refused.body.reason], [403, "Forbidden"]);
   assert.match(refused.body.message, /User "jane" cannot get resource "pods" in API group "" in the namespace "a"/);
-  assert.equal((await ask("namespaces/a/pods/none")).code, 403, "whether it exists is not told");
+  assert.equal((await ask("namespaces/a/pods/none")).code, 403, "whether it exists is not reported");
 
   await grant(server, "a", ["pods"]);
   const alone = await ask("namespaces/a/pods/web");

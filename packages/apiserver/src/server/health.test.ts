@@ -39,7 +39,7 @@ test("a check has its own path, one that is not there does not", async () => {
   }
 });
 
-test("a check is asked for by every name that verbose prints, and left out by it", async () => {
+test("a check is requested by every name that verbose prints, and left out by it", async () => {
   for (const page of ["livez", "readyz", "healthz"]) {
     const names = [...(await server.request("GET", `/${page}?verbose`)).text.matchAll(/^\[\+\](\S+) ok$/gm)].map(
       ([, name]) => name,

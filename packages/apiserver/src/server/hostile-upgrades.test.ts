@@ -199,7 +199,7 @@ test("many idle execs, attaches and port-forwards cost two sockets each, and end
   assert.ok(readdirSync("/proc/self/fd").length <= before + 4 * many + 10);
   assert.equal((await server.request("GET", "/readyz")).code, 200);
   for (const { socket } of idle) socket.destroy();
-  await waitFor(() => streams.every(({ socket }) => socket.destroyed), { what: "the kubelet to be told" });
+  await waitFor(() => streams.every(({ socket }) => socket.destroyed), { what: "the kubelet to be notified" });
   await waitFor(() => readdirSync("/proc/self/fd").length <= before + 5, { what: "the descriptors to come back" });
 });
 

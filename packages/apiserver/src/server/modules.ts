@@ -81,7 +81,7 @@ export interface ModuleOptions
   readonly fairness: boolean;
   readonly objectCounts: ObjectCounts;
   readonly auditor: Auditor | undefined;
-  /** What this server decided. undefined: daemons are not asked for their decisions either. */
+  /** What this server decided. undefined: daemons are not queried for their decisions either. */
   readonly decisions?: DecisionLog | undefined;
 }
 

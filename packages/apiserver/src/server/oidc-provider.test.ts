@@ -16,7 +16,7 @@ import { startTestServer } from "../testing/start-test-server.ts";
 
 const client = {
   client_id: "kubernetes",
-  client_secret: "not asked for here",
+  client_secret: "not requested here",
   redirect_uris: ["https://app.test/callback"],
 };
 

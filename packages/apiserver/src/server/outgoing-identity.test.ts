@@ -81,7 +81,7 @@ async function requested(name: string, shown: readonly string[]): Promise<void> 
       assert.equal(code, 201, text);
       return shown.length > 0;
     },
-    { what: "the webhook to be asked" },
+    { what: "the webhook to be called" },
   );
 }
 

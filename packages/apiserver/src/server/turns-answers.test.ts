@@ -109,7 +109,7 @@ interface Case {
 
 const mapOf = (round: number, count = 50_000): string => `{"metadata":{"name":"m-${round}"},"data":{${entries(count)}}}`;
 const cases: readonly Case[] = [
-  { name: "two webhooks are asked about 50,000 values", path: `${maps("allow")}?dryRun=All`, body: (round) => mapOf(round) },
+  { name: "two webhooks review 50,000 values", path: `${maps("allow")}?dryRun=All`, body: (round) => mapOf(round) },
   { name: "a webhook adds 50,000 values", path: `${maps("patch")}?dryRun=All`, body: (round) => mapOf(round, 1) },
   { name: "a webhook adds 50,000 audit annotations", path: `${maps("annotate")}?dryRun=All`, body: (round) => mapOf(round, 1) },
   {

@@ -67,7 +67,7 @@ test("a custom resource is held against the rules of its schema, where it is mad
   );
 });
 
-test("a definition with a rule that cannot be compiled is refused, and told where it is wrong", async (t) => {
+test("a definition with a rule that cannot be compiled is refused with the position of the error", async (t) => {
   const server = await startTestServer(t, [gate]);
   const faultOf = async (validations: unknown, properties: object = { size: { type: "integer" } }) => {
     const schema = specOf(properties, { "x-kubernetes-validations": validations });

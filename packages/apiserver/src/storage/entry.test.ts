@@ -65,7 +65,7 @@ test("an object's JSON is also there as a line, in the same memory", () => {
   assert.equal(entry.jsonLine().toString(), `${json}\n`);
 });
 
-test("an entry of a first list holds what etcd holds until its JSON is asked for", () => {
+test("an entry of a first list holds what etcd holds until its JSON is requested", () => {
   const calls: string[] = [];
   const counting: EntryCodec = {
     ...codec,

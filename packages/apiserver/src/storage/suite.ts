@@ -134,7 +134,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     assert.equal((await storage.guaranteedUpdate("web/a", (e) => (e as Entry).object())).revision, created.revision);
   });
 
-  suite("an update of what is absent is NotFound, or makes it when asked", async ({ storage }) => {
+  suite("an update of what is absent is NotFound, or makes it on request", async ({ storage }) => {
     await assert.rejects(
       storage.guaranteedUpdate("web/a", () => aConfigMap("a")),
       isNotFound,
@@ -469,7 +469,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     await assert.rejects(twice, isNotFound);
   });
 
-  suite("an update of what is deleted under it is NotFound, or makes it anew when asked", async ({ storage, behind }) => {
+  suite("an update of what is deleted under it is NotFound, or makes it anew on request", async ({ storage, behind }) => {
     for (const ignoreNotFound of [false, true]) {
       await storage.create("web/a", aConfigMap("a"));
       const seen: boolean[] = [];

@@ -54,7 +54,7 @@ test("nulls go where none may be and no default comes", () => {
   assert.deepEqual(value, { b: null, c: null, list: [{}], unknown: null });
 });
 
-test("unknown fields are told by their paths", () => {
+test("unknown fields are reported by their paths", () => {
   const part = { properties: { a: text } };
   const schema = {
     properties: {

@@ -88,7 +88,7 @@ test("changes go to the cache of their folder, also of two levels", async () => 
   assert.equal(multiplexer.revision, 15);
 });
 
-test("a change that has to be waited for holds back those after it, and the revision that is told", async () => {
+test("a change that has to be waited for holds back those after it, and the revision that is reported", async () => {
   const source = aSource();
   const multiplexer = await aMultiplexer(source);
   const seen: string[] = [];
@@ -194,7 +194,7 @@ test("where the store tells how far its watch is, one request serves all who wai
   assert.deepEqual([source.progressRequests, source.barriers, multiplexer.revision, multiplexer.bookmarks], [1, 0, 21, 1]);
 });
 
-test("the store is asked again when it says nothing, or too little; without an answer reads are sent to it", async () => {
+test("the store is queried again when it says nothing, or too little; without an answer reads are sent to it", async () => {
   const source = aSource();
   const clock = newFakeClock();
   const multiplexer = await aMultiplexer(source, clock);

@@ -161,7 +161,7 @@ export class WatchMultiplexer {
   }
 
   /**
-   * Clients hold revisions that the restored store will hand out again. Once it is past them they can be told apart.
+   * Clients hold revisions that the restored store will hand out again. Once it is past them they can be distinguished.
    * @returns the store's revision
    */
   async #passHandedOut(present: number): Promise<number> {

@@ -61,7 +61,7 @@ async function usesProgress({ write, storage, front }: Awaited<ReturnType<typeof
       await storage.list({ prefix: "" });
       return front.seen.progressRequests > before;
     },
-    { what: "progress to be asked for" },
+    { what: "progress to be requested" },
   );
 }
 
@@ -84,7 +84,7 @@ test("over members whose progress replies are true, fresh reads share one reques
 
 test("over members whose progress replies may be untrue, fresh reads share one barrier and ask for no progress", async (t) => {
   const stage = await aStage(t, "3.5.12");
-  await waitFor(() => stage.front.seen.memberLists > 0, { what: "the members to be asked" });
+  await waitFor(() => stage.front.seen.memberLists > 0, { what: "the members to be queried" });
   const before = await stage.barriers();
   for (let i = 0; i < 10; i++) {
     const { revision } = await stage.write();
@@ -96,14 +96,14 @@ test("over members whose progress replies may be untrue, fresh reads share one b
   assert.equal(stage.front.seen.progressRequests, 0);
 });
 
-test("a connection that comes back to another version, or to one that is not told, ends the use of progress", async (t) => {
+test("a connection that comes back to another version, or to one that is not reported, ends the use of progress", async (t) => {
   const stage = await aStage(t, "3.4.31");
   await usesProgress(stage);
   for (const version of ["3.4.30", undefined]) {
     stage.front.version = version;
     const lists = stage.front.seen.memberLists;
     stage.front.cut();
-    await waitFor(() => stage.front.seen.memberLists > lists, { what: "the members to be asked again" });
+    await waitFor(() => stage.front.seen.memberLists > lists, { what: "the members to be queried again" });
     const [barriers, requested] = [await stage.barriers(), stage.front.seen.progressRequests];
     const { revision } = await stage.write();
     assert.ok((await stage.storage.list({ prefix: "" })).revision >= revision);

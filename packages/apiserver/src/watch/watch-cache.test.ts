@@ -69,7 +69,7 @@ test("writes outside of the prefix do not hold up a fresh read", async (t) => {
 
 for (const { name, opensEarly } of [
   { name: "a watch from before this process began finds what it missed in memory", opensEarly: false },
-  { name: "a watch from before this process began, asked before the past is read, goes on from etcd", opensEarly: true },
+  { name: "a watch from before this process began, queried before the past is read, goes on from etcd", opensEarly: true },
 ])
   test(name, async (t) => {
     const { storage, behind, reopen } = await openCache(t);
@@ -130,7 +130,7 @@ function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger)
   return { cache, lists, requested, reset: () => consumer?.reset() };
 }
 
-test("who waits for the first list is told of the one that comes in its place when history was lost meanwhile", async (t) => {
+test("a waiter for the first list gets the one that comes in its place when history was lost meanwhile", async (t) => {
   const { cache, lists, reset } = aCache(t);
   const reported = cache.whenReady();
   reset();
@@ -151,7 +151,7 @@ test("a cache that is opened when the server's start is compacted away is filled
   assert.deepEqual([cache.ready, requested, errors], [true, [5, 0], []]);
 });
 
-test("a watch from before history and compaction is told 410", async (t) => {
+test("a watch from before history and compaction gets 410", async (t) => {
   const { storage, behind, compact, reopen } = await openCache(t);
   const start = await storage.currentRevision();
   await behind.create("web/a", aConfigMap("a"));
@@ -176,7 +176,7 @@ test("a reader that is too slow is closed, and nothing is left out before", asyn
   assert.deepEqual([stream.take(), await stream.ready()], [[], false]);
 });
 
-test("who missed more than a queue takes is told all of it", async (t) => {
+test("who missed more than a queue takes is sent all of it", async (t) => {
   const { storage, behind } = await openCache(t);
   const revision = await storage.currentRevision();
   for (let i = 0; i < 2_500; i += 500) {

@@ -43,7 +43,7 @@ test("no client may have more than 100 queries under way, and all together 1,000
   for (let i = 0; i < 900; i++) ask(`b${i}.example`);
   assert.equal(forwarder.open, 1000);
   await assert.rejects(async () => forwarder.forward(queryOf("c.example"), "192.0.2.2"), failure(refused));
-  ask("b0.example", "192.0.2.2"); // is asked already
+  ask("b0.example", "192.0.2.2"); // is in flight already
   assert.equal(forwarder.open, 1000);
   resolve([]);
   for (const end of await Promise.allSettled(ended)) assert.equal(end.status, "rejected");
@@ -70,7 +70,7 @@ test("an answer is for queries that ask the same: not with other flags, and not 
   }
 });
 
-test("a server that did not answer is asked after the others for 10 s, or until it has answered", async (t) => {
+test("a server that did not answer is queried after the others for 10 s, or until it has answered", async (t) => {
   let isSilent = true;
   let rcode = 0;
   const { requested, upstreams } = await servers(
@@ -103,7 +103,7 @@ test("a server that did not answer is asked after the others for 10 s, or until 
   assert.deepEqual(requested(), [5, 4], "after 10 s");
 });
 
-test("a server that cannot tell is asked once, and its answer stands when no other has one", async (t) => {
+test("a server that cannot tell is queried once, and its answer stands when no other has one", async (t) => {
   for (const rcode of [servFail, refused]) {
     const { requested, upstreams } = await servers(
       t,
@@ -116,7 +116,7 @@ test("a server that cannot tell is asked once, and its answer stands when no oth
   }
 });
 
-test("attempts end with the time of the query; a single server that lost the question is asked again", async (t) => {
+test("attempts end with the time of the query; a single server that lost the question is queried again", async (t) => {
   const { requested, upstreams } = await servers(t, () => undefined);
   const { clock, forwarder } = aForwarder(upstreams, { attemptMs: 1_500, totalMs: 2_000 });
   let ended: unknown;

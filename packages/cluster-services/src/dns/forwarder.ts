@@ -34,7 +34,7 @@ export class ForwardError extends Error {
 
 export interface Forwarder {
   /**
-   * An answer of another server, from the cache or new. Queries for the same at the same time are asked once.
+   * An answer of another server, from the cache or new. Concurrent queries for the same name are sent once.
    * @param client limits what one client may have open; absent for the server's own questions
    * @throws ForwardError
    */
@@ -46,7 +46,7 @@ export interface Forwarder {
 /** Source: CoreDNS' plugin forward, max_concurrent in the Corefile of kubeadm */
 const mostOpen = 1000;
 const mostOpenPerClient = 100;
-/** How long a server that did not answer is asked after the others. */
+/** How long a server that did not answer is queried after the others. */
 const avoidMs = 10_000;
 
 export const newForwarder = (options: ForwarderOptions): Forwarder => new CachingForwarder(options);
@@ -159,7 +159,7 @@ class CachingForwarder implements Forwarder {
       }
       answer = this.#start(key, query);
       this.#running.set(key, answer);
-      answer.catch(() => {}); // those who asked see it
+      answer.catch(() => {}); // the requesters see it
     }
     return client === undefined ? answer : this.#counted(client, answer);
   }

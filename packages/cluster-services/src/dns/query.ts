@@ -22,7 +22,7 @@ export interface Edns {
 
 /** A message that gets a response without being looked at further, or none. */
 export interface Unanswerable {
-  /** undefined: a response, or too short to tell who asked what; to be dropped. */
+  /** undefined: a response, or too short to identify the query; to be dropped. */
   readonly rcode: number | undefined;
   readonly query: Query;
 }

@@ -23,7 +23,7 @@ export interface Response {
   readonly rcode: number;
 }
 
-/** From a query to its response. Returns a promise only where another server is asked; it does not reject. */
+/** From a query to its response. Returns a promise only where another server is queried; it does not reject. */
 export type Responder = (query: Query, client: string, limitBytes: number) => Response | Promise<Response>;
 
 /** Source: RFC 8482 */

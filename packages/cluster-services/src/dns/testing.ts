@@ -78,7 +78,7 @@ export function aView(): TestView {
 
 export interface TestUpstream {
   readonly port: number;
-  /** Names that were asked, with the type. */
+  /** Names that were queried, with the type. */
   readonly requested: string[];
 }
 

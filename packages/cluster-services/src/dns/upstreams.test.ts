@@ -1,4 +1,4 @@
-/** What is remembered of other servers, for how long, and when it is asked for again. */
+/** What is remembered of other servers, for how long, and when it is queried again. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -103,7 +103,7 @@ export class ReverseProxy {
     return this.#agent.destroy();
   }
 
-  /** The first response; another endpoint is asked when the connection fails and the request may be sent twice. */
+  /** The first response; another endpoint is tried when the connection fails and the request may be sent twice. */
   async #ask(
     request: Request,
     response: Response,

@@ -22,7 +22,7 @@ interface Host {
 
 export interface RouteTable {
   /**
-   * The route of a request, if any. Rules of the exact host are asked first, then those of the wildcard host, then those without host.
+   * The route of a request, if any. Rules of the exact host are matched first, then those of the wildcard host, then those without host.
    * @param host in lower case, without port
    * @param path without query, see `routedPath`
    */
@@ -120,7 +120,7 @@ export function hostNameOf(authority: string): string {
 }
 
 /**
- * Pure: the path that rules are asked for. `.` and `..` segments, also encoded ones, are resolved as servers do, so that nobody
+ * Pure: the path that rules are matched with. `.` and `..` segments, also encoded ones, are resolved as servers do, so that nobody
  * passes the rules for a path by another spelling of it; the request keeps its own.
  * @param target origin-form of a request's target, with the query
  */

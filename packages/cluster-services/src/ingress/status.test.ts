@@ -69,7 +69,7 @@ test("the node's address is written once, and taken back from every Ingress at t
   assert.deepEqual([addresses("b"), client.objects(ingresses).length], [[], 1]);
 });
 
-test("a failure to take the address back is told", async (t) => {
+test("a failure to take the address back is reported", async (t) => {
   const { client, status, addresses, end } = await start(t, "a");
   await waitFor(() => addresses("a").length === 1);
   await end();
@@ -79,7 +79,7 @@ test("a failure to take the address back is told", async (t) => {
   await assert.rejects(status.withdraw(AbortSignal.timeout(60_000)), /no right/);
 });
 
-test("problems that last 5 s are told once: all of them, again after they changed or had been solved, or after it was not served", async (t) => {
+test("problems that last 5 s are reported once: all of them, again after they changed or had been solved, or after it was not served", async (t) => {
   const { clock, problems, events, notServed, addresses, look } = await start(t, "a");
   await waitFor(() => addresses("a").length === 1);
   problems.set("a", ["there is no Service x", "there is no Service y"]);

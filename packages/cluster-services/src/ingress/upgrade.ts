@@ -13,7 +13,7 @@ export interface UpgradeOptions {
   readonly metrics: IngressMetrics;
 }
 
-/** Whether a request asks for a WebSocket; other upgrades, such as to HTTP/2 without TLS, are answered as if not asked for. */
+/** Whether a request asks for a WebSocket; other upgrades, such as to HTTP/2 without TLS, are answered as if not requested. */
 export const asksForWebSocket = ({ headers }: IncomingMessage): boolean => /^websocket$/i.test(headers.upgrade ?? "");
 
 /** Connects a client that asks for a WebSocket with an endpoint. An endpoint that does not agree has its answer sent back. */

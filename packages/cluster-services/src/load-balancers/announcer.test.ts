@@ -157,7 +157,7 @@ test("a machine that cannot reach the API server gives its addresses up", { skip
   await waitFor(async () => !(await has(m1, vip)), { timeoutMs: 20_000 });
 });
 
-test("a kernel that refuses an address is shown, and asked again", async (t) => {
+test("an address that the kernel refuses is reported, and retried", async (t) => {
   const client = newFakeClient();
   const lines: string[] = [];
   let refuses = true;

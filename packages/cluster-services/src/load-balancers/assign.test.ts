@@ -80,7 +80,7 @@ test("loadBalancerIP is honoured, also against an older Service that has named n
   assert.deepEqual(assign([moved], { pool }), { moved: "192.0.2.3" });
 });
 
-test("one that asks for what it cannot have gets nothing, and is told why", () => {
+test("one that asks for what it cannot have gets nothing, and is given the reason", () => {
   const holder = balanced("holder", {}, { status: ["192.0.2.1"] });
   const result = assign(
     [holder, balanced("thief", { loadBalancerIP: "192.0.2.1" }), balanced("far", { loadBalancerIP: "198.51.100.1" })],
@@ -94,7 +94,7 @@ test("one that asks for what it cannot have gets nothing, and is told why", () =
   assert.equal(result["far"], "AddressNotInPool: spec.loadBalancerIP 198.51.100.1 is not in the pool");
 });
 
-test("an exhausted pool is told to the youngest, which gets an address when one is free", () => {
+test("an exhausted pool is reported to the youngest, which gets an address when one is free", () => {
   const all = ["a", "b", "c", "d"].map((name, i) => balanced(name, {}, { age: `${2020 + i}` }));
   assert.equal(assign(all, { pool })["d"], "PoolExhausted: all IPv4 addresses of the pool are taken");
   assert.equal(assign(all.slice(1), { pool })["d"], "192.0.2.3");

@@ -90,7 +90,7 @@ export async function unbindAddress(run: RunProgram, ip: string, link: string): 
 export async function announce(host: AddressHost, ip: string, link: Link): Promise<void> {
   const neighbour = neighbourOn(link);
   if (!isIPv4(ip) || neighbour === undefined) return;
-  // One that is known would not be asked for.
+  // One that is known would not be requested.
   await host.run("ip", ["neighbour", "delete", neighbour, "dev", link.name]).catch(() => "");
   await host.send(ip, neighbour);
 }

@@ -65,7 +65,7 @@ test("a Service that is of another type now loses its address, which the next on
   assert.equal(addresses("c"), first);
 });
 
-test("an exhausted pool is told once, and again when it has been exhausted again", async (t) => {
+test("an exhausted pool is reported once, and again when it has been exhausted again", async (t) => {
   const { client, writer, events, metrics, ending } = setUp(t, balanced("a"), balanced("b"), balanced("c"));
   for (let i = 0; i < 2; i++) await writer.sync(ending.signal);
   const exhausted = (): number => events.filter((event) => event === "c Warning PoolExhausted").length;

@@ -54,7 +54,7 @@ const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
 const url = (name: string): string => `https://192.0.2.${name.slice(1)}:10250`;
 
-test("usage is that between two rounds; a node that fails has none until two rounds went well again, and is told once", async () => {
+test("usage is that between two rounds; a node that fails has none until two rounds went well again, and is reported once", async () => {
   const { store, answers, errors, infos, round, metrics } = setUp(aNode("n1"), aNode("n2"));
   answers.set(url("n1"), async () => ({ status: 200 }));
   for (let i = 0; i < 2; i++) await round();
@@ -76,7 +76,7 @@ test("usage is that between two rounds; a node that fails has none until two rou
   assert.match(await metrics(), /metrics_server_kubelet_request_total\{success="false"\} 3/);
 });
 
-test("a node that is gone is forgotten with its connection; one with another address is asked there", async () => {
+test("a node that is gone is forgotten with its connection; one with another address is queried there", async () => {
   const { store, nodes, closed, errors, round, requested, answers } = setUp(aNode("n1"), aNode("n2"));
   answers.set(url("n2"), () => Promise.reject(new Error("is going")));
   for (let i = 0; i < 2; i++) await round();
@@ -88,7 +88,7 @@ test("a node that is gone is forgotten with its connection; one with another add
   assert.deepEqual([store.node("n1")?.cpuCores, store.node("n2")], [1, undefined]);
   nodes.push(aNode("n2"));
   await round();
-  assert.equal(errors.length, 2, "a new node of the name is told again");
+  assert.equal(errors.length, 2, "a new node of the name is reported again");
   await round();
   assert.deepEqual(closed.length, 2, "each once");
   nodes.push(

@@ -31,7 +31,7 @@ export interface ScraperOptions {
 /** Time between two rounds, as in the manifest of metrics-server. */
 export const periodMs = 15_000;
 const timeoutMs = 10_000;
-/** Kubelets that are asked at the same time. */
+/** Kubelets that are queried at the same time. */
 const mostAtOnce = 50;
 
 export interface Scraper {

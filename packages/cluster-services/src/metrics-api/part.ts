@@ -25,7 +25,7 @@ const registerMs = 30_000;
 const registerAgainMs = 2_000;
 
 /**
- * Serves metrics.k8s.io, where the lease is held: kubelets are asked once for the cluster, and another process that takes over
+ * Serves metrics.k8s.io, where the lease is held: kubelets are queried once for the cluster, and another process that takes over
  * has metrics again after two rounds.
  */
 export async function startMetricsApi(context: PartContext): Promise<Part> {
@@ -83,8 +83,8 @@ export async function startMetricsApi(context: PartContext): Promise<Part> {
   return {
     check() {
       if (problem !== undefined) throw new Error(problem);
-      if (scraper.lastRound === undefined) throw new Error("no kubelet was asked yet");
-      if (clock.monotonic() - scraper.lastRound > 4 * periodMs) throw new Error("kubelets have not been asked for a minute");
+      if (scraper.lastRound === undefined) throw new Error("no kubelet was queried yet");
+      if (clock.monotonic() - scraper.lastRound > 4 * periodMs) throw new Error("no kubelet was queried for a minute");
     },
     async stop() {
       await Promise.all([scraping, registering]);

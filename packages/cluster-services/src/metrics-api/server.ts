@@ -81,7 +81,7 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
 
 const verbs: Readonly<Record<string, string>> = { POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" };
 
-/** @throws StatusError 401 or 403; Error when the API server cannot be asked */
+/** @throws StatusError 401 or 403; Error when the API server cannot be queried */
 async function allow(
   { authenticate, authorize, log }: MetricsServerOptions,
   exchange: Exchange,

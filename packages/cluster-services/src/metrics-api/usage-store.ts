@@ -20,7 +20,7 @@ export interface PodUsage {
 
 /** The last two samples of everything on the nodes. */
 export interface UsageStore {
-  /** Takes a node's samples; undefined: the node could not be asked, or is gone, so nothing on it is known any longer. */
+  /** Takes a node's samples; undefined: the node could not be queried, or is gone, so nothing on it is known any longer. */
   put(nodeName: string, samples: NodeSamples | undefined): void;
   /** Forgets nodes that are not named. */
   keep(nodeNames: ReadonlySet<string>): void;
@@ -87,7 +87,7 @@ function nextPair(known: Pair | undefined, sample: Sample): Pair {
   const sinceStart = startedAt !== undefined && age >= youngestMs && age < oldestFreshMs;
   const start = sinceStart ? { at: startedAt, cpuSeconds: 0, memoryBytes: 0, startedAt } : undefined;
   if (known === undefined) return { last: sample, previous: start };
-  // The kubelet measures less often than it is asked.
+  // The kubelet measures less often than requested.
   if (sample.at <= known.last.at) return known;
   const isRestarted = sample.cpuSeconds < known.last.cpuSeconds || (startedAt ?? 0) > known.last.at;
   return { last: sample, previous: isRestarted ? start : known.last };

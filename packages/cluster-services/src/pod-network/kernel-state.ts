@@ -23,7 +23,7 @@ interface LinkJson {
   addr_info?: { local?: string; prefixlen?: number }[];
 }
 
-/** @throws ProgramError when the kernel cannot be asked */
+/** @throws ProgramError when the kernel cannot be queried */
 export async function readKernelState(run: RunProgram, bridge: string): Promise<KernelState> {
   const link = vxlanLink(bridge);
   const links = await readLinks(run);

@@ -88,7 +88,7 @@ test("the MTU leaves room for VXLAN, before there is any, unless it never will b
   assert.equal(plan([aNode("m1", ["fd00:1::/64"], ["fd77::1"])]).mtu, 8930);
 });
 
-test("of two nodes with the same pod range the older one gets the route, and both nodes' names are told", () => {
+test("of two nodes with the same pod range the older one gets the route, and both nodes' names are reported", () => {
   const old = aNode("z", ["10.77.2.0/23"], ["192.168.77.9"], "2023-01-01T00:00:00Z");
   const result = plan([me, near, old]);
   assert.deepEqual(routesOf(result), ["10.77.2.0/23 192.168.77.9 eth0"]);

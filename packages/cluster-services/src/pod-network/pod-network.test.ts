@@ -18,7 +18,7 @@ import { withdrawLeftOver } from "./withdraw.ts";
 const me = aNode("m1", ["10.77.1.0/24"], ["192.168.77.1"]);
 const eth0 = { ifname: "eth0", mtu: 1500, flags: ["UP"], addr_info: [{ local: "192.168.77.1", prefixlen: 24 }] };
 
-/** A network over a kernel that has no links but eth0, and forgets what it is told. */
+/** A network over a kernel that has no links but eth0, and ignores all changes. */
 function setUp(t: TestContext, { nodes = [me] as Node[] } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "cox-pod-network-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -86,14 +86,14 @@ test("without a plugin the node does not get ready, and its routes are made", as
   assert.ok(!existsSync(settings.configPath));
   assert.match(commands.join(), /route replace 10\.77\.2\.0\/24 via 192\.168\.77\.2 dev eth0 proto 77/);
   await network.sync();
-  assert.equal(events.length, 1, "it is told once");
+  assert.equal(events.length, 1, "it is reported once");
   writeFileSync(join(plugins, "portmap"), "", { mode: 0o755 });
   await network.sync();
   network.check();
   assert.ok(existsSync(settings.configPath));
 });
 
-test("a node without a range is told, and what is there stays", async (t) => {
+test("a node without a range is reported, and what is there stays", async (t) => {
   const { network, nodes, events, config, commands } = setUp(t);
   await network.sync();
   const before = config();
@@ -131,7 +131,7 @@ test("files that no container runtime reads are no other network", async (t) => 
   assert.ok(existsSync(settings.configPath));
 });
 
-test("a failure of the kernel is told and tried again, with everything", async (t) => {
+test("a failure of the kernel is reported and tried again, with everything", async (t) => {
   const { network, kernel, clock, events, metrics, commands, settings } = setUp(t);
   const ending = new AbortController();
   kernel.failure = "iptables-restore";

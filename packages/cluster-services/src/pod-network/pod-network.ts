@@ -35,7 +35,7 @@ const gatherMs = 50;
 /** Keeps the CNI configuration, the kernel's routes and rules as the Nodes are. What it finds there it need not have made. */
 export class PodNetwork {
   readonly #options: PodNetworkOptions;
-  /** By problem or state, so that each is told once until it changes. */
+  /** By problem or state, so that each is reported once until it changes. */
   #reported = new Set<string>();
   #problems: readonly Problem[] = [{ reason: "Starting", message: "the network has not been set up yet" }];
   #rules = new Map<IpFamily, string>();

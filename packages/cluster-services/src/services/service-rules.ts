@@ -20,7 +20,7 @@ export interface ServiceRulesOptions {
   readonly portsOf: (service: ObjectKey) => readonly ServicePort[];
   /** Networks of this node's pods that are masqueraded among each other; see `kernel-settings.ts`. */
   readonly masqueradedNetworks: readonly string[];
-  /** How often the kernel is asked whether the rules are still in use. */
+  /** How often it is checked that the kernel's rules are still in use. */
   readonly checkPeriodMs: number;
   readonly run: RunProgram;
   readonly turns: Turns;

@@ -33,7 +33,7 @@ test("another object of the name, or none, is left alone", async () => {
   assert.equal(stored()?.status?.replicas, 0);
 });
 
-test("who loses twice is told so", async () => {
+test("two conflicts in a row are an error", async () => {
   const { client, cached, write } = outdated();
   let version = 0;
   client.react("update", "replicasets", () => {

@@ -68,7 +68,7 @@ test("a job is waited for half a minute", async (t) => {
   }
 });
 
-test("a systemd that starts anew is asked again, whether it had heard or not", async (t) => {
+test("a systemd that starts anew is queried again, whether it had received it or not", async (t) => {
   const { systemd, played } = await talking(t);
   await systemd.startTransientUnit("a.slice", []);
   await played.stop();

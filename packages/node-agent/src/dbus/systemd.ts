@@ -106,7 +106,7 @@ class SystemdConnection implements Systemd {
   }
 
   #opened(): Promise<Link> {
-    if (this.#closed) return Promise.reject(new SystemdAway("systemd is not asked any more"));
+    if (this.#closed) return Promise.reject(new SystemdAway("systemd is no longer queried"));
     this.#link ??= this.#openLink().catch((err: Error) => {
       this.#link = undefined;
       throw new SystemdAway(`systemd cannot be reached: ${err.message}`);

@@ -127,7 +127,7 @@ async function startAssigned(cluster: Cluster): Promise<Agent> {
   return cluster.start();
 }
 
-test("a node takes its configuration from the config map that it is told, by an end and a new start", async (t) => {
+test("a node takes its configuration from the config map named in its Node object, by an exit and a new start", async (t) => {
   const cluster = await aCluster(t);
   const source = await cluster.put({ maxPods: 7 });
   const first = await cluster.start();
@@ -240,7 +240,7 @@ test("an agent does not start that cannot read what it shall use, and has nothin
   await assert.rejects(cluster.start(), refusal(broken));
 });
 
-test("a config map that is gone is told of, and no more when it is there again", async (t) => {
+test("a config map that is gone is reported, and no more when it is there again", async (t) => {
   const cluster = await aCluster(t);
   const source = await cluster.put({ maxPods: 7 });
   const agent = await startAssigned(cluster);
@@ -260,7 +260,7 @@ test("a config map that is gone is told of, and no more when it is there again",
   assert.equal(agent.ended, true, "it is another version");
 });
 
-test("a source of a kind that is not known is told of", async (t) => {
+test("a source of a kind that is not known is reported", async (t) => {
   const cluster = await aCluster(t);
   const agent = await cluster.start();
   await cluster.client.patch<Node>(nodes, { name: nodeName }, { type: "merge", body: { spec: { configSource: { other: {} } } } });

@@ -76,7 +76,7 @@ for (const { resource, divisor, want } of [
 const service = (name: string, namespace: string, clusterIP: string, ports: unknown[]): Service =>
   ({ metadata: { name, namespace }, spec: { clusterIP, ports } }) as unknown as Service;
 
-test("services are told in variables, the API server always", () => {
+test("services are given in variables, the API server always", () => {
   const services = [
     service("kubernetes", "default", "10.96.0.1", [{ name: "https", port: 443, protocol: "TCP" }]),
     service("my-db", "web", "10.96.0.7", [{ port: 5432 }, { name: "metrics", port: 9100, protocol: "UDP" }]),
@@ -157,7 +157,7 @@ test("variables come from values, references and whole objects", async () => {
   assert.deepEqual(invalid, ["P_not a name"]);
 });
 
-test("what is required and missing is told", async () => {
+test("what is required and missing is reported", async () => {
   await assert.rejects(
     environment({ env: [{ name: "X", valueFrom: { configMapKeyRef: { name: "none", key: "k" } } }] }),
     /configmap "none" not found/,
@@ -209,7 +209,7 @@ test("ClusterFirstWithHostNet asks the cluster from the host's network", () => {
   ]);
 });
 
-test("too many servers and searches are cut, and that is told", () => {
+test("too many servers and searches are cut, and that is reported", () => {
   const reported: string[] = [];
   const spec = {
     dnsPolicy: "None",

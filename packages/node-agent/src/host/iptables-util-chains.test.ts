@@ -9,7 +9,7 @@ import { keepUtilChains, type RunCommand, utilRules } from "./iptables-util-chai
 
 const execute = promisify(execFile);
 
-test("the marks are the bits that were asked for, and IPv6 has no rule for localnet", () => {
+test("the marks are the bits that were requested, and IPv6 has no rule for localnet", () => {
   const marks = (ipv6: boolean): string => JSON.stringify(utilRules({ masqueradeBit: 3, dropBit: 31, ipv6 }));
   assert.match(marks(false), /--or-mark","0x00000008"/);
   assert.match(marks(false), /"--mark","0x80000000\/0x80000000"/);
@@ -85,7 +85,7 @@ test("a family whose rules somebody flushed gets them again within a minute, the
   }
 });
 
-test("a family whose program is missing is not asked about again; without any there is nothing to look at", async () => {
+test("a family whose program is missing is not called again; without any there is nothing to check", async () => {
   const { calls, run } = tables(["iptables"]);
   const stop = new AbortController();
   const clock = newFakeClock();

@@ -33,7 +33,7 @@ test("processes of nobody's cgroup are moved to that of --system-cgroups, but th
   assert.deepEqual(moved, ["make /system", "70 to /system", "80 to /system"]);
 });
 
-test("a process that has ended meanwhile is passed over; one that stays is told", async (t) => {
+test("a process that has ended meanwhile is passed over; one that stays is reported", async (t) => {
   const { tree, procDir, inRoot } = await machine(t, [70], [70]);
   tree.addProcess = async (_, pid) => {
     inRoot.delete(pid);

@@ -94,7 +94,7 @@ test("a request that nobody answers is given up after a quarter of an hour", asy
   assert.ok(tookMs > 15 * 60_000 && tookMs < 17 * 60_000, String(tookMs));
 });
 
-test("an API server that is away for a moment, or has no time, is asked again about the same request", async (t) => {
+test("an API server that is away for a moment, or has no time, is queried again about the same request", async (t) => {
   const says = [
     new Error("connect ECONNREFUSED"),
     serviceUnavailable("busy"),

@@ -277,7 +277,7 @@ test("a node without a kubeconfig waits for the server, asks for a certificate a
   const client = {
     /** The server becomes ready after the second attempt. */
     async raw() {
-      assert.equal(requested, undefined, "nothing is asked for before the server is ready");
+      assert.equal(requested, undefined, "nothing is requested before the server is ready");
       if (readinessRequests++ === 0) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
       return { status: readinessRequests === 2 ? 500 : 200, headers: {}, body: Buffer.alloc(0) };
     },

@@ -46,7 +46,7 @@ test("the node's status is looked at every --node-status-update-frequency, and s
   const running = registration.run(stop.signal);
   await settle();
   const sent = (): string[] => client.writes.map(({ verb, subresource }) => `${verb} ${subresource}`);
-  assert.deepEqual(sent(), ["create ", "patch status"], "made, and told at once");
+  assert.deepEqual(sent(), ["create ", "patch status"], "made, and reported at once");
   client.clearActions();
   looks = 0;
   await clock.advance(9_999);
@@ -60,7 +60,7 @@ test("the node's status is looked at every --node-status-update-frequency, and s
   await clock.advance(290_000);
   assert.deepEqual(sent(), []);
   await clock.advance(10_000);
-  assert.deepEqual(sent(), ["patch status"], "after --node-status-report-frequency it is told again");
+  assert.deepEqual(sent(), ["patch status"], "after --node-status-report-frequency it is reported again");
   looks = 0;
   registration.hurry();
   await settle();
@@ -100,7 +100,7 @@ test("a node that is there already gets what is ours, and loses what is not any 
   await running;
 });
 
-test("a node that is cordoned, and one that may be used again, is told once", async () => {
+test("a node that is cordoned, and one that may be used again, is reported once", async () => {
   const reported: string[] = [];
   const { clock, client, stop, registration } = registering({ notify: ({ message }) => void reported.push(message) });
   const running = registration.run(stop.signal);
@@ -152,7 +152,7 @@ test("a registration that fails is tried after waits that double to seven second
   assert.equal(clock.waiting, 0);
 });
 
-test("a status that cannot be sent is tried five times, then again at the next look, and what was heard is told", async () => {
+test("a status that cannot be sent is tried five times, then again at the next look, and the answer is reported", async () => {
   const heard: unknown[] = [];
   const { clock, client, stop, registration } = registering({ onUpdate: ({ status }) => void heard.push(status?.phase) });
   let failures = 5;

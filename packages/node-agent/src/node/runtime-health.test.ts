@@ -58,7 +58,7 @@ test("a runtime without network says why", async () => {
   assert.deepEqual([health.silence(), health.isReady()], [undefined, true]);
 });
 
-test("a runtime that is not ready, or does not say that it is, is a problem; of the second one its own is told", async () => {
+test("a runtime that is not ready, or does not say that it is, is a problem; of the second one its own is reported", async () => {
   const { clock, control, health } = watched();
   await health.check();
   const ready = { type: "RuntimeReady", status: true, reason: "", message: "" };

@@ -14,5 +14,6 @@ for (const { written, want } of [
   { written: "7", want: "Unknown" },
   { written: "", want: "Unknown" },
 ]) {
-  test(`a runtime of version ${JSON.stringify(written)} is told as ${want}`, () => assert.equal(runtimeVersion(written), want));
+  test(`a runtime of version ${JSON.stringify(written)} is reported as ${want}`, () =>
+    assert.equal(runtimeVersion(written), want));
 }

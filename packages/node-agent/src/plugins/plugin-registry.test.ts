@@ -46,7 +46,7 @@ async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
           if (plugin.verdicts.length === 0) await clock.advance(longestRetryMs);
           return plugin.verdicts.at(-1);
         },
-        { what: "the plugin to be told" },
+        { what: "the plugin to be notified" },
       ),
     async plugin(name: string): Promise<TestDriver> {
       const plugin = await startCsiDriver({ name, registryDir, dir: join(dir, name) });
@@ -58,7 +58,7 @@ async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
 
 const longestRetryMs = 122_001;
 
-test("a plugin is asked what it is, taken in by its type's handler, told so, and let go when its socket has gone", async (t) => {
+test("a plugin is queried for its identity, registered by its type's handler, notified, and removed when its socket is gone", async (t) => {
   const { registry, seen, plugin, registryDir, reported } = await bench(t);
   await mkdir(join(registryDir, "below"), { recursive: true });
   await writeFile(join(registryDir, "no-socket"), "");
@@ -108,7 +108,7 @@ for (const { name, handlers, want } of [
     want: /^RegisterPlugin error -- plugin registration failed with err: no id$/,
   },
 ]) {
-  test(`a plugin ${name} is told why, and asked again after a while`, async (t) => {
+  test(`a plugin ${name} gets the reason, and is queried again after a while`, async (t) => {
     const { registry, plugin, clock, reported } = await bench(t);
     const handler: PluginHandler = { validate: () => undefined, register: () => undefined, deregister: () => undefined };
     const plugins = registry(handlers(handler));

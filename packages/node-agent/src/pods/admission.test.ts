@@ -44,7 +44,7 @@ for (const { name, parts, want } of [
   { name: "a machine that goes down refuses what it could run", parts: down, want: "NodeShutdown" },
   { name: "a full node refuses before the shutdown does", parts: { ...down, ...full }, want: "OutOfpods" },
   { name: "managers refuse before the node is full", parts: { ...down, ...full, ...taken }, want: "TopologyAffinityError" },
-  { name: "pressure refuses before anybody is asked", parts: { ...down, ...full, ...taken, ...pressed }, want: "Evicted" },
+  { name: "pressure refuses before other handlers run", parts: { ...down, ...full, ...taken, ...pressed }, want: "Evicted" },
 ]) {
   test(name, async () => {
     assert.equal((await admission(parts)(pod(), []))?.reason, want);

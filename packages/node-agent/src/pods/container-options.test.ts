@@ -36,7 +36,7 @@ for (const { volume, mount, want } of [
   });
 }
 
-test("a subPath of variables that are not set, or empty, is told with all their names", async (t) => {
+test("a subPath of variables that are not set, or empty, is reported with all their names", async (t) => {
   const environment = new Map([
     ["A", "a"],
     ["EMPTY", ""],
@@ -46,7 +46,7 @@ test("a subPath of variables that are not set, or empty, is told with all their 
   });
 });
 
-test("what is wrong with a subPath on the host is not told", async (t) => {
+test("what is wrong with a subPath on the host is not reported", async (t) => {
   const volumes = new Map([["v", { path: "/no-such-folder/secret", readOnly: false }]]);
   await assert.rejects(mountsOf(t, { subPath: "x" }, { volumes }), {
     message: 'failed to create subPath directory for volumeMount "v" of container "main"',

@@ -20,7 +20,7 @@ function ending(ends: Promise<void>) {
   return { clock, reported, endPod };
 }
 
-test("a pod is told why it ends, and is waited for", async () => {
+test("a pod gets an event that says why it ends, and is waited for", async () => {
   const { endPod, reported } = ending(Promise.resolve());
   await endPod(aNodePod(), verdict, 0);
   await endPod(aNodePod(), { ...verdict, annotations: { starved_resource: "memory" } }, 0);

@@ -73,7 +73,7 @@ test("what cannot be cleaned up of one pod keeps nothing else waiting", async ()
   assert.deepEqual(did, ["volumes stuck", "volumes gone", "cgroup stuck", "cgroup gone", "mirrors", "collect"]);
 });
 
-test("a pod that the runtime no longer has when it is asked again is not ended, and what is left of it goes", async () => {
+test("a pod that the runtime no longer has on request again is not ended, and what is left of it goes", async () => {
   const { did, options } = house({ inRuntime: ["wanted", "orphan"], folders: ["orphan"] });
   let pods = new Map([["orphan", summary("orphan")]]);
   const relist = async (): Promise<void> => {

@@ -17,7 +17,7 @@ test("a pod that fits reaches its worker, a changed one when the change concerns
   assert.deepEqual(did, ["update a", "update a", "remove a"]);
 });
 
-test("a pod that does not fit has no worker, is told so once, and counts for nobody", () => {
+test("a pod that does not fit has no worker, gets one event, and is not counted", () => {
   const { intake, did } = anIntake({ refuse: (uid) => uid === "big" });
   const big = aNodePod({}, { uid: "big" });
   intake.sources.upsert("api", big);

@@ -62,7 +62,7 @@ test("a container that was made but could not be started is made anew", async (t
   assert.deepEqual(runtime.find("main")?.config.metadata?.attempt, 1);
 });
 
-test("a sandbox that cannot be made is told, starts nothing, and is made by the next sync", async (t) => {
+test("a sandbox that cannot be made is reported, starts nothing, and is made by the next sync", async (t) => {
   const { runner, runtime, events } = await bench(t);
   runtime.failNext("RunPodSandbox", broken);
   assert.equal((await runner.sync(aNodePod(), never)).kind, "failed");
@@ -103,7 +103,7 @@ test("every address of the sandbox is known to the containers that start in it, 
   assert.deepEqual(statusOf(pod)?.podIPs, [{ ip: "10.0.0.1" }, { ip: "fd00::1" }]);
 });
 
-test("a pod whose end was asked for while its sandbox was made gets no container", async (t) => {
+test("a pod whose end was requested while its sandbox was made gets no container", async (t) => {
   const { runner, runtime } = await bench(t);
   const stop = new AbortController();
   const { runPodSandbox } = runtime;
@@ -115,7 +115,7 @@ test("a pod whose end was asked for while its sandbox was made gets no container
   assert.deepEqual(runtime.calls, ["RunPodSandbox web"]);
 });
 
-test("a container that cannot be stopped keeps no other from being stopped, and the end is asked for again", async (t) => {
+test("a container that cannot be stopped keeps no other from being stopped, and the end is requested again", async (t) => {
   const { runner, runtime, events } = await bench(t);
   await runner.sync(two(), never);
   runtime.failNext("StopContainer", broken);
@@ -239,7 +239,7 @@ test("volumes that cannot be unmounted are an error of the clean-up, before the 
   assert.deepEqual(removed, []);
 });
 
-test("while one of two volumes is missing no container starts, and both are told; then both start", async (t) => {
+test("while one of two volumes is missing no container starts, and both are reported; then both start", async (t) => {
   const made = await bench(t);
   let missing = ["second"];
   const volumes = volumesLike(made.volumes, {
@@ -359,7 +359,7 @@ test("a deleted pod's containers are removed one by one; one that cannot be is a
   assert.equal(await volumes.exists("uid-1"), false);
 });
 
-test("an address is told though no container was started in the sandbox that has it", async (t) => {
+test("an address is reported though no container was started in the sandbox that has it", async (t) => {
   const { runner, runtime, statusOf } = await bench(t);
   const stop = new AbortController();
   const { podSandboxStatus } = runtime;
@@ -457,7 +457,7 @@ test("a deleted pod's second sandbox is removed though the first is gone already
   assert.equal(runtime.calls.filter((call) => call === "RemovePodSandbox web").length, 2);
 });
 
-test("why the node ended a pod is told while its containers stop, and after", async (t) => {
+test("why the node ended a pod is reported while its containers stop, and after", async (t) => {
   const { runner, runtime, statusOf } = await bench(t);
   await runner.sync(aNodePod(), never);
   const reported: unknown[] = [];
@@ -472,7 +472,7 @@ test("why the node ended a pod is told while its containers stop, and after", as
   assert.partialDeepStrictEqual(reported, [verdict, { ...verdict, containerStatuses: [{ state: { terminated: {} } }] }]);
 });
 
-test("a pod whose end was asked for while its ended sandbox was taken down gets no other", async (t) => {
+test("a pod whose end was requested while its ended sandbox was taken down gets no other", async (t) => {
   const { runner, runtime } = await bench(t);
   await runner.sync(aNodePod(), never);
   for (const sandbox of runtime.sandboxes.values()) sandbox.state = sandboxState.notReady;

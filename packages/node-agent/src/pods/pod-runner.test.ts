@@ -63,7 +63,7 @@ test("a pod comes up in order: sandbox, init container, containers", async (t) =
   );
 });
 
-test("what the kernel is told of a container's own cgroup goes through the runtime", async (t) => {
+test("what is set in the kernel for a container's own cgroup goes through the runtime", async (t) => {
   const { runtime, clock } = aRuntime();
   const unified = { "memory.min": "1024" };
   const { runner } = await newTestRunner(t, runtime, clock, { cgroups: { ...noCgroups, unifiedOf: () => unified } });
@@ -158,7 +158,7 @@ test("without a network only pods of the host's network start", async (t) => {
   assert.ok(runtime.calls.includes("StartContainer main"));
 });
 
-test("a pod whose cgroup cannot be made is told so, and nothing of it starts", async (t) => {
+test("a pod whose cgroup cannot be created gets an event, and nothing of it starts", async (t) => {
   const { runtime, clock } = aRuntime();
   const ensure = async (): Promise<void> => Promise.reject(new Error("systemd cannot be reached"));
   const { runner, events } = await newTestRunner(t, runtime, clock, { cgroups: { ...noCgroups, ensure } });
@@ -424,7 +424,7 @@ test("a container that the runtime cannot stop ends with its sandbox", async (t)
   await runner.terminate(pod, { runtimeOnly: false });
 });
 
-test("a container that only the runtime knows ends as it was once told: preStop, then within its time", async (t) => {
+test("a container that only the runtime knows ends as its specification said: preStop, then within its time", async (t) => {
   const { runtime, clock } = aRuntime();
   const preStop = { exec: { command: ["say", "bye"] } };
   const { runner } = await newTestRunner(t, runtime, clock);

@@ -87,7 +87,7 @@ test("a pod that is woken during a sync has one timer afterwards, not two", asyn
   assert.deepEqual([calls.length, clock.waiting], [3, 1], "the timer of the sync before is cancelled");
 });
 
-test("a sync that throws is told, and made again ten seconds later", async () => {
+test("a sync that throws is reported, and made again ten seconds later", async () => {
   const { workers, calls, failures, fail, clock } = working();
   fail("sync");
   workers.update(aNodePod());
@@ -131,7 +131,7 @@ test("a clean-up that fails is tried after waits that double, at most every sixt
   assert.deepEqual([calls.at(-1), workers.knows("uid-1")], ["gone uid-1", false]);
 });
 
-test("a pod whose end could not be told stays known, and its end is told again", async () => {
+test("a pod whose end could not be reported stays known, and its end is reported again", async () => {
   const { workers, calls, fail, clock } = working();
   fail("gone");
   workers.update(deleted(aNodePod()));
@@ -160,7 +160,7 @@ test("an eviction is over when nothing of the pod runs any more: not when the ki
   release();
 });
 
-test("a pod that ends for several reasons is told the first, and nothing is killed while a sync is under way", async () => {
+test("a pod that ends for several reasons has the first in its status, and nothing is killed while a sync is under way", async () => {
   const { workers, calls, hold } = working();
   const release = hold("sync");
   workers.update(aNodePod());
@@ -187,7 +187,7 @@ test("an eviction of a pod that nobody knows, or that has ended, is over at once
   assert.equal(calls.length, before);
 });
 
-test("an eviction that is asked for while the pod is cleaned up is over at once: nothing of it runs any more", async () => {
+test("an eviction that is requested while the pod is cleaned up is over at once: nothing of it runs any more", async () => {
   const { workers, calls, hold } = working();
   const release = hold("clean");
   workers.update(deleted(aNodePod()));

@@ -207,7 +207,7 @@ test("what only the runtime knows is ended and removed", async () => {
   assert.deepEqual(calls, ["terminate orphan", "clean all"]);
 });
 
-test("what only the runtime knew, and turns out to be a pod that is being deleted, is told to have ended", async () => {
+test("what only the runtime knew, and turns out to be a pod that is being deleted, is reported as ended", async () => {
   const { workers, runner, calls, reportedPods } = setUp();
   const { hold, release } = held();
   runner.holdKill = hold;
@@ -264,7 +264,7 @@ test("a static pod that came back and went again while it ended stays away", asy
   assert.deepEqual([calls, gone], [["sync", "terminate", "clean all"], ["web"]]);
 });
 
-test("a static pod that came back and goes again while its end is told stays away, and may come back once more", async () => {
+test("a static pod that came back and goes again while its end is reported stays away, and may come back once more", async () => {
   const { workers, calls, runner, gone } = setUp();
   const { hold, release } = held();
   runner.holdGone = hold;

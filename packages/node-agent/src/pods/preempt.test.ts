@@ -25,7 +25,7 @@ for (const { name, pods, missing, want } of [
     want: ["enough"],
   },
   {
-    name: "of those that are enough the one that asked for less",
+    name: "of those that are enough the one that requested less",
     pods: [burstable("large", "900m"), burstable("enough", "200m")],
     missing: [short("cpu", 150)],
     want: ["enough"],
@@ -89,7 +89,7 @@ function preempting(fails = false) {
   return { preempt, did };
 }
 
-test("those that make room are told so and have their own time; a kill that takes long is waited for no longer", async () => {
+test("those that make room get an event and have their own time; a kill that takes long is waited for no longer", async () => {
   for (const fails of [false, true]) {
     const { preempt, did } = preempting(fails);
     assert.equal(await preempt(critical, [burstable("a", "1")], [short("cpu", 1)]), undefined);
@@ -98,7 +98,7 @@ test("those that make room are told so and have their own time; a kill that take
   }
 });
 
-test("a critical pod that nobody can make room for is told so", async () => {
+test("a critical pod that nobody can make room for gets an event", async () => {
   const { preempt } = preempting();
   assert.deepEqual(await preempt(critical, [], [short("cpu", 7)]), {
     reason: "UnexpectedAdmissionError",

@@ -84,7 +84,7 @@ test("a container waits from the end of its newest life, and one that never ran 
   check(exited(first));
 });
 
-test("who waits for a pod's end has no timer left when it came in time, and the pod is told once", async () => {
+test("who waits for a pod's end has no timer left when it came in time, and the pod gets one event", async () => {
   const clock = newFakeClock();
   const reported: string[] = [];
   const calls: unknown[] = [];
@@ -131,7 +131,7 @@ test("what is free already is not taken from pods, and neither is anything from 
   assert.equal(podsToPreempt(asking("p", "1", 11), [asking("less", "1", 10)], cpu(100)).length, 1);
 });
 
-test("each resource that is short is told, one that just fits is not", () => {
+test("each resource that is short is reported, one that just fits is not", () => {
   const requests = { cpu: "1", memory: "1Gi" };
   const wants = (more: Record<string, string> = {}) =>
     aNodePod({ containers: [aContainer({ resources: { requests: { ...requests, ...more } } })] });
@@ -257,7 +257,7 @@ test("a pod that waits for a volume to be attached looks every second; beside on
   assert.equal(reported[0], 'Warning FailedMount MountVolume.SetUp failed for volume "b" : broken');
 });
 
-test("after two minutes a pod is told all that it misses, and again after two more; not when its volumes came meanwhile", async () => {
+test("after two minutes a pod gets an event with all that it misses, and again after two more; not when its volumes came meanwhile", async () => {
   const { failed, reported, clock, volumes } = missing();
   const waits = (): unknown => failed(["a", new VolumeWaits("no")], ["b", new VolumeWaits("no")]);
   const summary =
@@ -281,7 +281,7 @@ test("after two minutes a pod is told all that it misses, and again after two mo
   assert.equal(reported.length, 2);
 });
 
-test("what is wrong with each of two claims is told at once, and a failing step by its own reason", () => {
+test("what is wrong with each of two claims is reported at once, and a failing step by its own reason", () => {
   const { failed, reported } = missing();
   const { error } = failed(["a", new ClaimError("PVC is not bound")], ["b", new ClaimError("PVC is being deleted")]);
   assert.match(error.message, /unmounted volumes=\[a b\].*: PVC is not bound; PVC is being deleted$/);

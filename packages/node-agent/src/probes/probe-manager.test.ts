@@ -123,7 +123,7 @@ test("what a probe finds of a container that was replaced meanwhile is not the n
   assert.deepEqual([manager.results.liveness("a"), manager.results.liveness("a2")], [undefined, "success"]);
 });
 
-test("a restarted container is not ready on its predecessor's word, and is told to be so once", async () => {
+test("a restarted container is not ready on its predecessor's word, and is reported ready once", async () => {
   const { clock, manager, status, running, changes, exitCodes } = probing([aContainer({ name: "a", readinessProbe: check() })]);
   await clock.advance(1_000);
   assert.deepEqual([manager.results.readiness("a"), changes.length], ["success", 1]);
@@ -135,7 +135,7 @@ test("a restarted container is not ready on its predecessor's word, and is told 
   assert.deepEqual([manager.results.readiness("a"), manager.results.readiness("a2")], [undefined, "failure"]);
 });
 
-test("a container that ended is not ready, though its probe cannot be asked any more", async () => {
+test("a container that ended is not ready, though its probe can no longer run", async () => {
   const { clock, manager, status, runs } = probing([aContainer({ name: "a", readinessProbe: check() })]);
   await clock.advance(100);
   assert.equal(manager.results.readiness("a"), "success");
@@ -275,7 +275,7 @@ test("a failure of the container before does not count against the new one", asy
   assert.equal(manager.results.liveness("a2"), "failure");
 });
 
-test("a probe that cannot be executed is tried three times at once, then told, and has no result", async () => {
+test("a probe that cannot be executed is tried three times at once, then reported, and has no result", async () => {
   const { clock, manager, runs, counted, reported, failNext } = probing([aContainer({ name: "a", livenessProbe: check() })]);
   failNext(2);
   await clock.advance(100);

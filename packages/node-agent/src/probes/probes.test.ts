@@ -66,7 +66,7 @@ for (const { path, result, output } of [
   });
 }
 
-test("an HTTP probe names itself, and sends the headers that were asked for", async (t) => {
+test("an HTTP probe names itself, and sends the headers that were requested", async (t) => {
   const { url, seen } = await httpServer(t);
   const httpHeaders = [
     { name: "Host", value: "app.example" },
@@ -292,7 +292,7 @@ test("a new container begins anew", async () => {
   assert.deepEqual([manager.results.liveness(id), manager.results.liveness(next)], [undefined, "success"]);
 });
 
-test("a probe that cannot be run three times is told, and changes nothing", async () => {
+test("a probe that cannot be run three times is reported, and changes nothing", async () => {
   const { clock, manager, id, events, runtime } = await probed("liveness", { failureThreshold: 1 });
   runtime.onExec = () => {
     throw new RuntimeError("Unknown", "broken");

@@ -47,7 +47,7 @@ test("a pod is known by the last part of its slice", () => {
   assert.equal(cgroupfsNames.lastOf("pod1234-abcd"), "pod1234-abcd");
 });
 
-test("what could not be told from the parts of a path is no name", () => {
+test("a name that is ambiguous as a part of a path is no name", () => {
   for (const part of ["a/b", "a_b"]) {
     assert.throws(() => cgroupName(["kubepods"], part), {
       message: `invalid character in component ["${part}"] of CgroupName`,

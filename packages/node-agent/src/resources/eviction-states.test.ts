@@ -88,7 +88,7 @@ test("after a pod went for it a threshold is met until its least reclaim is free
   assert.equal(await check(149), 2, "it was over");
 });
 
-test("each pressure has its own time, and only changes are told", async () => {
+test("each pressure has its own time, and only changes are reported", async () => {
   const settings = { hard: { "memory.available": "100", "nodefs.available": "100", "pid.available": "100" } };
   const { eviction, set, clock, pressures } = looking(settings, []);
   const now = (): string => (["memory", "disk", "pid"] as const).filter((kind) => eviction.pressure[kind]).join();
@@ -169,7 +169,7 @@ test("a second volume, and a second container, is held to its limit as the first
   assert.equal(exceededStorage(pod, used({ diskBytes: 4 * mi + 1 }))?.limit, "ephemeralpodfs.limit");
 });
 
-test("each container that used more than it asked for is named, none that used as much", () => {
+test("each container that used more than it requested is named, none that used as much", () => {
   const containers = ["a", "b", "c"].map((name) =>
     aContainer({ name, resources: { requests: { memory: "1Mi", "ephemeral-storage": "3Mi" } } }),
   );
@@ -207,7 +207,7 @@ for (const { name, own, maxGraceSeconds, want } of [
   });
 }
 
-test("an eviction that fails is tried again by the next look, and the pressure is told all the same", async () => {
+test("an eviction that fails is tried again by the next look, and the pressure is reported all the same", async () => {
   let fails = true;
   const evicted: string[] = [];
   const { eviction, set } = looking({ hard: { "memory.available": "100" } }, [named("p")], {
@@ -250,7 +250,7 @@ test("a share is one of the whole, 0% and 100% turn a threshold off, and what wa
   assert.deepEqual([met(99), met(100)], [["memory.available"], []]);
 });
 
-test("the end of the last pressure is told too, at once where there is no transition period", async () => {
+test("the end of the last pressure is reported too, at once where there is no transition period", async () => {
   const { eviction, set, pressures, clock } = looking({ hard: { "memory.available": "100" } }, [], { transitionMs: 0 });
   for (const available of [50, 50, 500, 500]) {
     set("memory.available", available);

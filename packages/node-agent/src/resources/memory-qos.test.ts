@@ -80,7 +80,7 @@ const sized = (uid: string, request: string, limit: string): NodePod => {
 const guaranteed = sized("uid-1", "100Mi", "100Mi");
 const burstable = sized("uid-2", "50Mi", "200Mi");
 
-test("MemoryQoS: pods, their classes and reserved cgroups keep what is asked for", async (t) => {
+test("MemoryQoS: pods, their classes and reserved cgroups keep what is requested", async (t) => {
   const { cgroups, kept } = await aNode(t, 2);
   for (const pod of [guaranteed, burstable]) await cgroups.ensure(pod);
   await cgroups.updateClasses([guaranteed, burstable, aNodePod()]);

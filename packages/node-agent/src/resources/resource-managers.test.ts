@@ -92,7 +92,7 @@ function guaranteed(uid: string, cpu: string, memory: string): NodePod {
 }
 const main = aContainer();
 
-test("by default nobody is asked, and containers run where they like", async (t) => {
+test("by default no manager is consulted, and containers run where they like", async (t) => {
   const { managers } = await open(t);
   const pod = guaranteed("u1", "2", "1Gi");
   assert.equal(managers.concerns(pod), false);

@@ -19,7 +19,7 @@ const container = (requests?: Amounts, limits?: Amounts, name = "main"): Contain
   });
 const full = { cpu: "1", memory: "1Gi" };
 
-test("the less of a node's memory is asked for, the sooner the kernel kills", () => {
+test("the less of a node's memory is requested, the sooner the kernel kills", () => {
   const gi = 1024 ** 3;
   const score = (requests: Amounts, limits?: Amounts): number => {
     const one = container(requests, limits);
@@ -145,7 +145,7 @@ test("pods together get what the node has for them, and what is reserved its own
   );
 });
 
-test("with --qos-reserved the lower classes leave what the higher ones asked for", async (t) => {
+test("with --qos-reserved the lower classes leave what the higher ones requested", async (t) => {
   const gi = 1024 ** 3;
   const { cgroups, read } = await cgroupsIn(t, { memoryReservePercent: 50 });
   await cgroups.start({ milliCpu: 2000, memoryBytes: 8 * gi }, true);

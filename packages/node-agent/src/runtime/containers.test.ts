@@ -98,7 +98,7 @@ for (const { name, pod = patient, tookMs, override, want } of [
   });
 }
 
-test("a preStop hook that fails is told, and the container stopped; one that is gone is stopped", async (t) => {
+test("a preStop hook that fails is reported, and the container stopped; one that is gone is stopped", async (t) => {
   const { kill, stopped, events, runtime, clock } = await bench(t, () => Promise.reject(new Error("no such command")));
   const container = aContainer({ lifecycle: { preStop } });
   await kill(patient, container);

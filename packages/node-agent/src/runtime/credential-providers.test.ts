@@ -18,7 +18,7 @@ const good = { name: "plugin", matchImages: ["*.registry.test"], defaultCacheDur
 function open(t: TestContext, providers: object[], script: string) {
   const directory = mkdtempSync(join(tmpdir(), "cox-plugins-"));
   t.after(() => rmSync(directory, { recursive: true, force: true }));
-  const requested = join(directory, "asked");
+  const requested = join(directory, "requested");
   writeFileSync(requested, "");
   writeFileSync(join(directory, "plugin"), `#!/bin/sh\n{ cat; echo " $* $WHO"; } >> ${requested}\n${script}\n`);
   chmodSync(join(directory, "plugin"), 0o755);
@@ -44,7 +44,7 @@ const answer = (more: object = {}): string =>
     ...more,
   })}'`;
 
-test("a plugin is asked for the images it is for, with its arguments and variables, once for its time", async (t) => {
+test("a plugin is executed for the images it matches, with its arguments and variables, once for its time", async (t) => {
   const given = { ...good, args: ["get", "a b"], env: [{ name: "WHO", value: "me" }] };
   const { providers, clock, requested } = open(t, [given], answer());
   const { loginsFor } = providers();
@@ -70,7 +70,7 @@ for (const { cacheKeyType, cacheDuration, want } of [
   { cacheKeyType: "Global", cacheDuration: "10s", want: 1 },
   { cacheKeyType: "Global", cacheDuration: "0s", want: 3 },
 ]) {
-  test(`an answer for ${cacheKeyType} that holds ${cacheDuration} is asked for ${want} times`, async (t) => {
+  test(`an answer for ${cacheKeyType} that holds ${cacheDuration} is executed for ${want} times`, async (t) => {
     const { providers, requested } = open(t, [good], answer({ cacheKeyType, cacheDuration }));
     const { loginsFor } = providers();
     for (const image of ["a.registry.test/x:1", "a.registry.test/x:1", "a.registry.test/y:1"]) await loginsFor(image);

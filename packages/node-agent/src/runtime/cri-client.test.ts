@@ -100,11 +100,11 @@ function connectTo(t: TestContext, endpoint: string, imageEndpoint?: string) {
 
 const version = { runtimeName: "played", version: "0.1.0", runtimeVersion: "1", runtimeApiVersion: "v1" };
 
-test("a runtime without v1 is spoken to in v1alpha2, and asked for v1 again when it no longer knows that", async (t) => {
+test("a runtime without v1 is spoken to in v1alpha2, and v1 is tried again when it no longer knows that", async (t) => {
   const { endpoint, calls, current } = await playRuntime(t, { v1alpha2: { Version: version } });
   const { runtime, reported } = connectTo(t, endpoint);
   for (let i = 0; i < 2; i++) assert.equal((await runtime.version()).runtimeName, "played");
-  assert.deepEqual(calls.splice(0), ["v1 Version", "v1alpha2 Version", "v1alpha2 Version"], "asked once");
+  assert.deepEqual(calls.splice(0), ["v1 Version", "v1alpha2 Version", "v1alpha2 Version"], "queried once");
   Object.assign(current, { v1: { Version: version }, v1alpha2: {} });
   await assert.rejects(runtime.version(), { code: "Unimplemented" });
   await runtime.version();
@@ -113,7 +113,7 @@ test("a runtime without v1 is spoken to in v1alpha2, and asked for v1 again when
   assert.deepEqual(reported, ["Version ok", "Version ok", "Version failed", "Version ok", "Version ok"]);
 });
 
-test("a failure says nothing of the version: it is not tried in the other one, and is told with its code", async (t) => {
+test("a failure says nothing of the version: it is not tried in the other one, and is reported with its code", async (t) => {
   const unavailable = { code: status.UNAVAILABLE, details: "starting" };
   const { endpoint, calls, current } = await playRuntime(t, { v1: { Version: unavailable }, v1alpha2: { Version: version } });
   const { runtime } = connectTo(t, endpoint);
@@ -123,7 +123,7 @@ test("a failure says nothing of the version: it is not tried in the other one, a
   assert.deepEqual(calls, ["v1 Version", "v1 Version"]);
 });
 
-test("images are asked for at their own endpoint, whose version is its own", async (t) => {
+test("images are requested at their own endpoint, whose version is its own", async (t) => {
   const both = await playRuntime(t, { v1: { Version: version, ListImages: { images: [] } } });
   const images = await playRuntime(t, { v1alpha2: { ListImages: { images: [{ id: "i1" }] } } });
   const apart = connectTo(t, both.endpoint, images.endpoint).runtime;
@@ -138,7 +138,7 @@ test("images are asked for at their own endpoint, whose version is its own", asy
   assert.deepEqual(both.calls, ["v1 ListImages"]);
 });
 
-test("an answer without what was asked for is a failure, and an image that is not there is none", async (t) => {
+test("an answer without what was requested is a failure, and an image that is not there is none", async (t) => {
   const empty = Object.fromEntries(
     ["RunPodSandbox", "CreateContainer", "PullImage", "PodSandboxStatus", "ContainerStatus", "Status", "ImageStatus"].map(
       (method): [string, object] => [method, {}],

@@ -58,7 +58,7 @@ test("pulls beyond the burst fail without asking the registry, and are allowed a
   assert.deepEqual([await ensure("r.test/d:1"), await ensure("r.test/e:1")], ["", "ErrImagePull"], "one of the two a second");
 });
 
-test("a runtime that cannot say what it has pulls nothing, and is asked again at once", async () => {
+test("a runtime that cannot say what it has pulls nothing, and is queried again at once", async () => {
   const { runtime, ensure } = pulling();
   const { imageStatus } = runtime;
   runtime.registry.add("r.test/a:1");
@@ -264,7 +264,7 @@ test("of images that are not used any more the one that was used last goes last,
   await assert.rejects(gc.collect(), /freed 0 bytes/);
 });
 
-test("a threshold of a hundred per cent turns the collection off; a disk without a size is told", async () => {
+test("a threshold of a hundred per cent turns the collection off; a disk without a size is reported", async () => {
   const off = collecting(0, { highThresholdPercent: 100, minAgeMs: 0 });
   off.runtime.addImage("a");
   await off.gc.collect();

@@ -76,7 +76,7 @@ test("a log that the runtime does not open anew stays where it is; ended contain
 test("a rotation that broke off between closing and opening is brought to its end", async (t) => {
   const { clock, runtime, dir } = await logging(t);
   await rotateLogs({ runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 });
-  assert.deepEqual(await readdir(dir), ["0.log"], "the runtime was told to open its log");
+  assert.deepEqual(await readdir(dir), ["0.log"], "the runtime reopened its log");
 });
 
 test("logs are looked at every ten seconds", async (t) => {

@@ -55,7 +55,7 @@ for (const { what, make, why } of [
   { what: "a folder", make: (host: string) => mkdir(host), why: "not a regular file" },
   { what: "a link to a file of the host", make: (host: string) => symlink("/etc/passwd", host), why: "ELOOP" },
 ]) {
-  test(`${what} in the message's place is told, and holds up nothing`, { timeout: 120_000 }, async (t) => {
+  test(`${what} in the message's place is reported, and holds up nothing`, { timeout: 120_000 }, async (t) => {
     const { host, message } = await lastWords(t, make);
     const text = (await message()) ?? "";
     assert.ok(text.startsWith(`Error on reading termination message from ${host}: `) && text.includes(why), text);

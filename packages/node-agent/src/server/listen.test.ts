@@ -106,7 +106,7 @@ test("a certificate that is made here names the node and its addresses", async (
   assert.match(names, /IP Address:127\.0\.0\.1/);
 });
 
-test("only the cipher suites and versions that were asked for are spoken", async (t) => {
+test("only the cipher suites and versions that were requested are spoken", async (t) => {
   const only = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384";
   const both = [only, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"];
   const { port } = await (await listening(t, { tlsCipherSuites: both })).open();
@@ -186,7 +186,7 @@ test("without a server there is only the port of health", async (t) => {
   assert.deepEqual([opened.port, opened.healthzPort], [10_250, 0]);
 });
 
-test("clients are asked for a certificate where an authority is named", async (t) => {
+test("the server requests a client certificate where an authority is named", async (t) => {
   const trusting = await listening(t, {});
   const pair = await newCertificate({ commonName: "admin", usages: ["client"], ca: trusting.ca });
   const own = { cert: pair.certPem, key: pair.keyPem };

@@ -162,7 +162,7 @@ test("a log that is followed ends when its container is gone", async (t) => {
   assert.equal(await get("/default/web/main?follow=true"), "200 now 1\nnow 2\nnow 3\n");
 });
 
-test("a runtime that fails before a log begins is told with a status, afterwards the answer breaks off", async (t) => {
+test("a runtime that fails before a log begins is reported with a status, afterwards the answer breaks off", async (t) => {
   let looks = 0;
   const status = { containerStatuses: [one("main", { state: running, containerID: "containerd://now" })] };
   const get = await serving(t, status, (dir) => {

@@ -192,7 +192,7 @@ test("anonymous requests are those of system:anonymous, a bad token is nobody's"
   assert.equal((await (await serve(t, { anonymous: true, mode: "AlwaysAllow" })).get("/pods", "")).status, 200);
 });
 
-test("the API server is asked once for the same question", async (t) => {
+test("the API server is queried once for the same question", async (t) => {
   const { get, reviews } = await serve(t);
   await get("/pods");
   await get("/pods");
@@ -627,7 +627,7 @@ test("ports that are none are not forwarded; a pod without a running sandbox for
   assert.deepEqual([status, body.startsWith("failed to find sandboxID for pod ")], [500, true]);
 });
 
-test("the use of CPU is told as a rate between two looks, of each container and of their sum", async (t) => {
+test("the use of CPU is reported as a rate between two looks, of each container and of their sum", async (t) => {
   const { get, runtime } = await serve(t);
   const at = Date.parse("2026-01-01T00:00:00Z") * 1e6;
   const stats = (id: string, seconds: number, usedNs: number, uid = "uid-1") => {
@@ -687,7 +687,7 @@ test("volumes of claims and those in memory take nothing of the node's disk", as
   assert.partialDeepStrictEqual(rest["ephemeral-storage"], { usedBytes: 12, inodesUsed: 12 });
 });
 
-test("who cannot be asked about is turned away, with what was asked", async (t) => {
+test("a request whose authorization fails is refused, with its attributes", async (t) => {
   const failing = (resource: string) =>
     newAuth({
       client: {

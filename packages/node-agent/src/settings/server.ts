@@ -106,7 +106,7 @@ export const serverSettings = {
     default: "AlwaysAllow",
     deprecated: inFile,
     fileDefault: "Webhook",
-    help: "Authorization plugins in the order they are asked. Known ones: AlwaysAllow,AlwaysDeny,ABAC,Webhook,RBAC,Node.",
+    help: "Authorization plugins in the order they are consulted. Known ones: AlwaysAllow,AlwaysDeny,ABAC,Webhook,RBAC,Node.",
   }),
   authorizedTtlMs: duration({
     flag: "authorization-webhook-cache-authorized-ttl",

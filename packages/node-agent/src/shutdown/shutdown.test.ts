@@ -148,7 +148,7 @@ test("a shutdown that is called off leaves a node that takes pods, and holds the
   stop.abort();
 });
 
-test("logind is told to wait long enough; when it does not there is no graceful shutdown", async () => {
+test("logind's delay is raised when needed; when it does not there is no graceful shutdown", async () => {
   const stop = new AbortController();
   const node = aNode([], { delayMs: 5_000 });
   await node.shutdown.start(stop.signal);
@@ -234,7 +234,7 @@ test("a shutdown that begins again while pods of the one before end holds the ma
   stop.abort();
 });
 
-test("the shutdown is told twice and acted on once", async () => {
+test("the shutdown is reported twice and acted on once", async () => {
   const node = aNode([pod("web", 0, 5)]);
   const stop = new AbortController();
   await node.shutdown.start(stop.signal);

@@ -45,7 +45,7 @@ test("of two pods of one name in one source the first is wanted, though the seco
   assert.deepEqual(heard(), ["duplicate old of file", "removed old", "added new", "added d"]);
 });
 
-test("one pod is told, replaced and removed by uid; what is not there, or another source's, is not removed", () => {
+test("one pod is added, replaced and removed by uid; what is not there, or another source's, is not removed", () => {
   const { sources, heard } = feed("api", "file");
   sources.upsert("api", podOf("web", "w"));
   sources.remove("file", "w");

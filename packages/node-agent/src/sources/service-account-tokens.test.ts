@@ -35,7 +35,7 @@ function issuing() {
   };
 }
 
-test("a token is asked for once for what it is for, and bound to its pod", async () => {
+test("a token is requested once for what it is for, and bound to its pod", async () => {
   const { requested, token } = issuing();
   assert.deepEqual([await token(), await token()], ["1", "1"]);
   assert.deepEqual(requested, [
@@ -83,7 +83,7 @@ test("a token that cannot be renewed is used to its end, and no longer", async (
   await assert.rejects(token(), /ECONNREFUSED/);
 });
 
-test("a token without a word of its end lives as long as was asked for", async () => {
+test("a token without a word of its end lives as long as requested", async () => {
   const { clock, server, token } = issuing();
   server.expires = false;
   assert.equal(await token(), "1");

@@ -232,7 +232,7 @@ test("a pod without init containers and ephemeral ones says nothing of them", ()
   assert.equal(Object.hasOwn(make({ spec: { containers: [] }, containers: [] }), "containerStatuses"), false);
 });
 
-test("the last life that was told is kept while the container lives on, and not beyond its next life", () => {
+test("the last life that was reported is kept while the container lives on, and not beyond its next life", () => {
   const [reported] = make({ containers: [{ restartCount: 2 }] }).containerStatuses ?? [];
   const lastState = { terminated: { exitCode: 9 } };
   const previous = { containerStatuses: [{ ...reported, lastState }] } as PodStatus;
@@ -240,7 +240,7 @@ test("the last life that was told is kept while the container lives on, and not 
   assert.deepEqual([last(2), last(3)], [lastState, {}]);
 });
 
-test("a running container that is gone keeps the end that was told before, and does not count again when the pod is deleted", () => {
+test("a running container that is gone keeps the end that was reported before, and does not count again when the pod is deleted", () => {
   const before = make({ containers: [{ restartCount: 1 }] });
   const [reported] = before.containerStatuses ?? [];
   const lastState = { terminated: { exitCode: 9 } };

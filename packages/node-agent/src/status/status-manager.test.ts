@@ -45,7 +45,7 @@ test("a status is written once, and again when another has overwritten it", asyn
   status.stop();
 });
 
-test("a server that keeps the class of a rejected pod is not told again and again", async () => {
+test("a server that keeps the class of a rejected pod gets no repeated writes", async () => {
   const pod = aNodePod({}, {}, { phase: "Pending", qosClass: "BestEffort" });
   const { client, status, hear } = managing(pod);
   status.set(pod, rejectedStatus(pod, { reason: "OutOfcpu", message: "no" }, 0));
@@ -56,7 +56,7 @@ test("a server that keeps the class of a rejected pod is not told again and agai
   status.stop();
 });
 
-test("a pod that begins while the server is not told yet that one of its uid ended keeps its status", async () => {
+test("a pod that begins while the server does not know yet that one of its uid ended keeps its status", async () => {
   const pod = aNodePod({}, {}, { phase: "Running" });
   const { clock, client, status, hear } = managing(pod);
   let isAway = true;

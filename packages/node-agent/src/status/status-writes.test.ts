@@ -233,7 +233,7 @@ test("what is gone from a status is null in its patch, what was never there is l
   });
 });
 
-test("a second address is told, in place of the list of before", () => {
+test("a second address is reported, in place of the list of before", () => {
   const status: PodStatus = { podIP: "10.0.0.1", podIPs: [{ ip: "10.0.0.1" }, { ip: "fd00::1" }] };
   assert.deepEqual(statusPatch({ podIP: "10.0.0.1", podIPs: [{ ip: "10.0.0.1" }] }, status)["podIPs"], [
     ...(status.podIPs ?? []),

@@ -32,7 +32,7 @@ test("one that hangs keeps no other waiting, nor any later look", async () => {
   assert.equal(tried.filter((name) => name === "hangs").length, 1);
   resolve();
   await Promise.all([first, behind]);
-  assert.equal(tried.filter((name) => name === "hangs").length, 2, "what was asked for meanwhile is looked at once more");
+  assert.equal(tried.filter((name) => name === "hangs").length, 2, "what was requested meanwhile is looked at once more");
 });
 
 test("what is at work on a volume is waited for, by all looks together", async () => {

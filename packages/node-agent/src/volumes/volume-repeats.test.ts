@@ -207,7 +207,7 @@ test("each folder on disk has a quota while the pod is there, those in memory ha
   );
 });
 
-test("projected sources that fail are all told, and the files of before stay", async (t) => {
+test("projected sources that fail are all reported, and the files of before stay", async (t) => {
   const { volumes, stored } = await bench(t);
   const sources = ["cm", "x", "y"].map((name) => ({ configMap: { name } }));
   for (const name of ["x", "y"]) stored.set(name, { [name]: name });
@@ -471,7 +471,7 @@ for (const { name, claim = bound, spec = {}, problem, kind } of [
   problem: string;
   kind: typeof Error;
 }[]) {
-  test(`a claim ${name} is told so, and another volume of the pod comes up`, async (t) => {
+  test(`a claim ${name} gets an event, and another volume of the pod comes up`, async (t) => {
     const path = await tempDir(t);
     const stored = { metadata: { name: "pv" }, spec: { claimRef: { uid: "c" }, local: { path }, ...spec } } as PersistentVolume;
     const objects = { ...noObjects, claim: async () => claim, persistentVolume: async () => stored };

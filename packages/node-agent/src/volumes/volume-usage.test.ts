@@ -40,7 +40,7 @@ test("what volumes take is known from walk to walk, without what links lead to",
   assert.ok((usages.of("uid-1")[0]?.usedBytes ?? 0) >= 300_000);
 });
 
-test("a pod is told at each look of a volume that its driver finds abnormal", async () => {
+test("a pod gets an event at each check of a volume that its driver finds abnormal", async () => {
   const size = { capacityBytes: 10, usedBytes: 3, availableBytes: 7, inodes: 0, inodesUsed: 0, inodesFree: 0 };
   let found: MeasuredVolume = { ...size, abnormal: "the disk is gone" };
   const volumes = new Map([["data", { path: "/", readOnly: false, measure: async () => found }]]);

@@ -218,7 +218,7 @@ test("a pod's volumes have their contents", async (t) => {
   assert.deepEqual(await readdir(dir), []);
 });
 
-test("each volume that is not there is told, optional ones are empty", async (t) => {
+test("each volume that is not there is reported, optional ones are empty", async (t) => {
   const dir = await tempDir(t);
   const pod = aPodWithVolumes([
     { name: "missing", configMap: { name: "nope" } },
@@ -277,7 +277,7 @@ test("what a container did to its files stays, however often its volumes are loo
   assert.equal((await stat(key)).mode & 0o777, 0o600);
 });
 
-test("a volume that is there stays so when its object cannot be read any more, which is told", async (t) => {
+test("a volume that is there stays so when its object cannot be read any more, which is reported", async (t) => {
   let problem: Error | undefined;
   const own: PodObjects = {
     ...objects,
@@ -334,7 +334,7 @@ for (const { volumeMode, use, want } of [
   { volumeMode: "Block", use: { volumeMounts: [{ name: "data", mountPath: "/d" }] }, want: "is specified in volumeMounts" },
   { volumeMode: undefined, use: { volumeDevices: [{ name: "data", devicePath: "/d" }] }, want: "is specified in volumeDevices" },
 ]) {
-  test(`a claim with volumeMode ${volumeMode ?? "Filesystem"} but ${want} is told at once`, async (t) => {
+  test(`a claim with volumeMode ${volumeMode ?? "Filesystem"} but ${want} is reported at once`, async (t) => {
     const dir = await tempDir(t);
     const claim = { metadata: { uid: "c" }, spec: { volumeName: "pv" }, status: { phase: "Bound" } };
     const stored = { metadata: { name: "pv" }, spec: { claimRef: { uid: "c" }, volumeMode, local: { path: dir } } };

@@ -67,7 +67,7 @@ test("one without a cache of its own gets and gives whole nodes", async (t) => {
   assert.equal(await clusterWith({ urlPrefix: url, filterVerb: "filter" }).place(pod), "b");
 });
 
-test("when it leaves none, its reasons are told", async (t) => {
+test("when it leaves none, its reasons are reported", async (t) => {
   const { url } = await startExtender(t, {
     filter: () => ({ NodeNames: [], FailedNodes: { a: "too far", b: "too far", c: "too near" } }),
   });
@@ -119,7 +119,7 @@ test("a filter that says that it failed, and one that names strange nodes", asyn
   });
 });
 
-test("it is asked only about pods that want what it manages", async (t) => {
+test("it is called only for pods that want what it manages", async (t) => {
   const { url, calls } = await startExtender(t, { filter: () => ({ NodeNames: ["c"] }) });
   const managedResources = [{ name: "example.com/gpu" }];
   const config = { urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true, managedResources };

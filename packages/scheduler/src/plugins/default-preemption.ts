@@ -82,7 +82,7 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
     const agreed = await askExtenders(context.extenders, pod, trial.candidates, snapshot);
     const nodeName = pickNode(agreed);
     if (nodeName === undefined) return { status: unschedulable() };
-    // Deleted while the extenders were asked: nobody has to go for it.
+    // Deleted while the extenders were called: no victim is needed.
     if (podLister.get(keyOf(pod))?.metadata.uid !== pod.metadata.uid) throw new Error(`pod ${keyOf(pod)} is gone`);
     // Nominate before deleting victims, so that cycles that run meanwhile do not take the freed resources.
     nominator.set(pod, nodeName);

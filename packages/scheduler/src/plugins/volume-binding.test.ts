@@ -141,7 +141,7 @@ test("a free volume is reserved for the claim, and the pod bound once the contro
   assert.equal(client.actions.filter(({ subresource }) => subresource === "binding").length, 1);
 });
 
-test("a volume that has to be made is asked for by the node's name on the claim", async (t) => {
+test("a volume that has to be made is requested by the node's name on the claim", async (t) => {
   const { clock, client, profile, state } = await start(t, "example.com/disk", []);
   const done = bindPod(profile, state, newPodInfo(pod), "a");
   await settle(30);

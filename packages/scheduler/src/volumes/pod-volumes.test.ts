@@ -121,7 +121,7 @@ for (const { name, capacities, more, want } of [
   { name: "enough of another class", capacities: [capacity("3Gi", "a", { storageClassName: "x" })], want: noSpace },
   { name: "enough in pieces", capacities: [capacity("3Gi", "a", { maximumVolumeSize: "1Gi" })], want: noSpace },
   { name: "an unknown amount", capacities: [capacity("", "a", { capacity: undefined })], want: noSpace },
-  { name: "none that is asked about", capacities: [], more: { checksCapacity: false }, want: "c is made" },
+  { name: "none that is queried", capacities: [], more: { checksCapacity: false }, want: "c is made" },
   { name: "none that its driver tells", capacities: [], more: { driver: () => ({ spec: {} }) }, want: "c is made" },
 ]) {
   test(`a driver that has ${name}`, () => {

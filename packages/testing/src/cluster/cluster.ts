@@ -295,5 +295,5 @@ async function turns(count: number): Promise<void> {
 
 /** @throws always: nothing in a cluster may end the process of the test */
 function neverExit(code: number): never {
-  throw new Error(`a part of the cluster asked to exit with ${code}`);
+  throw new Error(`a part of the cluster requested to exit with ${code}`);
 }

@@ -37,7 +37,7 @@ export class Pace {
     });
   }
 
-  /** Moves on until `isDone`, which is asked after each moment. @returns false when it was not so by `limitMs` */
+  /** Moves on until `isDone`, which is called after each moment. @returns false when it was not so by `limitMs` */
   until(isDone: () => boolean | Promise<boolean>, limitMs: number): Promise<boolean> {
     return this.#alone(async () => {
       for (;;) {

@@ -61,7 +61,7 @@ export interface InjectedFault extends Disposable {
   remove(): void;
 }
 
-/** Which requests fail, and how; asked by the server for each request. */
+/** Which requests fail, and how; consulted by the server for each request. */
 export class Faults {
   readonly clock: Clock;
   readonly #pending = new Set<Pending>();

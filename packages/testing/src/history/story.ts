@@ -8,7 +8,7 @@ import { changesBetween } from "./changes.ts";
 import type { ObjectTarget } from "./target.ts";
 import type { Write, WriteLog } from "./write-log.ts";
 
-/** Of an object's history the last writes are told. */
+/** Of an object's history the last writes are shown. */
 const mostWrites = 25;
 
 /** Everything that may say why an object is not as somebody expected: its writes, its events, the server's explanation. */

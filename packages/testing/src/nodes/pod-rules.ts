@@ -16,7 +16,7 @@ export interface PodRule {
   readonly waits?: { readonly reason: string; readonly message?: string };
   /** From the deletion to the end. Default: at once. */
   readonly stopAfter?: Duration;
-  /** What `kubectl logs` shows: lines, or a function that is asked for each reader. Default: nothing. */
+  /** What `kubectl logs` shows: lines, or a function that is called for each reader. Default: nothing. */
   readonly logs?: Logs;
   /** Answers `kubectl exec`. Default: commands are refused. */
   readonly exec?: Exec;

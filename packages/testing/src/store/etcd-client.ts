@@ -10,9 +10,9 @@ export interface EtcdNetwork {
   delayMs(): number;
   /** On top of it for watch messages: how far this server's caches lag behind. */
   lagMs(): number;
-  /** Whether an answer gets lost after etcd has done what was asked. */
+  /** Whether an answer gets lost after etcd has carried out the call. */
   losesAnswer(): boolean;
-  /** Told when etcd has done what was asked, before the answer is on its way. */
+  /** Called when etcd has carried out the call, before the answer is on its way. */
   carriedOut?(): void;
 }
 

@@ -9,7 +9,7 @@ import type {
   WatchEventMessage,
 } from "@coxswain/apiserver/storage/etcd/wire";
 
-/** One write, as watches are told of it: all that a transaction changed, under one revision. */
+/** One write, as watches receive it: all that a transaction changed, under one revision. */
 export interface Revision {
   readonly revision: number;
   readonly events: readonly WatchEventMessage[];

@@ -116,7 +116,7 @@ class TrackedClock extends TimerClock {
   }
 }
 
-/** Time that stands still until it is told to go on. */
+/** Time that stands still until it is advanced. */
 export class VirtualClock extends TimerClock {
   readonly #startMs: number;
   readonly #heap = new EventHeap();

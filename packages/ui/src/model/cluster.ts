@@ -17,7 +17,7 @@ const noPods: NodePods = { pods: [], requested: { cpuMilli: 0, memoryBytes: 0 } 
 
 /**
  * What the page knows of the cluster: the rows that the worker sent, with indexes by node and owner. `version` grows with each
- * change; listeners are told of several at once.
+ * change; listeners are notified of several at once.
  */
 export class Cluster {
   readonly #rows = new Map<string, Row>();

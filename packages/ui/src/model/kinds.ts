@@ -33,7 +33,7 @@ const kind = <T extends KubeObject>(
   rowOf: (object) => describe(object as T, baseOf(resource, object)),
 });
 
-/** In the order in which they are asked for: what the first view shows comes first. */
+/** In the order in which they are requested: what the first view shows comes first. */
 export const kinds: readonly Kind[] = [
   kind<Node>("nodes", "/api/v1", nodeRow, { namespaced: false }),
   kind<Pod>("pods", "/api/v1", podRow),

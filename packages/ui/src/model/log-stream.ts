@@ -2,7 +2,7 @@ import { type Api, ApiError, linesOf, pause } from "../api.ts";
 import { cutLine, mostLine } from "./ansi.ts";
 
 const mostLines = 10_000;
-/** What is there already is asked for up to here. */
+/** What is there already is requested up to here. */
 const tail = 1_000;
 /** A container that logs fast is drawn so often at most. */
 const drawMs = 100;

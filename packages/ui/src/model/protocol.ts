@@ -4,9 +4,9 @@ import type { Resource, Row } from "./row.ts";
 export interface Start {
   readonly type: "start";
   readonly token: string;
-  /** Asked for where the user may not list all namespaces; `""` for none. */
+  /** Requested where the user may not list all namespaces; `""` for none. */
   readonly namespace: string;
-  /** Whether the connection carries many requests at once (HTTP/2). Without it some resources are asked for now and then. */
+  /** Whether the connection carries many requests at once (HTTP/2). Without it some resources are requested now and then. */
   readonly isMultiplexed: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Answers of /debug/explain, asked a few at a time and kept for a while. */
+/** Answers of /debug/explain, queried a few at a time and kept for a while. */
 import type { Api } from "../api.ts";
 import type { Row } from "./row.ts";
 
@@ -32,7 +32,7 @@ export type Answer =
   | { readonly state: "answered"; readonly explanation: Explanation; readonly atMs: number; readonly row: Row }
   | { readonly state: "failed"; readonly message: string; readonly atMs: number; readonly row: Row };
 
-/** How long an answer is shown before it is asked again, when the object has not changed meanwhile. */
+/** How long an answer is shown before it is called again, when the object has not changed meanwhile. */
 const freshMs = 15_000;
 /** When it has. */
 const leastMs = 1_500;

@@ -1,4 +1,4 @@
-/** What is not well, each with its cause, which the server is asked for. */
+/** What is not well, each with its cause, which the server is queried for. */
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { parseQuery } from "../model/query.ts";

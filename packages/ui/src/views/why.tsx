@@ -9,7 +9,7 @@ import { hrefOf, useApp, useNow } from "../parts/app.ts";
 export function Why({ row }: { readonly row: Row }): JSX.Element {
   const { explanations } = useApp();
   const now = useNow();
-  // Asked again now and then: rendered each second, it notices that the answer is old.
+  // Queried again now and then: rendered each second, it notices that the answer is old.
   const answer = explanations.of(row);
   return (
     <section class="why" aria-label="Why" aria-live="polite">

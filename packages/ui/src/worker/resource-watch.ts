@@ -9,7 +9,7 @@ const pageSize = 500;
 const watchSeconds = 240;
 const firstRetryMs = 500;
 const longestRetryMs = 15_000;
-/** A server or proxy that ends watches sooner is not asked all the time. */
+/** A server or proxy that ends watches sooner is not queried all the time. */
 const shortestWatchMs = 1_000;
 /** Between two lists where there is no watch. */
 const pollMs = 5_000;

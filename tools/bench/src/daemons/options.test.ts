@@ -5,7 +5,7 @@ import { helpOf, parseDaemonOptions, type SizeFlags } from "./options.ts";
 const sizes: SizeFlags = { nodes: { help: "nodes", normal: [100, 1000], quick: [5], most: 5000 } };
 
 for (const { name, argv, want } of [
-  { name: "has the sizes of the table unless told otherwise", argv: [], want: { rounds: 3, sizes: { nodes: [100, 1000] } } },
+  { name: "has the sizes of the table by default", argv: [], want: { rounds: 3, sizes: { nodes: [100, 1000] } } },
   { name: "is short on demand", argv: ["--quick"], want: { rounds: 1, sizes: { nodes: [5] } } },
   { name: "takes several sizes", argv: ["--quick", "--nodes", "7,8"], want: { sizes: { nodes: [7, 8] } } },
   { name: "takes several flags of Node", argv: ["--node-flag=--a", "--node-flag=--b"], want: { nodeFlags: ["--a", "--b"] } },

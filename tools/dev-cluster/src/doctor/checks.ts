@@ -250,7 +250,7 @@ const deprecated: Check = ({ deprecated: all }) => {
   const byUsers = all.filter(({ users, isOnlyVersion }) => users.length > 0 || !isOnlyVersion);
   return byUsers.map(({ version, resource, removedIn, users }) => ({
     harm: "notice",
-    summary: `${resource} of ${version}, which release ${removedIn || "to come"} does not serve, ${users.length > 0 ? `are written by ${users.slice(0, 5).join(", ")}` : "were asked for"}`,
+    summary: `${resource} of ${version}, which release ${removedIn || "to come"} does not serve, ${users.length > 0 ? `are written by ${users.slice(0, 5).join(", ")}` : "were requested"}`,
     remedy: "Use the newer version of the API in manifests and clients; the audit log names their users and addresses.",
   }));
 };

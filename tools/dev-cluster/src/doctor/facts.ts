@@ -38,7 +38,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** A deprecated version of a resource that somebody asked for since the start of the server. */
+/** A deprecated version of a resource that somebody requested since the start of the server. */
 export interface DeprecatedUse {
   /** `policy/v1beta1` */
   readonly version: string;

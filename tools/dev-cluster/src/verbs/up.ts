@@ -51,7 +51,7 @@ export function upVerb(root: string): Command {
     "start etcd, containerd, the four daemons and coxswain-services; ends when the node is Ready",
     {
       notes: [
-        "The flags are kept for the next up, and for down, status, kubectl and logs. A port or network that is not asked for is",
+        "The flags are kept for the next up, and for down, status, kubectl and logs. A port or network that is not requested is",
         "its default where that is free, else another that is. Networks and the node's name cannot change while there are data.",
         "Without root the control plane runs alone, without a node.",
       ],

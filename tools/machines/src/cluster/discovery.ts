@@ -20,7 +20,7 @@ export interface TokenDiscovery {
   /** `10.0.0.1:6443` */
   readonly endpoint: string;
   readonly token: { readonly id: string; readonly secret: string };
-  /** `sha256:…`; empty only when the user asked for that. */
+  /** `sha256:…`; empty only when the user requested that. */
   readonly hashes: readonly string[];
   readonly timeoutMs: number;
 }

@@ -40,7 +40,7 @@ export function etcdCommand({ home }: Archive): Command {
   const command = newCommand("etcd", "The cluster's database, on a machine of the control plane.");
   command.addCommand(
     newCommand("members", "Lists the members of etcd.")
-      .option("--endpoint <url>", "member that is asked", localEtcd)
+      .option("--endpoint <url>", "member that is queried", localEtcd)
       .action(({ endpoint }: Flags) => members(endpoint)),
   );
   const snapshot = newCommand("snapshot", "Saves and restores all objects of the cluster.");
@@ -50,7 +50,7 @@ export function etcdCommand({ home }: Archive): Command {
       .option(...folderFlag)
       .option(...keepFlag)
       .option(...keyFileFlag)
-      .option("--endpoint <url>", "member that is asked", localEtcd)
+      .option("--endpoint <url>", "member that is queried", localEtcd)
       .action((file: string | undefined, flags: Flags) => save(file, flags)),
   );
   snapshot.addCommand(

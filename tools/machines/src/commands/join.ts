@@ -176,7 +176,7 @@ function joinDocument(endpoint: string | undefined, flags: Flags): Document<"Joi
   };
 }
 
-/** A cluster that is trusted, and the token with which it is asked. */
+/** A cluster that is trusted, and the token for its requests. */
 type Trusted = Discovered & { readonly token: string };
 
 async function discovered({ discovery = {}, caCertPath }: Document<"JoinConfiguration">): Promise<Trusted> {

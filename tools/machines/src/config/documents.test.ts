@@ -124,7 +124,7 @@ for (const [field, document] of [
     });
   });
 
-test("a machine without a default route has to be told its address", () => {
+test("a machine without a default route needs its address configured", () => {
   const facts = { hostName: "A", address: undefined };
   assert.throws(() => nodeSettings({ isControlPlane: true }, facts), /--apiserver-advertise-address/);
   const node = nodeSettings({ isControlPlane: true, endpoint: { advertiseAddress: "10.0.0.1" } }, facts);

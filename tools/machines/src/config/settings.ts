@@ -46,7 +46,7 @@ export interface Taint {
   readonly effect: string;
 }
 
-/** What the machine says of itself, where nothing else is asked for. */
+/** What the machine says of itself, where nothing else is requested. */
 export interface MachineFacts {
   readonly hostName: string;
   /** Address of the interface of the default route; undefined when there is none. */

@@ -29,7 +29,7 @@ for (const { name, members, hasData, want } of [
 ])
   test(`a machine that ${name}`, () => assert.deepEqual(nextStep(members, own, hasData), want));
 
-test("a member that joins is told of those that have started, and of itself by its own name", () => {
+test("a member that joins gets the list of those that have started, and of itself by its own name", () => {
   assert.deepEqual(initialMembers([member("a", 1), member("", 2, true), member("", 3)], "b", own), {
     a: "https://10.0.0.1:2380",
     b: own,

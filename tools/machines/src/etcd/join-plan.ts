@@ -11,7 +11,7 @@ export type JoinStep =
   | { readonly do: "nothing" };
 
 /**
- * What comes next, from what etcd knows; asked again after each step, and after a failure.
+ * What comes next, from what etcd knows; computed again after each step, and after a failure.
  * @param hasData whether this machine has the data of a member
  */
 export function nextStep(members: readonly Member[], peerUrl: string, hasData: boolean): JoinStep {

@@ -1,4 +1,4 @@
-/** Snapshot files: etcd's database and its SHA-256, as `etcdctl snapshot save` writes them; sealed where asked. */
+/** Snapshot files: etcd's database and its SHA-256, as `etcdctl snapshot save` writes them; sealed on request. */
 import { type CipherGCM, createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { Failure } from "../failure.ts";

@@ -15,7 +15,7 @@ export interface ApiNetwork {
   delayMs(): number;
   /** `request`: it never arrives; `answer`: it is carried out, and nobody hears of it. */
   loses(process: SimulatedProcess, method: string, path: string): "request" | "answer" | undefined;
-  /** Told when a server has carried out a request of a process, before the answer is on its way. */
+  /** Notified when a server has carried out a request of a process, before the answer is on its way. */
   carriedOut?(process: SimulatedProcess, method: string): void;
   /** An answer of a server that is not simulated, such as one of metrics. */
   answers?(path: string): object | undefined;

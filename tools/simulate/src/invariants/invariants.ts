@@ -140,12 +140,12 @@ export function atRest(cluster: Cluster): string | undefined {
   return undefined;
 }
 
-/** @param requested specs as the user was answered, by resource, namespace and name. @returns which one is not stored as it was asked for */
+/** @param requested specs as the user was answered, by resource, namespace and name. @returns which one is not stored as requested */
 export function changedByOthers(view: View, requested: ReadonlyMap<string, unknown>): string | undefined {
   for (const [key, spec] of requested) {
     const [folder = "", ...rest] = key.split("/");
     const stored = view.get(folder, rest.join("/"));
-    if (stored !== undefined && !deepEqual(stored.spec, spec)) return `${key} is not as its user has asked for`;
+    if (stored !== undefined && !deepEqual(stored.spec, spec)) return `${key} is not as its user requested`;
   }
   return undefined;
 }

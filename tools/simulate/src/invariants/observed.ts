@@ -63,7 +63,7 @@ export function observe(etcd: MemoryEtcd, fail: (message: string) => void): Obse
         if (revisions === undefined) return;
         const expected = revisions[next] ?? Number.POSITIVE_INFINITY;
         if (isBookmark) {
-          if (expected <= version) fail(`the watch ${url} has a bookmark at ${version} before it told of ${expected}`);
+          if (expected <= version) fail(`the watch ${url} has a bookmark at ${version} before it showed ${expected}`);
           return;
         }
         if (version !== expected) fail(`the watch ${url} tells of ${version}, ${expected} is next`);

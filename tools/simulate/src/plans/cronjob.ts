@@ -42,7 +42,7 @@ export const cronJobPlan: Plan = {
     if ((status.active ?? []).length > 0) return `the status has active Jobs: ${JSON.stringify(status)}`;
     const lastMinute = Math.max(...jobs.map(({ metadata }) => Number(metadata.name?.split("-").at(-1))));
     const reported = Date.parse(status.lastScheduleTime ?? "");
-    // The time of a Job whose creation was not heard of is not told (as in Kubernetes).
+    // The time of a Job whose creation got no answer is not recorded (as in Kubernetes).
     return reported > 0 && reported <= lastMinute * minuteMs ? undefined : `the status tells of ${status.lastScheduleTime}`;
   },
 };

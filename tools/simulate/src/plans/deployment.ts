@@ -4,7 +4,7 @@ import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts
 
 const labels = { app: "web" };
 
-/** A Deployment is created, scaled and rolled out, in any order and without waiting for what was asked before. */
+/** A Deployment is created, scaled and rolled out, in any order and without waiting for earlier changes. */
 export const deploymentPlan: Plan = {
   name: "deployment",
   controllers: ["podgc", "deployment", "replicaset"],

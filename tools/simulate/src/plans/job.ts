@@ -3,7 +3,7 @@ import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts
 
 const completions = 4;
 
-/** A Job whose pods fail now and then; it ends with exactly the completions that were asked for. */
+/** A Job whose pods fail now and then; it ends with exactly the completions that were requested. */
 export const jobPlan: Plan = {
   name: "job",
   controllers: ["podgc", "job"],

@@ -58,7 +58,7 @@ export interface User {
   letGo(ref: ResourceRef, name: string): void;
   remove(ref: ResourceRef, name: string, propagationPolicy?: "Foreground" | "Background"): Promise<void>;
   readonly client: Client;
-  /** What was asked for last, by resource and name: no controller may have changed it. */
+  /** What was requested last, by resource and name: no controller may have changed it. */
   readonly requested: ReadonlyMap<string, unknown>;
 }
 

@@ -110,7 +110,7 @@ export function sealProcess(inside: Inside): Seal {
 
   return {
     async settle() {
-      // A turn of the real loop runs all microtasks and ticks; another one is needed for what asked for one itself.
+      // A turn of the real loop runs all microtasks and ticks; another one is needed for work that scheduled one itself.
       do await new Promise<void>((resolve) => void real.setImmediate(resolve));
       while (turns > 0);
     },

@@ -37,7 +37,7 @@ for (const { parts, want } of [
   test(`${parts.code ?? "no code"}: ${want}`, () => assert.equal(dialErrorText(Object.assign(new Error("x"), parts)), want));
 }
 
-test("of several addresses the first one's failure is told", () => {
+test("of several addresses the first one's failure is reported", () => {
   const refused = Object.assign(new Error("x"), { code: "ECONNREFUSED", address: "::1", port: 1 });
   assert.equal(dialErrorText(new AggregateError([refused])), "dial tcp [::1]:1: connect: connection refused");
 });

@@ -32,7 +32,7 @@ test("reads resource versions and says what Go says of others", () => {
   assert.throws(() => parseResourceVersion("99999999999999999999"), /value out of range/);
 });
 
-test("takes shares of a total, rounded as asked", () => {
+test("takes shares of a total, rounded as requested", () => {
   assert.equal(scaledValue(3, 10, true), 3);
   assert.equal(scaledValue("25%", 10, true), 3);
   assert.equal(scaledValue("25%", 10, false), 2);

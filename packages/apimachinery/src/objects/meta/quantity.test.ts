@@ -68,7 +68,7 @@ for (const text of [
   });
 }
 
-test("computes exactly, and rounds away from zero only when asked for whole units", () => {
+test("computes exactly, and rounds away from zero only when whole units are requested", () => {
   const sum = Quantity.parse("100m").add(Quantity.parse("1.9"));
   assert.equal(sum.toString(), "2");
   assert.equal(Quantity.parse("1Gi").sub(Quantity.parse("1")).value(), 2 ** 30 - 1);

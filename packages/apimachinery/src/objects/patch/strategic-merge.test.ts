@@ -93,7 +93,7 @@ for (const { name, type, original, patch, want } of [
     want: { finalizers: ["c", "b"] },
   },
   {
-    name: "orders elements as it is told to",
+    name: "orders elements by the configured order",
     type: podSpec,
     original: { containers: [{ name: "a" }, { name: "b" }, { name: "server" }] },
     patch: { "$setElementOrder/containers": [{ name: "b" }, { name: "a" }], containers: [{ name: "a", image: "2" }] },

@@ -14,7 +14,7 @@ const mostServed = 1024;
 
 /**
  * The turns of long work on the event loop. A program makes one and passes it to all its parts: per iteration they take at most
- * `sliceMs` together; then I/O and timers run before the next piece, in the order in which the work asked. A hundred long lists
+ * `sliceMs` together; then I/O and timers run before the next piece, in the order of the requests. A hundred long lists
  * delay a short request no more than one does.
  */
 export class Turns {

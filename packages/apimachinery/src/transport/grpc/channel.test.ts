@@ -111,7 +111,7 @@ test("a response may have the size of the limit, and not a byte more; the connec
   assert.equal(sessions.size, 1);
 });
 
-test("a call that is not answered ends at its deadline, and its server is told", async (t) => {
+test("a call that is not answered ends at its deadline, and its server gets a reset", async (t) => {
   let code: number | undefined;
   const { port } = await startGrpcServer(t, (stream) => {
     stream.once("close", () => (code = stream.rstCode));

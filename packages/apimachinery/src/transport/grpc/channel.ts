@@ -10,7 +10,7 @@ import { asGrpcError, GrpcError, grpcCodes } from "./grpc-error.ts";
 import { dialTarget, type GrpcIdentity, type GrpcTarget, grpcTarget } from "./target.ts";
 
 export interface GrpcChannelOptions {
-  /** Certificates for https; asked for each new connection. */
+  /** Certificates for https; read for each new connection. */
   readonly identity?: (() => GrpcIdentity) | undefined;
   /** Dials the server; undefined: directly. */
   readonly connect?: Connect | undefined;

@@ -40,7 +40,7 @@ test("a server that is silent during a call is pinged, and given up when it does
   assert.deepEqual([seen.pings.length, seen.silent], [1, 1], "once");
 });
 
-test("a server that answers is asked again after the least time only", async () => {
+test("a server that answers is queried again after the least time only", async () => {
   const { clock, keepalive, seen } = aKeepalive();
   keepalive.callBegan();
   await clock.advance(1_500);

@@ -54,7 +54,7 @@ for (const { name, before, next, want } of [
   { name: "the conditions", before: { conditions: [approved] }, next: { conditions: [] }, want: signing },
   { name: "the certificate for none", before: { certificate: "x" }, next: {}, want: signing },
 ]) {
-  test(`a status that changes ${name} ${want.length === 0 ? "asks for no right" : "is for signers of what was asked for first"}`, async () => {
+  test(`a status that changes ${name} ${want.length === 0 ? "asks for no right" : "is for signers of what was requested first"}`, async () => {
     const { requested, refusal } = await writing(certificateSigning, { subresource: "status", before, next });
     assert.deepEqual(requested, want);
     assert.equal(refusal.endsWith('user not permitted to sign requests with signerName "example.com/one"'), want.length > 0);

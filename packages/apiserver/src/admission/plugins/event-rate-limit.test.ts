@@ -71,7 +71,7 @@ test("a limit by source and object tells each part of both apart", async () => {
     assert.equal(await write({}, { involvedObject: { kind: "Pod", name: "web", [part]: `its ${part}` } }), "", part);
 });
 
-test("each of several limits counts every event, and the last that is reached is told", async () => {
+test("each of several limits counts every event, and the last that is reached is reported", async () => {
   const { write } = limited({ type: "Server", qps: 1, burst: 1 }, { type: "User", qps: 1, burst: 2 });
   assert.equal(await write(), "");
   assert.match(await write(), /type Server/);

@@ -71,7 +71,7 @@ async function policy(t: TestContext, imagePolicy: object, ...answers: (object |
 
 const denied = 'pods "p" is forbidden: image policy webhook backend denied one or more images: evil';
 
-test("a refusal is told with its reason, and kept for its own time; what is noted of it is noted each time", async (t) => {
+test("a refusal is reported with its reason, and kept for its own time; what is noted of it is noted each time", async (t) => {
   const no = { allowed: false, reason: "evil", auditAnnotations: { why: "x" } };
   const { requested, ask } = await policy(t, { allowTTL: -1 }, no);
   const want = [denied, "imagepolicywebhook.image-policy.k8s.io/why=x"];
@@ -84,7 +84,7 @@ for (const { ttl, allowed, times } of [
   { ttl: { denyTTL: -1 }, allowed: true, times: 1 },
   { ttl: { denyTTL: -1 }, allowed: false, times: 2 },
 ]) {
-  test(`with ${JSON.stringify(ttl)} the same question, ${allowed ? "allowed" : "refused"}, is asked ${times} times of 2`, async (t) => {
+  test(`with ${JSON.stringify(ttl)} the same question, ${allowed ? "allowed" : "refused"}, is called ${times} times of 2`, async (t) => {
     const { requested, ask } = await policy(t, ttl, { allowed });
     const want = allowed ? "allowed" : 'pods "p" is forbidden: one or more images rejected by webhook backend';
     for (let i = 0; i < 2; i++) assert.deepEqual(await ask(), [want]);
@@ -112,7 +112,7 @@ test("the backend sees all images, its own annotations and the namespace; other 
   ]);
 });
 
-test("a backend that is overloaded is asked again, later each time, and five times at most", async (t) => {
+test("a backend that is overloaded is called again, later each time, and five times at most", async (t) => {
   const { clock, requested, ask } = await policy(t, { retryBackoff: 100 }, 429, 500, { allowed: true });
   const answer = ask();
   for (const [tries, wait] of [
@@ -137,7 +137,7 @@ test("a backend that is overloaded is asked again, later each time, and five tim
   assert.deepEqual([failed, failing.requested.length], [['pods "p" is forbidden: Error contacting webhook: 503'], 5]);
 });
 
-test("a backend that refuses to answer is asked once; the default says what counts, and nothing is kept of it", async (t) => {
+test("a backend that refuses to answer is called once; the default says what counts, and nothing is kept of it", async (t) => {
   const { requested, ask } = await policy(t, { defaultAllow: true }, 400, { allowed: false, reason: "evil" });
   const object = { metadata: { name: "p", annotations: { a: "b" } }, spec: { containers: [{ image: "good" }] } };
   assert.deepEqual(await ask({}, object), ["allowed", "imagepolicywebhook.image-policy.k8s.io/failed-open=true"]);

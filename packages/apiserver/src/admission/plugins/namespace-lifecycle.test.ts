@@ -92,7 +92,7 @@ for (const { name, attributes, want } of [
   test(`the life of namespaces: ${name} is ${want}`, async (t) => assert.equal(await (await aPlugin(t)).admit(attributes), want));
 }
 
-test("after the deletion of a namespace the store is asked, which the cache may lag behind", async (t) => {
+test("after the deletion of a namespace the store is read, because the cache may lag behind", async (t) => {
   const { admit, client } = await aPlugin(t);
   assert.equal(await admit(inNamespace), "admitted");
   await admit(ofNamespace);
@@ -113,7 +113,7 @@ test("a namespace that the cache does not know yet is looked up; a store that fa
   assert.equal(await admit({ ...inNamespace, namespace: "unknown" }), "500");
 });
 
-test("of two namespaces that were deleted the store is asked for each", async (t) => {
+test("of two namespaces that were deleted the store is read for each", async (t) => {
   const { admit, client } = await aPlugin(t);
   client.put(namespaces, { metadata: { name: "other" }, status: { phase: "Active" } } as never);
   for (const name of ["other", "web"]) {

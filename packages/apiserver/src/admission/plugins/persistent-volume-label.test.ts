@@ -48,7 +48,7 @@ for (const { name, spec, metadata = {}, want = "", affinity } of [
     spec: { vsphereVolume: { volumePath: "[store] d" } },
     want: unknown("vSphere Volume [store] d: unable to build vSphere cloud provider"),
   },
-  { name: "of OpenStack, which is not asked", spec: { cinder: { volumeID: "v" } } },
+  { name: "of OpenStack, which is not called", spec: { cinder: { volumeID: "v" } } },
   { name: "that is only being made", spec: { gcePersistentDisk: { pdName: "placeholder-for-provisioning" } } },
   {
     name: "that came with its zones",

@@ -133,7 +133,7 @@ test("who waits together is given up together, and is held to the quotas that th
   for (const answer of await Promise.all([ask(all), ask(all), ask(all)])) assert.match(answer, /evaluation timed out/);
 });
 
-test("a quota that cannot be written or read is the answer of those who asked; the next one is charged", async (t) => {
+test("a quota that cannot be written or read is the answer of the requesters; the next one is charged", async (t) => {
   const { ask, used, client } = await charging(t, quota("a", 5, 0));
   let failures = 0;
   client.react("update", "resourcequotas", () => {

@@ -43,7 +43,7 @@ test("leaves alone quotas of other scopes and of other things", () => {
   assert.deepEqual(create(aPod({ cpu: "1" }), [quota({ services: "0" }, { services: "0" })]), []);
 });
 
-test("each of several quotas has to be counted, and to be told what it bounds", () => {
+test("each of several quotas has to be counted, and to give its bounds", () => {
   const first = quota({ pods: "5" }, { pods: "0" });
   assert.throws(
     () => create(aPod({ cpu: "1" }), [first, quota({ cpu: "2", memory: "1Gi" }, { cpu: "0", memory: "0" })]),

@@ -102,7 +102,7 @@ test("two quotas are both charged, also while somebody else writes to one of the
   assert.deepEqual(await usedIn("shared", "b"), { "count/pods": "20" });
 });
 
-test("a dry run is told what would be and takes nothing", async () => {
+test("a dry run gets the answer that a charge would give and takes nothing", async () => {
   await quota("dry", "q", { pods: "1" });
   assert.equal((await create("dry", aPod("a"), "?dryRun=All")).code, 201);
   assert.deepEqual(await usedIn("dry"), { pods: "0" });

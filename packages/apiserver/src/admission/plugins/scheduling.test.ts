@@ -150,7 +150,7 @@ test("an owner is set by those who may delete the object, a blocking one by thos
   );
 });
 
-test("a backend is asked about images of each kind of container, over HTTPS and as its user", async () => {
+test("a backend reviews images of each kind of container, over HTTPS and as its user", async () => {
   const { code, text } = await server.request(
     "POST",
     podsIn("default"),

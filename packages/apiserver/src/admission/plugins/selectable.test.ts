@@ -134,7 +134,7 @@ test("LimitPodHardAntiAffinityTopology lets required anti-affinity tell nodes ap
   assert.match(await run(limitPodHardAntiAffinityTopology(), write(both)), /has TopologyKey zone/, "the second term too");
 });
 
-test("ExtendedResourceToleration tolerates what is asked for, once", async () => {
+test("ExtendedResourceToleration tolerates what is requested, once", async () => {
   const pod = aPod({
     containers: [{ name: "c", resources: { requests: { "example.com/gpu": "1", cpu: "1", "kubernetes.io/x": "1" } } }],
     initContainers: [{ name: "i", resources: { requests: { "example.com/fpga": "1" } } }],
@@ -407,7 +407,7 @@ for (const operation of ["CREATE", "UPDATE", "DELETE", "CONNECT"] as const) {
   });
 }
 
-test("ImagePolicyWebhook tells the audit what its backend says, and when nobody was asked", async (t) => {
+test("ImagePolicyWebhook tells the audit what its backend says, and when it was not called", async (t) => {
   const backend = createServer((_request, response) => {
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify({ status: { allowed: true, auditAnnotations: { ticket: "42" } } }));

@@ -350,7 +350,7 @@ test("what a webhook adds is seen by the server's own plugins, and by webhooks t
   assert.deepEqual(mounts, [tokens, tokens]);
 });
 
-test("subresources are shown in their own kind, and the same write is asked about whatever version it comes in", async (t) => {
+test("subresources are shown in their own kind, and the same write is reviewed in whatever version it comes", async (t) => {
   hooks.answers.set("/subs", () => ({ allowed: true }));
   const rules = [
     { operations: ["*"], apiGroups: ["apps"], apiVersions: ["v1"], resources: ["deployments/scale", "deployments/status"] },

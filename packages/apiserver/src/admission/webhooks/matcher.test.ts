@@ -115,7 +115,7 @@ for (const { name, attributes = write(), objectSelector, namespaceSelector, name
   });
 }
 
-test("the selectors of a webhook are read once, whatever number of writes they are asked about", () => {
+test("the selectors of a webhook are read once, whatever number of writes they match", () => {
   let reads = 0;
   const counted = (label: string) => ({
     get matchLabels() {

@@ -27,7 +27,7 @@ export interface Review {
   readonly body: string;
 }
 
-/** Objects sent to the webhook, in the version it asked for. */
+/** Objects sent to the webhook, in the version it requested. */
 export interface ReviewedObjects {
   readonly kind: GroupVersionKind;
   readonly resource: ResourceVersion;

@@ -84,7 +84,7 @@ test("a mutating webhook changes the object, the next one sees the change", asyn
   assert.deepEqual(body.data, { first: "1", second: "1" });
 });
 
-test("a webhook that asks for it is asked again when a later one changed the object", async (t) => {
+test("a webhook that asks for it is called again when a later one changed the object", async (t) => {
   answers.set("/c-counts", () => ({ allowed: true }));
   answers.set("/d-changes", () => patchOf([{ op: "add", path: "/data", value: { x: "y" } }]));
   await register("Mutating", "c-counts", [{ reinvocationPolicy: "IfNeeded" }], t);
@@ -107,9 +107,9 @@ test("a validating webhook refuses in its own words", async (t) => {
   assert.equal((await server.request("POST", configMaps, { metadata: { name: "good" } })).code, 201);
 });
 
-test("what it is asked says who does what, with the old object", async (t) => {
-  answers.set("/asked", () => ({ allowed: true }));
-  await register("Validating", "asked", [{ rules: [rule({ operations: ["*"] })] }], t);
+test("the review says who does what, with the old object", async (t) => {
+  answers.set("/requested", () => ({ allowed: true }));
+  await register("Validating", "requested", [{ rules: [rule({ operations: ["*"] })] }], t);
   await server.request("POST", configMaps, { metadata: { name: "seen" }, data: { a: "1" } });
   await server.request("PUT", `${configMaps}/seen`, { metadata: { name: "seen" }, data: { a: "2" } });
   await server.request("DELETE", `${configMaps}/seen`);
@@ -177,7 +177,7 @@ for (const kind of ["Mutating", "Validating"] as const) {
   }
 }
 
-test("selectors and rules choose what it is asked about", async (t) => {
+test("selectors and rules choose what it reviews", async (t) => {
   answers.set("/chosen", () => ({ allowed: true }));
   await register(
     "Validating",
@@ -229,7 +229,7 @@ test("a webhook for another version of the resource gets the object in that vers
   assert.deepEqual(request.requestKind, { group: "autoscaling", version: "v2", kind: "HorizontalPodAutoscaler" });
 });
 
-test("the second validating webhook refuses what the first lets through, and both are asked", async (t) => {
+test("the second validating webhook refuses what the first lets through, and both are called", async (t) => {
   answers.set("/two", () => ({ allowed: true }));
   answers.set("/no", ({ object }) => ({ allowed: !String(object?.metadata.name).startsWith("no-") }));
   await register("Validating", "two", [{}, { clientConfig: { url: `${hooks.url}/no`, caBundle: hooks.caBundle } }], t);

@@ -95,7 +95,7 @@ test("a document is fetched a second after its APIService came, and looked at ag
   await clock.advance(0);
   assert.deepEqual(paths(), ["/apis/own/v1"]);
   await clock.advance(600_000);
-  assert.equal(fetched.length, 1, "who is gone is not asked again");
+  assert.equal(fetched.length, 1, "a removed server gets no more requests");
 });
 
 for (const { name, answer } of [
@@ -103,7 +103,7 @@ for (const { name, answer } of [
   { name: "gives one that is none", answer: { code: 200, etag: '"1"', body: { paths: [] } } },
   { name: "cannot give it", answer: { code: 500 } },
 ]) {
-  test(`a server that ${name} is asked again after one minute, two, four, and the document does without`, async (t) => {
+  test(`a server that ${name} is queried again after one minute, two, four, and the document does without`, async (t) => {
     const { client, clock, fetched, paths } = await started(t, () => answer);
     await client.create(apiServicesRef, anApiService("a"));
     await clock.advance(1_000);

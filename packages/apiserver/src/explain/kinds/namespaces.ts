@@ -76,7 +76,7 @@ const deletion: Rule<Namespace, NamespaceFacts>[] = [
     return {
       by: namespaceController,
       reason: "DiscoveryFailed",
-      summary: `is being deleted, but an API service cannot be asked for its resources: ${oneLine(failure.message, 240)}`,
+      summary: `is being deleted, but an API service cannot be requested its resources: ${oneLine(failure.message, 240)}`,
       remedy: "Repair the server of the API service, or delete the APIService if it is not needed any more.",
       follow: unavailableServices,
       ...sinceTime(failure.lastTransitionTime),

@@ -127,7 +127,7 @@ for (const [resource, own] of [
       ],
     },
     {
-      name: "a service without namespace, told as its name",
+      name: "a service without namespace, reported as its name",
       change: { "webhooks[0].clientConfig": { service: { name: "s", namespace: "", path: "//" } } },
       want: [
         "webhooks[0].clientConfig.service.name: Required value: service name is required",

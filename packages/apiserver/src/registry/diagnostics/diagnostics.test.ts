@@ -73,7 +73,7 @@ async function aDaemon(t: TestContext, server: TestServer, recipient: string, us
   return decisions;
 }
 
-const reported = { verdict: "waiting", reason: "Told", description: () => ({ summary: "as asked" }) } as const;
+const reported = { verdict: "waiting", reason: "Notified", description: () => ({ summary: "as requested" }) } as const;
 const signal = (): AbortSignal => AbortSignal.timeout(60_000);
 
 async function lease(server: TestServer, namespace: string, name: string, renewedMs = Date.now()): Promise<void> {
@@ -120,11 +120,11 @@ test("daemons at two API servers answer for themselves, a kubelet about its node
   await lease(one, "kube-system", "kube-controller-manager");
   assert.deepEqual(await seen(), {
     decisions: [
-      "kube-apiserver admission web as asked",
-      "kube-scheduler scheduler other as asked",
-      "kube-scheduler scheduler waits as asked",
-      "kube-scheduler scheduler web as asked",
-      "kubelet volumes web as asked",
+      "kube-apiserver admission web as requested",
+      "kube-scheduler scheduler other as requested",
+      "kube-scheduler scheduler waits as requested",
+      "kube-scheduler scheduler web as requested",
+      "kubelet volumes web as requested",
     ],
     silent: ["kube-controller-manager", "kubelet/n2"],
   });
@@ -235,7 +235,7 @@ test("the group is in no discovery, and malformed answers get a clear error", as
   assert.equal((await server.request("GET", `${questionsPath}?watch=1`)).code, 400);
 });
 
-test("takes from an answer the decisions about what was asked, as the daemon that answered", () => {
+test("takes from an answer the decisions about the objects in question, as the daemon that answered", () => {
   const decision = {
     ...{ component: "kube-apiserver", source: "s", object: podRef("web"), verdict: "waiting", reason: "R", summary: "s" },
     ...{ since: "2026-01-02T03:04:05Z", lastAt: "2026-01-02T03:04:05Z", count: 2 },
@@ -245,7 +245,7 @@ test("takes from an answer the decisions about what was asked, as the daemon tha
     {
       decisions: [
         { ...decision, summary: "x".repeat(10_000), extra: 1, related: [podRef("a"), 7], details: { a: 1 }, remedy: "r" },
-        { ...decision, object: podRef("not-asked") },
+        { ...decision, object: podRef("not-requested") },
         { ...decision, verdict: "guilty" },
         { ...decision, object: 7 },
         ...[null, 7, "x", [], {}],

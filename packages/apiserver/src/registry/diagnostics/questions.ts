@@ -98,7 +98,7 @@ export class Questions {
     };
   }
 
-  /** @returns what the recipient was asked; undefined when the question is over, or was not for it */
+  /** @returns the objects of the recipient's question; undefined when the question is over, or was not for it */
   requestedRefs(id: string, recipient: string): readonly ObjectRef[] | undefined {
     return this.#live.get(id)?.requested.find((one) => one.recipient === recipient)?.refs;
   }

@@ -22,7 +22,7 @@ export interface ClusterDecisionsOptions {
   readonly clock: Clock;
 }
 
-/** Of one question. What is asked about the others comes from their statuses alone. */
+/** Of one question. What is known about the others comes from their statuses alone. */
 const mostRefs = 500;
 
 /** Reads the decisions of this server, and asks the other servers and the daemons that are concerned. */

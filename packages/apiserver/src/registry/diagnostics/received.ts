@@ -8,7 +8,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 /**
  * The decisions of a daemon's answer, without what is not of a decision's form, and without those about objects that it was not
- * asked about. @param component by the daemon's identity
+ * in question. @param component by the daemon's identity
  */
 export function receivedDecisions(component: string, answer: unknown, requested: readonly ObjectRef[]): Decision[] {
   const given = isJson(answer) ? answer["decisions"] : undefined;

@@ -117,7 +117,7 @@ for (const { name, owned, wanted } of [
   });
 }
 
-test("rules that differ by their verbs alone are told as one", () => {
+test("rules that differ by their verbs alone are reported as one", () => {
   assert.deepEqual(
     compactRules([
       rule(["get"], [""], ["pods"]),

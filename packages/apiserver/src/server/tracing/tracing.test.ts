@@ -52,7 +52,7 @@ async function startListener(t: TestContext) {
   return heard;
 }
 
-test("requests and what they ask of etcd are traced, webhooks are told, clients are linked", async (t) => {
+test("requests and their etcd calls are traced, webhooks get the trace context, clients are linked", async (t) => {
   const { collector, server, heard } = await traced(t, 1_000_000);
   const hook = await startHookServer();
   t.after(hook.stop);
@@ -100,7 +100,7 @@ test("requests and what they ask of etcd are traced, webhooks are told, clients 
   const writes = collector.spans.filter(({ parentSpanId }) => parentSpanId === request?.spanId);
   const write = writes.find(({ name }) => name === "etcdserverpb.KV/Txn");
   assert.deepEqual([write?.kind, write?.traceId, write?.attributes["rpc.grpc.status_code"]], [3, request?.traceId, 0]);
-  assert.ok(heard.parents.has(`00-${write?.traceId}-${write?.spanId}-01`), "etcd is told of the call");
+  assert.ok(heard.parents.has(`00-${write?.traceId}-${write?.spanId}-01`), "etcd gets the trace context");
   assert.ok((write?.tookMs ?? -1) <= (request?.tookMs ?? -1), "the request waits for etcd");
   assert.equal(collector.service["service.name"], "apiserver");
 });
@@ -114,11 +114,11 @@ test("by default nothing is kept, whatever clients say", async (t) => {
   assert.deepEqual(
     [...heard.parents].filter((parent) => !parent.endsWith("-00")),
     [],
-    "etcd is told that nothing is kept",
+    "etcd gets the unsampled flag",
   );
 });
 
-test("with the gate alone etcd is told what the client said, without it nothing", async (t) => {
+test("with the gate alone etcd gets the client's trace context, without it none", async (t) => {
   for (const { flags, want } of [
     { flags: ["--feature-gates=APIServerTracing=true"], want: [traceparent] },
     { flags: [], want: [] },

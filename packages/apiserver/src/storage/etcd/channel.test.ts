@@ -45,7 +45,7 @@ function answer(stream: ServerHttp2Stream, body: Buffer, status: Record<string, 
   stream.end(Buffer.concat([head, body]));
 }
 
-test("a server is told what a call is part of, if somebody says it", async (t) => {
+test("a server gets the trace context of a call, if there is one", async (t) => {
   const reported: unknown[] = [];
   const { url } = await aServer(t, (stream, body) => answer(stream, body), reported);
   let traceparent: string | undefined;

@@ -72,7 +72,7 @@ function socketOf(t: TestContext): string {
   return join(directory, "kms.sock");
 }
 
-test("a KMS provider counts its data keys, who had to be asked for one, and refusals by their code", async (t) => {
+test("a KMS provider counts its data keys, requests for new ones, and refusals by their code", async (t) => {
   const path = socketOf(t);
   const plugin = await startKmsPlugin({ path });
   t.after(() => plugin.stop());

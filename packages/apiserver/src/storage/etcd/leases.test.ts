@@ -19,7 +19,7 @@ for (const { name, ttl, reuseSeconds, longer } of [
   { name: "ten minutes: a twentieth longer", ttl: 600, reuseSeconds: undefined, longer: 30 },
   { name: "--lease-reuse-duration-seconds: no longer than it says", ttl: 3600, reuseSeconds: 5, longer: 5 },
 ]) {
-  test(`a lease is granted for longer than asked and shared for that time; ${name}`, async () => {
+  test(`a lease is granted for longer than requested and shared for that time; ${name}`, async () => {
     const { clock, granted, leases } = setUp(reuseSeconds);
     const first = await leases.forTtl(ttl);
     assert.deepEqual(granted, [ttl + longer]);

@@ -23,7 +23,7 @@ for (const { name, versions, want } of [
   { name: "2.3", versions: ["2.3.40"], want: false },
   { name: "all true", versions: ["3.4.34", "3.5.16", "3.6.2"], want: true },
   { name: "one of them untrue", versions: ["3.5.16", "3.5.16", "3.4.23"], want: false },
-  { name: "one that cannot be asked", versions: ["3.5.16", undefined], want: false },
+  { name: "one that cannot be queried", versions: ["3.5.16", undefined], want: false },
   { name: "no version", versions: [""], want: false },
   { name: "garbage", versions: ["etcd"], want: false },
   { name: "garbage before", versions: ["v3.5.16"], want: false },
@@ -66,7 +66,7 @@ function aCluster(versions: Record<string, string | undefined>) {
   return { cluster, clock, trust };
 }
 
-test("trust begins when all members have told their versions, and ends with a doubt", async () => {
+test("trust begins when all members have reported their versions, and ends with a doubt", async () => {
   const { trust } = aCluster({ a: "3.5.16", b: "3.4.31" });
   assert.equal(trust.trusted, false);
   trust.ask();
@@ -106,7 +106,7 @@ test("a member that joins in an older version ends the trust, and its upgrade br
   assert.equal(trust.trusted, true);
 });
 
-test("a member that could not be asked is asked again soon", async () => {
+test("a member that could not be queried is queried again soon", async () => {
   const { cluster, clock, trust } = aCluster({ a: "3.5.16", b: undefined });
   trust.ask();
   await settle();
@@ -125,7 +125,7 @@ test("another member that answers at a member's address does not speak for it", 
   assert.equal(trust.trusted, false);
 });
 
-test("nobody is asked after the end, and a round that ends later changes nothing", async () => {
+test("nobody is queried after the end, and a round that ends later changes nothing", async () => {
   const { cluster, clock, trust } = aCluster({ a: "3.5.16" });
   const gate = Promise.withResolvers<void>();
   cluster.silence = gate.promise;
@@ -137,7 +137,7 @@ test("nobody is asked after the end, and a round that ends later changes nothing
   assert.deepEqual([trust.trusted, cluster.requested], [false, 1]);
 });
 
-test("a reply that was untrue ends the trust for good, also while members are asked", async () => {
+test("a reply that was untrue ends the trust for good, also while members are queried", async () => {
   for (const isAsking of [false, true]) {
     const { trust, clock, cluster } = aCluster({ a: "3.5.16" });
     trust.ask();

@@ -133,7 +133,7 @@ test("progress within the parts of an answer says nothing of them", () => {
   watch.stop();
 });
 
-test("what a broken stream left behind is told, and does not break the next one", async () => {
+test("what a broken stream left behind is reported, and does not break the next one", async () => {
   const busy = Promise.withResolvers<void>();
   const { watch, reported, says, breaks, clock, opened } = aWatch(busy.promise);
   says({ events: [11] });
@@ -146,7 +146,7 @@ test("what a broken stream left behind is told, and does not break the next one"
   watch.stop();
 });
 
-test("a lost stream goes on after its last event, and what is sent again is told once", async () => {
+test("a lost stream goes on after its last event, and what is sent again is reported once", async () => {
   const { watch, reported, says, breaks, clock, asks } = aWatch();
   says({ events: [11, 12] });
   breaks();
@@ -174,7 +174,7 @@ test("parts of an answer that a lost stream began are forgotten with it", async 
   watch.stop();
 });
 
-test("what waited behind a busy reader when the stream was lost comes again and is told once", async () => {
+test("what waited behind a busy reader when the stream was lost comes again and is reported once", async () => {
   const busy = Promise.withResolvers<void>();
   const { watch, reported, says, breaks, clock } = aWatch(busy.promise);
   says({ events: [11] });
@@ -215,7 +215,7 @@ test("what was known of one member's progress is not relied on when the next str
   watch.stop();
 });
 
-test("a compacted revision ends the watch: it is told once and nothing is opened again", async () => {
+test("a compacted revision ends the watch: it is reported once and nothing is opened again", async () => {
   const { reported, says, breaks, clock, opened } = aWatch();
   says({ canceled: true, compacted: 20 });
   breaks();
@@ -268,7 +268,7 @@ test("streams that are lost one after the other are opened ever more slowly, unt
   watch.stop();
 });
 
-test("a silent stream is asked once; it stays when it answers, and is replaced when it does not", async () => {
+test("a silent stream is queried once; it stays when it answers, and is replaced when it does not", async () => {
   const { watch, says, clock, asks, opened } = aWatch();
   asks();
   await clock.advance(10_000);
@@ -282,9 +282,9 @@ test("a silent stream is asked once; it stays when it answers, and is replaced w
   watch.stop();
 });
 
-test("a stream opened after a silent one is given its own time before it is asked, and before it is replaced", async () => {
+test("a stream opened after a silent one is given its own time before it is queried, and before it is replaced", async () => {
   const { watch, clock, asks, opened } = aWatch();
-  await clock.advance(20_100); // asked, and replaced
+  await clock.advance(20_100); // queried, and replaced
   assert.deepEqual([asks(), opened()], [["watch from 10", "progress?", "watch from 10"], 2]);
   await clock.advance(9_900); // the watchdog's next look, at a stream of 9,950 ms
   assert.deepEqual([asks(), opened()], [[], 2]);
@@ -305,7 +305,7 @@ for (const { name, kvs, error, want } of [
   { name: "not there", kvs: [], want: ["other history"] },
   { name: "of the future", error: new EtcdError("future-revision", "future"), want: ["other history"] },
 ]) {
-  test(`after a reconnect the last event that was told is looked up: ${name}`, async () => {
+  test(`after a reconnect the last event that was reported is looked up: ${name}`, async () => {
     const requests: string[] = [];
     const { watch, reported, says, breaks, clock } = aWatch(undefined, async ({ key, revision }) => {
       requests.push(`${key} at ${revision}`);

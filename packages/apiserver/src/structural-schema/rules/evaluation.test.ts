@@ -95,7 +95,7 @@ for (const { name, properties, spec, rules } of [
     rules: ["!has(self.gone)", "has(self.map.a) && 'a' in self.map && self.map.size() == 2", "self.list.size() == 2"],
   },
   {
-    name: "maps are asked by key",
+    name: "maps are indexed by key",
     properties: { map: { type: "object", additionalProperties: { type: "integer" } } },
     spec: { map: { "a-b": 1, ["__proto__"]: 2, c: 3 } },
     rules: [
@@ -272,7 +272,7 @@ test("all rules together may not take too long either", () => {
   assert.match(many[0] ?? "", /: validation failed due to running out of cost budget, no further validation rules will be run$/);
 });
 
-test("of a large object that many rules refuse no more is told than there is use for", () => {
+test("of a large object that many rules refuse a bounded number of errors is reported", () => {
   const large = "x".repeat(1_000_000);
   const reported = faults({ n: { type: "string", ...rulesOf(...Array(20).fill("false")) } }, { n: large }, "true");
   assert.equal(reported.length, 4);

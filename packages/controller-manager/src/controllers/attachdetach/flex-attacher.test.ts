@@ -59,7 +59,7 @@ async function setUp(t: Testing, answers?: Readonly<Record<string, string>>): Pr
     folder,
     install,
     async requested() {
-      const text = await readFile(join(driverDir, "asked"), "utf8").catch(() => "");
+      const text = await readFile(join(driverDir, "requested"), "utf8").catch(() => "");
       return text.split("\n").filter((line) => line !== "" && line !== "init" && !line.startsWith("{"));
     },
     listOn: (node) => context.client.object<Node>(nodes, node)?.status?.volumesAttached,
@@ -72,12 +72,12 @@ async function attachedOnA(bench: Bench): Promise<void> {
   await waitFor(() => bench.listOn("a"));
 }
 
-test("a flex volume's driver is told of the volume and the node, and the node of the device", async (t) => {
+test("a flex volume's driver is informed of the volume and the node, and the node of the device", async (t) => {
   const bench = await setUp(t, { init: success, getvolumename: success, attach: attaches });
   await attachedOnA(bench);
   assert.deepEqual(bench.listOn("a"), attachedList);
   assert.deepEqual(await bench.requested(), ["getvolumename", "attach", "a"]);
-  const requested = (await readFile(join(bench.folder, "example.com~disk/asked"), "utf8")).split("\n");
+  const requested = (await readFile(join(bench.folder, "example.com~disk/requested"), "utf8")).split("\n");
   assert.deepEqual(JSON.parse(requested[requested.indexOf("attach") + 1] ?? ""), {
     "kubernetes.io/fsType": "ext4",
     "kubernetes.io/readwrite": "rw",
@@ -111,7 +111,7 @@ test("a flex volume is detached when no pod needs it and the node is done with i
   assert.equal(bench.listOn("a"), undefined);
 });
 
-test("pods are told why a driver failed; it is asked again, and to undo what it may have done", async (t) => {
+test("pods get an event that says why a driver failed; it is called again, and to undo what it may have done", async (t) => {
   const failing = `echo '{"status":"Failure","message":"no slot"}'; exit 1`;
   const bench = await setUp(t, { init: success, attach: failing, detach: success });
   bench.client.put(pods, user("web", "a"));
@@ -166,7 +166,7 @@ test("a driver that hangs keeps neither those that come later nor other drivers'
   const add = (vendor: string, answers: Readonly<Record<string, string>>): Promise<void> =>
     installFlexDriver(join(bench.folder, `${vendor}~disk`), "disk", answers);
   const requestedFor = async (vendor: string, command: string): Promise<boolean> =>
-    (await readFile(join(bench.folder, `${vendor}~disk`, "asked"), "utf8").catch(() => "")).split("\n").includes(command);
+    (await readFile(join(bench.folder, `${vendor}~disk`, "requested"), "utf8").catch(() => "")).split("\n").includes(command);
   await add("mute", { init: hangs });
   await add("slow", { init: success, attach: attaches, isattached: hangs });
   const volumes = [{ name: "v", flexVolume: { driver: "slow/disk" } }];
@@ -190,7 +190,7 @@ test("a driver that comes later, and one that attaches nothing", async (t) => {
   await bench.run(newAttachDetachController(bench.ctx));
   await bench.install({ init: `echo '{"status":"Success","capabilities":{"attach":false}}'`, attach: attaches });
   await bench.clock.advance(60_000);
-  await waitFor(async () => (await readFile(join(bench.folder, "example.com~disk/asked"), "utf8")).includes("init"), {
+  await waitFor(async () => (await readFile(join(bench.folder, "example.com~disk/requested"), "utf8")).includes("init"), {
     retry: isMissingFile,
   });
   assert.deepEqual(await bench.requested(), []);

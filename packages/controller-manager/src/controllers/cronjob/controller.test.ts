@@ -233,7 +233,7 @@ for (const [started, never] of [
   });
 }
 
-test("of several jobs each that it does not know is told, whatever the others are", async (t) => {
+test("of several jobs each that it does not know is reported, whatever the others are", async (t) => {
   const cronJob = aCronJob({ spec: { suspend: true, successfulJobsHistoryLimit: 3 } });
   const over = childOf(cronJob, "over", { conditions: [finishedAt("2022-01-01T00:00:00Z")] });
   const { events } = await runCronJob(t, cronJob, over, childOf(cronJob, "first"), childOf(cronJob, "second"));

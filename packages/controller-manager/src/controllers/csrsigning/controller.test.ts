@@ -158,7 +158,7 @@ for (const { name, csr } of [
   });
 }
 
-test("a certificate is good as long as was asked for, and never longer than the flag says", async (t) => {
+test("a certificate is good as long as requested, and never longer than the flag says", async (t) => {
   const { ctx, client, run, certificate, clock } = await world(t, everySigner, 3_600_000);
   for (const [name, expirationSeconds] of [
     ["short", 1200],

@@ -101,7 +101,7 @@ for (const { name, deployment, newSet, old, want } of [
     want: { a: 1 },
   },
   {
-    name: "waits while an old set has more available than it is asked for",
+    name: "waits while an old set has more available than requested",
     deployment: deploymentOf(7, 2, 1),
     newSet: set("new", 5, 3),
     old: [set("a", 4, 5)],

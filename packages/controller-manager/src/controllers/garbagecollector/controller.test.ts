@@ -90,7 +90,7 @@ test("an owner deleted with Orphan leaves its dependents free", async (t) => {
   assert.equal(world.client.objects(replicaSets).length, 0);
 });
 
-test("an owner of another namespace does not count, and someone is told", async (t) => {
+test("an owner of another namespace does not count, and an event says so", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, aReplicaSet({ name: "web", namespace: "other" }));
     client.put(pods, aPod({ name: "a", owner }));
@@ -135,7 +135,7 @@ test("an owner that was first named wrongly still takes its dependents with it",
   assert.deepEqual(names(world), []);
 });
 
-test("a cluster-scoped object with an owner in a namespace stays, and someone is told", async (t) => {
+test("a cluster-scoped object with an owner in a namespace stays, and an event says so", async (t) => {
   const world = await started(t, ({ client }) => {
     const { uid = "" } = owner.metadata;
     client.put(replicaSets, owner);

@@ -77,7 +77,7 @@ test("an owner that waits is woken when a dependent goes or no longer blocks", (
   assert.deepEqual(blockingDependents(graph.get("rs") as GraphNode), []);
 });
 
-test("orphaning is asked for by the finalizer", () => {
+test("orphaning is requested by the finalizer", () => {
   const graph = new OwnerGraph();
   const metadata = { deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["orphan"] };
   assert.deepEqual(see(graph, "rs", [], metadata), { attemptToDelete: [], attemptToOrphan: ["rs"] });

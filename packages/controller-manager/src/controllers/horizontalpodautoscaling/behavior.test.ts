@@ -47,7 +47,7 @@ const events = (direction: "scaledUp" | "scaledDown", ...changes: [seconds: numb
 
 for (const { name, options, replicas, able = "ReadyForNewScale", limited } of [
   {
-    name: "does what is asked within the bounds",
+    name: "does what is requested within the bounds",
     options: { current: 5, desired: 7 },
     replicas: 7,
     limited: "False DesiredWithinRange",
@@ -62,7 +62,7 @@ for (const { name, options, replicas, able = "ReadyForNewScale", limited } of [
   { name: "stays below the most", options: { current: 15, desired: 25 }, replicas: 20, limited: "True TooManyReplicas" },
   { name: "stays above the least", options: { current: 3, desired: 1 }, replicas: 2, limited: "True TooFewReplicas" },
   {
-    name: "waits with going down for what was asked lately",
+    name: "waits with going down for recent recommendations",
     options: { current: 10, desired: 3, history: past(ago(299, 8), ago(301, 9)) },
     replicas: 8,
     able: "ScaleDownStabilized",
@@ -226,7 +226,7 @@ for (const { name, options, replicas, able = "ReadyForNewScale", limited } of [
   });
 }
 
-test("remembers what was asked, and forgets what no window reaches", () => {
+test("keeps recommendations, and drops those older than all windows", () => {
   const { recommendations } = smoothed({ current: 5, desired: 7, history: past(ago(301, 1), ago(300, 2)) });
   assert.deepEqual(recommendations, [ago(300, 2), ago(0, 7)]);
 });
@@ -242,7 +242,7 @@ test("remembers changes as long as a policy looks back, and none without a behav
   assert.equal(withScaleEvent(history, undefined, 5, 8, now), history);
 });
 
-test("whatever is asked, what comes is within the bounds and between now and what was asked or recommended", () => {
+test("whatever is requested, the result is within the bounds and between the current and the requested or recommended size", () => {
   const count = fc.integer({ min: 2, max: 20 });
   const recommendations = fc.array(fc.tuple(fc.nat(400), count), { maxLength: 5 });
   const rules = fc.constantFrom(undefined, behavior(), behavior({ selectPolicy: "Min" }, { stabilizationWindowSeconds: 60 }));

@@ -168,7 +168,7 @@ for (const { name, all, metrics, message } of [
     message: "no metrics returned matched known pods",
   },
 ]) {
-  test(`a share of requests cannot be told with ${name}`, () => {
+  test(`a share of requests cannot be computed with ${name}`, () => {
     assert.throws(() => utilization(all, metrics, 50), { message });
   });
 }

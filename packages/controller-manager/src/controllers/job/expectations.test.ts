@@ -21,7 +21,7 @@ test("what was let go is expected until each is seen, once, and more is added to
   assert.equal(expectations.observed("b", "1"), false);
 });
 
-test("what was asked for does not change with what is seen later", () => {
+test("what was requested does not change with what is seen later", () => {
   const expectations = newFinalizerExpectations();
   expectations.expect("a", ["1"]);
   const requested = expectations.of("a");

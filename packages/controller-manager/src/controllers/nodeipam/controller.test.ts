@@ -46,7 +46,7 @@ test("what services have is not given to nodes", async (t) => {
   assert.deepEqual(rangesOf(world), { a: "10.0.2.0/24" });
 });
 
-test("a node that finds none left is told so, and gets the first that comes back", async (t) => {
+test("a node that finds none left gets an event, and the first that is released", async (t) => {
   const world = prepared(t);
   for (let i = 0; i < 4; i++) world.client.put(nodes, named(`n${i}`));
   await run(world);

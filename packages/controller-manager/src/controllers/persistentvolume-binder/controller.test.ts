@@ -40,7 +40,7 @@ test("binds a claim to a volume, both ways, in four writes", async (t) => {
   );
 });
 
-test("gives two claims two volumes, though they are asked for at once", async (t) => {
+test("gives two claims two volumes, though they are requested at once", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   client.put(persistentVolumes, aVolume("a"), aVolume("b"));
   client.put(persistentVolumeClaims, aClaim());

@@ -63,7 +63,7 @@ test("asks the server before it takes a node for gone", async (t) => {
   assert.equal(client.objects(pods).length, 1);
 });
 
-test("pods of a node that the server cannot be asked about stay, those of the next one go", async (t) => {
+test("pods of a node that cannot be read from the server stay, those of the next one go", async (t) => {
   const { client, clock, ctx, run } = newTestContext(t);
   client.put(
     pods,

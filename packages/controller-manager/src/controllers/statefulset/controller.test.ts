@@ -369,7 +369,7 @@ test("a status that another writer changed in between is written on what that on
   assert.deepEqual(stored(world).metadata.annotations, { by: "another" });
 });
 
-test("a pod that the cache does not show is not told of twice", async (t) => {
+test("a pod that the cache does not show is not reported twice", async (t) => {
   const world = newTestContext(t);
   world.client.react("list", "pods", () => ({ metadata: { resourceVersion: "1000000" }, items: [] }));
   world.client.put(pods, aPod({ name: "db-0", labels: { app: "db" } }));

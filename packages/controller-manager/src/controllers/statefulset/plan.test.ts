@@ -328,5 +328,5 @@ test("no pod is created while a claim goes with its predecessor", () => {
   const claims = (name: string): PersistentVolumeClaim | undefined => (name === "data-db-0" ? claim : undefined);
   assert.deepEqual(steps(viewOf(set, [], { claims })), []);
   assert.deepEqual(steps(viewOf(set, [], { claims: () => undefined })), ["create db-0"]);
-  assert.deepEqual(steps(viewOf(set, [])), ["create db-0"], "with the gate off it is not asked");
+  assert.deepEqual(steps(viewOf(set, [])), ["create db-0"], "with the gate off it is not consulted");
 });

@@ -32,7 +32,7 @@ test("writes the time on every node, once, and puts it right", async (t) => {
   assert.deepEqual(world.client.writes.map(({ verb, name }) => `${verb} ${name}`).toSorted(), ["patch new", "patch wrong"]);
 });
 
-test("in a larger cluster a node is told the longer time at its next change", async (t) => {
+test("in a larger cluster a node gets the longer time at its next change", async (t) => {
   const world = newTestContext(t);
   for (let i = 0; i < 100; i++) world.client.put(nodes, aNode({ name: `n${i}` }));
   await world.run(newTtlController(world.ctx));

@@ -27,7 +27,7 @@ const machines = fc
     });
   });
 
-test("as many CPUs as were asked for are taken, of those that were free, or none", () => {
+test("as many CPUs as were requested are taken, of those that were free, or none", () => {
   const seeds = fc.record({ machine: machines, picks: fc.array(fc.boolean()), count: fc.integer({ min: 0, max: 30 }) });
   fc.assert(
     fc.property(seeds, ({ machine, picks, count }) => {

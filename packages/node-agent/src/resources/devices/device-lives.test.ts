@@ -183,7 +183,7 @@ test("what a plugin says that another has taken the place of, and its end, chang
   assert.deepEqual([old.requested, present.requested], [[], ["g7"]]);
 });
 
-test("a resource that no plugin gives keeps no other from being told where it is", async (t) => {
+test("a resource that no plugin gives does not hide the topology of others", async (t) => {
   const { manager, register } = await bench(t);
   await register(gpu, "a", [aDevice("g1", 0)]);
   const pod = podOf("p1", { "other.example/x": "1", [nic]: "0", [gpu]: "1" });

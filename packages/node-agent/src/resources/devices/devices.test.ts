@@ -193,7 +193,7 @@ test("devices of init containers are used again by the containers after them", a
   );
 });
 
-test("where devices are at NUMA nodes, that is told; where they are not, it does not matter", async (t) => {
+test("where devices are at NUMA nodes, that is reported; where they are not, it does not matter", async (t) => {
   const { manager, changes, plugin } = await setUp(t);
   const own = await plugin([aDevice("a", 0), aDevice("b", 1), aDevice("c", 1)]);
   await own.register();

@@ -73,7 +73,7 @@ for (const { name, status, want } of [
   { name: "is being taken off", status: { attached: true }, want: /^volume attachment is being deleted$/ },
   { name: "cannot be attached", status: { attached: false, attachError: { message: "no such disk" } }, want: /^no such disk$/ },
 ]) {
-  test(`a volume that ${name} is told as what it waits for`, async (t) => {
+  test(`a volume that ${name} is reported as what it waits for`, async (t) => {
     const b = await csiBench(t);
     await assert.rejects(up(b), /not attached according/);
     b.attach();

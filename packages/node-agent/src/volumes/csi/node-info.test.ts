@@ -34,7 +34,7 @@ function announcing(metadata: Partial<Node["metadata"]> | undefined = {}) {
 
 const driver = (nodeId: string, topology: Record<string, string> = {}, maxVolumes = 0) => ({ nodeId, maxVolumes, topology });
 
-test("two drivers are told of, each once, as it is now; one that goes leaves the other", async () => {
+test("two drivers are reported, each once, as it is now; one that goes leaves the other", async () => {
   const { client, info, drivers, ids } = announcing();
   await info.install("b.example", driver("b1", { zone: "x", rack: "7" }));
   const [patch] = client.writes.filter(({ resource }) => resource === "nodes");
@@ -45,7 +45,7 @@ test("two drivers are told of, each once, as it is now; one that goes leaves the
   assert.equal(ids(), '{"a.example":"a1","b.example":"b1"}');
   client.clearActions();
   await info.install("a.example", driver("a1", {}, 2 ** 40));
-  assert.deepEqual(client.writes, [], "it is told of already");
+  assert.deepEqual(client.writes, [], "it was reported before");
   await info.install("b.example", driver("b2", { zone: "x" }));
   assert.deepEqual([ids(), drivers()?.length], ['{"a.example":"a1","b.example":"b2"}', 2]);
   await info.uninstall("b.example");

@@ -43,7 +43,7 @@ for (const { name, versions, want } of [
     want: 'None of the versions specified ["0.3.0"] are supported. err=highest supported version reported by driver is 0.3.0, must be v1.x',
   },
 ]) {
-  test(`a driver with ${name} is told that it is refused`, async (t) => {
+  test(`a driver with ${name} is informed that it is refused`, async (t) => {
     const { driver } = await csiBench(t, { versions });
     assert.deepEqual(driver.verdicts[0]?.pluginRegistered, false);
     assert.ok(

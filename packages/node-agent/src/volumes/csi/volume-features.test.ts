@@ -7,7 +7,7 @@ import { persistentVolumeClaims } from "@coxswain/apimachinery/objects/schema/ki
 import { aNodePod } from "../../testing/builders.ts";
 import { aClaim, aVolume, csiBench, driverName, globalMount, isRoot, mountIn, up } from "../../testing/csi-bench.ts";
 
-test("an inline volume needs a driver that takes such, is told of its pod, and goes with it", {
+test("an inline volume needs a driver that takes such, is informed of its pod, and goes with it", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);
@@ -161,7 +161,7 @@ for (const { policy, fsType, want } of [
   });
 }
 
-test("a driver that sees to groups itself is told the pod's", { skip: !isRoot && "needs root" }, async (t) => {
+test("a driver that applies groups itself gets the pod's", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t, { capabilities: ["mountGroup", "singleNodeMultiWriter"] });
   b.describe({ attachRequired: false });
   const { path } = await up(b, aNodePod({ securityContext: { fsGroup: 2000 } }), aVolume({ fsType: "ext4" }));
@@ -182,7 +182,7 @@ test("a secret that is not there is named", { skip: !isRoot && "needs root" }, a
   );
 });
 
-test("a claim that has grown is told when the driver has grown what is on its volume", {
+test("a claim shows its new size when the driver has grown what is on its volume", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);

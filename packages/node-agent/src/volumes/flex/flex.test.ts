@@ -79,7 +79,7 @@ async function setUp(
       operations: (plugin, operation) => (failure) =>
         void operations.push(`${plugin} ${operation} ${failure === undefined ? "succeeded" : "failed"}`),
     });
-  const requested = async (): Promise<string[]> => (await readFile(join(driverDir, "asked"), "utf8")).trimEnd().split("\n");
+  const requested = async (): Promise<string[]> => (await readFile(join(driverDir, "requested"), "utf8")).trimEnd().split("\n");
   const bench: Bench = {
     podsDir: join(dir, "pods"),
     dir: join(dir, "pods/uid1/volumes/example.com~disk/data"),
@@ -101,7 +101,7 @@ async function setUp(
 const pod = aNodePod({ serviceAccountName: "sa" }, { name: "p", namespace: "ns", uid: "uid1" });
 const volume = (more: object = {}): Volume => ({ name: "data", flexVolume: { driver: "example.com/disk", ...more } });
 
-test("a driver mounts a volume once, told of the pod, the volume's options and its secret", async (t) => {
+test("a driver mounts a volume once, informed of the pod, the volume's options and its secret", async (t) => {
   const secret = { type: "example.com/disk", data: { key: "czNjcjN0" } } as unknown as Secret;
   const { dir, flex, requested, mounted } = await setUp(t, { init: noAttach, mount: success }, { secret });
   const made = await flex.inline(
@@ -149,7 +149,7 @@ for (const { name, mount, message } of [
   { name: "writes nothing", mount: "exit 1", message: "unexpected end of JSON input" },
   { name: "does not know how to mount", mount: `echo '{"status":"Not supported"}'`, message: "Not supported" },
 ]) {
-  test(`a driver that ${name}: the pod is told, and no folder is left`, async (t) => {
+  test(`a driver that ${name}: the pod gets an event, and no folder is left`, async (t) => {
     const { dir, flex } = await setUp(t, { init: noAttach, mount });
     await assert.rejects(flex.inline(pod, volume()), { message, step: "MountVolume.SetUp failed", volume: "data" });
     assert.deepEqual(await readdir(join(dir, "..")), []);
@@ -179,7 +179,7 @@ test("an agent that knows nothing of the mount has the driver take it away, or d
   }
 });
 
-test("a driver is found when it comes, and asked anew when it was replaced", async (t) => {
+test("a driver is found when it comes, and initialised again when it was replaced", async (t) => {
   const { flex, install } = await setUp(t, { init: "exit 1" });
   assert.equal(await flex.inline(pod, volume()), undefined, "it does not answer");
   await install({ init: noAttach, mount: `echo '{"status":"Failure"}'` });
@@ -332,7 +332,11 @@ test("a driver that hangs over one disk keeps no other disk mounted", async (t) 
   await rm(bench.mountPath, { recursive: true });
   await Promise.all(looks);
   assert.deepEqual(bench.flex.inUse(), []);
-  assert.equal((await bench.commands()).filter((command) => command === "unmountdevice").length, 1, "it is not asked anew");
+  assert.equal(
+    (await bench.commands()).filter((command) => command === "unmountdevice").length,
+    1,
+    "it is not initialised again",
+  );
 });
 
 test("pods that cannot be looked at are not taken for gone", async (t) => {

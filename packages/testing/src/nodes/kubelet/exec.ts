@@ -5,16 +5,16 @@ import type { Exec, ExecRequest } from "./rules.ts";
 /** Runs a command by its function, and tells the client how it ended. */
 export async function runExec(
   exec: Exec,
-  asked: Pick<ExecRequest, "pod" | "container" | "command" | "tty">,
+  requested: Pick<ExecRequest, "pod" | "container" | "command" | "tty">,
   streams: CommandStreams,
   signal: AbortSignal,
 ): Promise<void> {
   const write = (to: "stdout" | "stderr") => (chunk: string | Uint8Array) =>
     // A terminal has one output.
-    streams.write(asked.tty ? "stdout" : to, typeof chunk === "string" ? Buffer.from(chunk) : chunk);
+    streams.write(requested.tty ? "stdout" : to, typeof chunk === "string" ? Buffer.from(chunk) : chunk);
   const [stdout, stderr] = [write("stdout"), write("stderr")];
   const request: ExecRequest = {
-    ...asked,
+    ...requested,
     stdin: streams.stdin,
     stdout,
     stderr,

@@ -119,8 +119,8 @@ export class FakeKubelet {
     }
     const is = (flag: string): boolean => query.get(flag) === "1";
     const tty = is("tty");
-    const asked = { stdin: is("input"), stdout: is("output"), stderr: is("error") && !tty, tty };
-    const streams = await acceptStreams(request, socket, head, asked);
+    const requested = { stdin: is("input"), stdout: is("output"), stderr: is("error") && !tty, tty };
+    const streams = await acceptStreams(request, socket, head, requested);
     if (streams === undefined) return;
     const gone = new AbortController();
     socket.once("close", () => gone.abort(new Error("the client is gone")));

@@ -17,8 +17,8 @@ export interface CommandStreams {
   finish(status: object, message: string): Promise<void>;
 }
 
-/** Which streams the client asked for. */
-export interface AskedStreams {
+/** Which streams the client requested. */
+export interface RequestedStreams {
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;
@@ -35,11 +35,11 @@ export async function acceptStreams(
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
-  asked: AskedStreams,
+  requested: RequestedStreams,
 ): Promise<CommandStreams | undefined> {
   const upgrade = request.headers.upgrade?.toLowerCase();
   if (upgrade === "websocket") return overWebSocket(request, socket, head);
-  if (upgrade === "spdy/3.1") return overSpdy(request, socket, head, asked);
+  if (upgrade === "spdy/3.1") return overSpdy(request, socket, head, requested);
   refuse(socket, 400, `unable to upgrade to ${JSON.stringify(upgrade ?? "")}`);
   return undefined;
 }
@@ -53,7 +53,7 @@ async function overSpdy(
   { headers }: IncomingMessage,
   socket: Duplex,
   head: Buffer,
-  asked: AskedStreams,
+  requested: RequestedStreams,
 ): Promise<CommandStreams | undefined> {
   const offered = [headers["x-stream-protocol-version"] ?? []].flat().flatMap((text) => text.split(",").map((one) => one.trim()));
   const protocol = offered.length === 0 ? "" : spdyProtocols.find((one) => offered.includes(one));
@@ -69,8 +69,8 @@ async function overSpdy(
   socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n${named}\r\n`);
   if (head.length > 0) socket.unshift(head);
   const isNew = /^v[34]/.test(protocol);
-  const wanted = ["error", ...(["stdin", "stdout", "stderr"] as const).filter((name) => asked[name])];
-  if (asked.tty && isNew) wanted.push("resize");
+  const wanted = ["error", ...(["stdin", "stdout", "stderr"] as const).filter((name) => requested[name])];
+  if (requested.tty && isNew) wanted.push("resize");
   const streams = new Map<string, SpdyStream>();
   const connection = new SpdyConnection(socket);
   const isComplete = await new Promise<boolean>((resolve) => {

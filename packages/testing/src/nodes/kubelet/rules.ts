@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
-/** What a log function is asked. */
+/** Arguments of a log function. */
 export interface LogRequest {
   readonly pod: Pod;
   readonly container: string;
@@ -16,7 +16,7 @@ export interface LogRequest {
 export type LogLines = string | readonly string[] | AsyncIterable<string>;
 export type Logs = string | readonly string[] | ((request: LogRequest) => LogLines | Promise<LogLines>);
 
-/** What an exec function is asked. */
+/** Arguments of an exec function. */
 export interface ExecRequest {
   readonly pod: Pod;
   readonly container: string;
@@ -35,5 +35,5 @@ export interface ExecRequest {
 
 /** A text is stdout, a number the exit code. Default: exit code 0. */
 export type ExecResult = string | number | { readonly stdout?: string; readonly stderr?: string; readonly exitCode?: number };
-/** What it throws, the client is told as the runtime's error. */
+/** What it throws, the client gets as the runtime's error. */
 export type Exec = (request: ExecRequest) => ExecResult | undefined | Promise<ExecResult | undefined>;

@@ -83,7 +83,7 @@ test("a schema says what is owned piece by piece and what whole", () => {
   });
 });
 
-test("zero values are values, and unknown fields are told", () => {
+test("zero values are values, and unknown fields are reported", () => {
   const { added } = compare(type, { spec: {} }, { spec: { size: 0, settings: {} } });
   assert.deepEqual(paths(added).map(displayPath), [".spec.settings", ".spec.size"]);
   assert.throws(() => validateTyped(type, { spec: { unknown: 1 } }), { message: ".spec.unknown: field not declared in schema" });

@@ -231,7 +231,7 @@ test("a struct that Go always writes is there before it is filled", () => {
   assert.deepEqual(shown(added), [".spec.strategy.type"]);
 });
 
-test("the same port twice cannot be told apart", () => {
+test("the same port twice cannot be distinguished", () => {
   const twice = { spec: { ports: [{ port: 80 }, { port: 80 }] } };
   assert.throws(() => compare(service, {}, twice), {
     message: '.spec.ports: duplicate entries for key [port=80,protocol="TCP"]',

@@ -187,7 +187,7 @@ test("required fields stand in the order of the type, and v2 has no defaults", (
   assert.equal(definition("core.v1.ContainerPort").properties?.["protocol"]?.default, undefined);
 });
 
-test("a union says by which field its members are told apart", () => {
+test("a union says by which field its members are distinguished", () => {
   assert.deepEqual(definition("flowcontrol.v1beta2.Subject")["x-kubernetes-unions"], [
     {
       discriminator: "kind",
@@ -213,7 +213,7 @@ test("options are those of every group version that is known", () => {
   }
 });
 
-test("enumerated fields list their values when that is asked for", () => {
+test("enumerated fields list their values on request", () => {
   const shown = openApiV2(everyResource(), { enums: true }).definitions["io.k8s.api.core.v1.ContainerPort"];
   assert.deepEqual(shown?.properties?.["protocol"]?.enum, ["SCTP", "TCP", "UDP"]);
   assert.equal(definition("core.v1.ContainerPort").properties?.["protocol"]?.enum, undefined);

@@ -194,7 +194,7 @@ for (const { name, says: said, code, isFirst } of [
     code: errorCodes.compression,
   },
 ] as { name: string; says: Buffer; code: number; isFirst?: boolean }[]) {
-  test(`a server that sends ${name} is told why it is left`, async (t) => {
+  test(`a server that sends ${name} gets the reason in GOAWAY`, async (t) => {
     const { ask, says, turn, begin, ends, events, made } = aPipe(t);
     if (!isFirst) await begin();
     ask("a", 0);

@@ -95,7 +95,7 @@ for (const { name, flood, spendReset } of [
     spendReset: () => false,
   },
 ] as { name: string; flood: () => Buffer[]; spendReset?: () => boolean }[]) {
-  test(`a client that sends ${name} is told to calm down, and remembered`, async () => {
+  test(`a client that sends ${name} gets ENHANCE_YOUR_CALM, and its address is counted`, async () => {
     const { says, begin, reported } = aConnection(10, spendReset);
     await begin();
     const frames = await says(Buffer.concat(flood()));

@@ -74,8 +74,8 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   /** Requests that a handler works on, including those the client has reset. */
   #handled = 0;
   readonly #receiveWindow = new ReceiveWindow(connectionWindowBytes);
-  /** Graceful shutdown: "told" after the first GOAWAY, "refusing" once new streams are refused. */
-  #leaving: "no" | "told" | "refusing" = "no";
+  /** Graceful shutdown: "notified" after the first GOAWAY, "refusing" once new streams are refused. */
+  #leaving: "no" | "notified" | "refusing" = "no";
   /** When closing began; nothing is read from then on. */
   #closingSince: number | undefined;
   #isClosed = false;
@@ -121,7 +121,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   /** Graceful shutdown in two steps: a GOAWAY that still admits streams, and {@link close} after a grace period. */
   leave(): void {
     if (this.#leaving !== "no" || this.#isClosed) return;
-    this.#leaving = "told";
+    this.#leaving = "notified";
     this.#goAway(lastStreamId, errorCodes.none);
     setTimeout(() => this.close(), graceMs).unref();
   }

@@ -177,7 +177,7 @@ test("a table that was announced larger is used once the other side says so", ()
   assert.equal(fields.length, 4);
 });
 
-test("a list that is too large is told, cut, and still counts for what comes after it", () => {
+test("a list that is too large is reported, cut, and still counts for what comes after it", () => {
   const decoder = newFieldsDecoder({ mostListBytes: 70 });
   const three = [...remembered("a", "1"), ...remembered("b", "2"), ...remembered("c", "3")];
   assert.deepEqual(decoder.decode(Buffer.from(three)), { fields: ["a", "1", "b", "2"], tooLarge: true, count: 3 });

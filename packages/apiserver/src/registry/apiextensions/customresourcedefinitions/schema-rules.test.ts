@@ -227,7 +227,7 @@ for (const [name, schema] of [
   });
 }
 
-test("an object may lack more fields than a call takes arguments, of which the first 10,000 are told once each", () => {
+test("an object may lack more fields than a call takes arguments, of which the first 10,000 are reported once each", () => {
   const faults = schemaFaults({}, { ...object, required: ["f0", ...many] }, "");
   assert.deepEqual(
     faults.map(({ field }) => field),

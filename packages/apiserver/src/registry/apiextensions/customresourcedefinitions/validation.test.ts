@@ -257,7 +257,7 @@ testRefusals<object>(
       ],
     },
     {
-      name: "two versions of one name, both of storage; what they do not share is told where it stands",
+      name: "two versions of one name, both of storage; what they do not share is reported at its path",
       input: {
         spec: {
           versions: [version, { ...version, additionalPrinterColumns: [{ name: "a", type: "string", jsonPath: "a" }] }],
@@ -270,7 +270,7 @@ testRefusals<object>(
       ],
     },
     {
-      name: "a first version that is no label, told twice",
+      name: "a first version that is no label, reported twice",
       input: { spec: { versions: [{ ...version, name: "V1" }] } },
       want: [`spec.versions[0].name: ${badLabel}`, `spec.version: ${badLabel}`],
     },
@@ -280,7 +280,7 @@ testRefusals<object>(
       want: [`status.acceptedNames.plural: ${badLabel}`],
     },
     {
-      name: "a storage version that is not told as stored",
+      name: "a storage version that is not reported as stored",
       input: { spec: { versions: [version] }, status: { storedVersions: ["v2"] } },
       want: [
         `status.storedVersions: Invalid value: ${goVersion}nil)}: must have the storage version v1`,

@@ -43,7 +43,7 @@ testKindRules(
       ],
     },
     {
-      name: "no name, which is told once",
+      name: "no name, which is reported once",
       change: { "metadata.name": "" },
       want: ["metadata.name: Required value: name or generateName is required"],
     },

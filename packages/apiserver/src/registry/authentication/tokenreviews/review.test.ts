@@ -57,7 +57,7 @@ for (const [name, body] of [
   });
 }
 
-test("tokenreviews.authentication.k8s.io: says nothing where nobody can be asked", async () => {
+test("tokenreviews.authentication.k8s.io: says nothing where no authenticator is configured", async () => {
   assert.deepEqual((await sent({ spec: { token: "t" } }, {})).status, {});
 });
 

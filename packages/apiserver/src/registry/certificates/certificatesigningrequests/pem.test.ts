@@ -24,7 +24,7 @@ for (const { name, text, want } of [
     want: "asn1: syntax error: data truncated",
   },
 ]) {
-  test(`a request of ${name} is told as such`, () => assert.equal(certificateRequestFault(Buffer.from(text)), want));
+  test(`a request of ${name} is reported as such`, () => assert.equal(certificateRequestFault(Buffer.from(text)), want));
 }
 
 test("what stands around blocks, and between them, is skipped", () => {

@@ -10,7 +10,7 @@ import { componentStatusSubresource } from "./probe.ts";
 
 const etcdHealth = '{"health":"true","reason":""}';
 
-test("component statuses are asked for with each request, and stored nowhere", async (t) => {
+test("component statuses are probed for each request, and stored nowhere", async (t) => {
   const server = await startTestServer(t);
   const path = "/api/v1/componentstatuses";
   const { body } = await server.request("GET", path);

@@ -95,14 +95,14 @@ testKindRules(
       want: ['spec.volumeMode: Unsupported value: "Tape": supported values: "Block", "Filesystem"'],
     },
     {
-      name: "less than it had asked for, and more than it has, of a volume that would not grow",
+      name: "less than it had requested, and more than it has, of a volume that would not grow",
       gates: { RecoverVolumeExpansionFailure: true },
       before: { ...bound, "spec.resources.requests.storage": "5Gi" },
       change: { "spec.resources.requests.storage": "2Gi" },
       want: [],
     },
     {
-      name: "no more than it has, although less may be asked for",
+      name: "no more than it has, although less may be requested",
       gates: { RecoverVolumeExpansionFailure: true },
       before: { ...bound, "spec.resources.requests.storage": "5Gi" },
       change: { "spec.resources.requests.storage": "1Gi" },

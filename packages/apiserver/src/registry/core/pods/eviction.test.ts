@@ -81,7 +81,7 @@ test("a pod of several budgets is kept, and why is said in upstream's words", as
   assert.deepEqual([code, body.message, body.reason, isGone], [500, message, undefined, false]);
 });
 
-test("a client that knows an older state of the pod is told so", async () => {
+test("a client that knows an older state of the pod gets a conflict", async () => {
   for (const phase of ["Pending", "Running"]) {
     const { code, isGone } = await evict(
       { phase, isReady: false, healthy: [enough] },

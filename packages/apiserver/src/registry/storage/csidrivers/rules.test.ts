@@ -33,7 +33,7 @@ testKindRules("csidrivers.storage.k8s.io", {}, [
     want: ["spec.attachedRequired: Invalid value: false: field is immutable"],
   },
   {
-    name: "storage capacity that is told later",
+    name: "storage capacity that is reported later",
     change: { "spec.storageCapacity": true },
     before: { "spec.storageCapacity": false },
     want: [],

@@ -63,7 +63,7 @@ testRefusals<Partial<PodValidationOptions>>(
   [
     { name: "a process of the host, and an operating system", input: {}, want: [] },
     {
-      name: "a process of the host where nobody is privileged, an operating system where it cannot be told",
+      name: "a process of the host where nobody is privileged, an operating system where it is not known",
       input: { allowPrivileged: false, os: false },
       want: [
         "spec: Forbidden: hostProcess containers are disallowed by cluster policy",

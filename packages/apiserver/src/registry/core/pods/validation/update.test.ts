@@ -113,7 +113,7 @@ test("a stored spec that is wrong by today's rules is refused every time, though
   assert.deepEqual(fields(), ["spec.dnsPolicy"]);
 });
 
-test("annotations are looked at with a known spec too, and told twice as upstream does", () => {
+test("annotations are looked at with a known spec too, and reported twice as upstream does", () => {
   const current = aPod();
   validatePodUpdate(deepClone(current), current, options);
   const key = "controller.kubernetes.io/pod-deletion-cost";
