@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { type EventRecorder, newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
@@ -12,6 +13,7 @@ import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import { FakePod } from "./fake-pod.ts";
 import { FakeKubelet } from "./kubelet/fake-kubelet.ts";
 import { checkRules, type PodRule, ruleOf } from "./pod-rules.ts";
+import { StagedPod } from "./staged-pod.ts";
 
 export interface NodeSpec {
   readonly name: string;
@@ -44,7 +46,8 @@ export class FakeNodes {
   readonly #bound: SharedInformer<Pod>;
   readonly #addresses = new Map<string, string>();
   /** By uid. */
-  readonly #pods = new Map<string, FakePod>();
+  readonly #pods = new Map<string, FakePod | StagedPod>();
+  readonly #recorder: EventRecorder;
   readonly #silent = new Set<string>();
   /** Waiting for a change of any pod. */
   readonly #waiting = new Set<() => void>();
@@ -58,6 +61,7 @@ export class FakeNodes {
     this.#options = options;
     this.#rules = options.rules;
     const { client, log, clock } = options;
+    this.#recorder = newEventRecorder({ client, component: "kubelet", log, clock });
     this.#informers = newInformerFactory(client, { log, clock });
     this.#bound = this.#informers.for<Pod>(pods, { fieldSelector: "spec.nodeName!=" });
     for (const { name } of options.nodes) this.#addresses.set(name, `10.128.0.${this.#addresses.size + 1}`);
@@ -157,17 +161,19 @@ export class FakeNodes {
     if (hostIP === undefined || this.#silent.has(nodeName)) return;
     let fake = this.#pods.get(uid);
     if (fake === undefined) {
-      const { client, clock, log } = this.#options;
-      const podIP = pod.status?.podIP ?? this.#nextAddress();
-      fake = new FakePod(
-        { client, clock, log, rules: () => this.#rules, isSilent: () => this.#silent.has(nodeName) },
-        pod,
-        hostIP,
-        podIP,
-      );
+      fake = this.#newPod(pod, nodeName, hostIP);
       this.#pods.set(uid, fake);
     }
     fake.changed(pod);
+  }
+
+  #newPod(pod: Pod, nodeName: string, hostIP: string): FakePod | StagedPod {
+    const { client, clock, log } = this.#options;
+    const podIP = pod.status?.podIP ?? this.#nextAddress();
+    const isSilent = () => this.#silent.has(nodeName);
+    const { stages } = ruleOf(pod, this.#rules);
+    if (stages === undefined) return new FakePod({ client, clock, log, rules: () => this.#rules, isSilent }, pod, hostIP, podIP);
+    return new StagedPod({ client, clock, log, recorder: this.#recorder, stages, isSilent, hostIP, podIP }, pod);
   }
 
   #gone(pod: Pod): void {

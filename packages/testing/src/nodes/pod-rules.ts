@@ -1,6 +1,7 @@
 import type { Container, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { type Duration, durationMs } from "../time/duration.ts";
 import type { Exec, Logs } from "./kubelet/rules.ts";
+import { checkStages, holds, type PodStage } from "./pod-stages.ts";
 
 /** How pods behave on fake nodes, as data. The first rule that matches a pod holds for it; `defaultRule` for the others. */
 export interface PodRule {
@@ -16,6 +17,8 @@ export interface PodRule {
   readonly waits?: { readonly reason: string; readonly message?: string };
   /** From the deletion to the end. Default: at once. */
   readonly stopAfter?: Duration;
+  /** The life of the pod, step by step, in place of the fields above. */
+  readonly stages?: readonly PodStage[];
   /** What `kubectl logs` shows: lines, or a function that is called for each reader. Default: nothing. */
   readonly logs?: Logs;
   /** Answers `kubectl exec`. Default: commands are refused. */
@@ -48,6 +51,7 @@ export function checkRules(rules: readonly PodRule[]): void {
   for (const [index, rule] of rules.entries()) {
     try {
       behaviourOf(rule, "Always");
+      checkStages(rule.stages ?? []);
     } catch (err) {
       throw new Error(`rule ${index + 1} of pods: ${(err as Error).message}`, { cause: err });
     }
@@ -78,9 +82,6 @@ function matches(pod: Pod, { namespace, name, labels = {}, annotations = {}, ima
   if (image !== undefined && !spec.containers.some((container: Container) => isLike(container.image ?? "", image))) return false;
   return holds(labels, metadata.labels) && holds(annotations, metadata.annotations);
 }
-
-const holds = (wanted: Readonly<Record<string, string>>, own: Readonly<Record<string, string>> = {}): boolean =>
-  Object.entries(wanted).every(([key, value]) => own[key] === value);
 
 function isLike(text: string, pattern: string): boolean {
   const parts = pattern.split("*");
