@@ -68,7 +68,7 @@ export async function bundle(root: string): Promise<Bundle> {
 }
 
 /** Modules whose bundled variant is in this folder: log lines and `--vmodule` refer to source files; the page's files are elsewhere. */
-const replacedModules: Plugin = {
+export const replacedModules: Plugin = {
   name: "replaced-modules",
   setup(on) {
     on.onLoad({ filter: /\/(?:logging\/source-place|apiserver\/src\/ui\/assets-folder)\.ts$/ }, ({ path }) => {

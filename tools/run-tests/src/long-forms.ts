@@ -25,6 +25,7 @@ export const longForms: readonly LongForm[] = [
     ],
     minutes: 15,
   },
+  { name: "published packages", files: ["tools/publish/src/testing-package.test.ts"], minutes: 3 },
   {
     name: "oracles and properties",
     files: [

@@ -1,10 +1,12 @@
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, type Impersonation, userAgentOf } from "@coxswain/apimachinery/client/config";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
+import type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/flags/in-process";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { discardLogger, type Logger, newLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newKubeScheduler } from "@coxswain/scheduler";
 import { Faults, type WatchFaults } from "../faults/faults.ts";
 import { WriteLog } from "../history/write-log.ts";
 import { FakeNodes } from "../nodes/fake-nodes.ts";
@@ -14,13 +16,12 @@ import { type MemoryEtcd, newMemoryEtcd } from "../store/memory-etcd.ts";
 import { type ClusterClock, newTrackedClock, VirtualClock } from "../time/virtual-clock.ts";
 import { Activity, untilIdle } from "./activity.ts";
 import { type InProcessApiServer, startInProcessApiServer } from "./api-server.ts";
-import { newControllers, type ProgramOptions } from "./controllers.ts";
+import { newControllers } from "./controllers.ts";
 import { Dialer } from "./dialer.ts";
 import { kubeconfigOf } from "./kubeconfig.ts";
 import { type ClusterOptions, controllersOf, nodesOf, startOf } from "./options.ts";
 import { Pace } from "./pace.ts";
 import { isLongRunning, Requests } from "./requests.ts";
-import { runScheduler } from "./scheduler.ts";
 import { newScratch, type Scratch, type Tokens } from "./scratch.ts";
 import { openSocket, type Socket, type SocketOptions } from "./socket.ts";
 import { InProcessTransport } from "./transport.ts";
@@ -147,7 +148,7 @@ export class ClusterParts {
       await Promise.all([
         this.#startNodes(),
         controllers && this.#startControllers(controllers, names),
-        (options.scheduler ?? true) && this.#run(runScheduler(this.#program("scheduler", "kube-scheduler"))),
+        (options.scheduler ?? true) && this.#run(newKubeScheduler([]).run(this.#program("scheduler", "kube-scheduler"))),
         options.socket && this.socket(options.socket === true ? {} : options.socket),
       ]);
     };
@@ -170,8 +171,8 @@ export class ClusterParts {
     return this.#etcdClient;
   }
 
-  async #startControllers(run: ReturnType<typeof newControllers>, names: readonly string[]): Promise<void> {
-    this.#run(run(this.#program("controllers", "kube-controller-manager")));
+  async #startControllers(manager: InProcessDaemon, names: readonly string[]): Promise<void> {
+    this.#run(manager.run(this.#program("controllers", "kube-controller-manager")));
     if (!names.some((name) => name === "*" || name === "serviceaccount")) return;
     // Pods are refused until their namespace has its account.
     const client = this.client("controllers", {});
@@ -259,7 +260,7 @@ export class ClusterParts {
     );
   }
 
-  #program(user: keyof Tokens, name: string): ProgramOptions {
+  #program(user: keyof Tokens, name: string): InProcessOptions {
     return {
       clientConfig: { ...this.#configOf(user), userAgent: userAgentOf(name) },
       transport: this.#transport(),

@@ -3,7 +3,6 @@ import type { Duplex } from "node:stream";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
 import type { ContainerStatus, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
-import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import { runExec } from "./exec.ts";
 import { logOptionsOf, logText } from "./log-text.ts";
 import { acceptStreams, refuse } from "./remote-command.ts";
@@ -35,10 +34,7 @@ export class FakeKubelet {
   /** Takes a connection, which begins with TLS. */
   readonly accept = (connection: Duplex): void => {
     connection.on("error", () => connection.destroy());
-    // The certificate library takes long to load, and few clusters need it.
-    this.#secure ??= selfSignedPair({ certDir: "", pairName: "kubelet", host: "fake-node", dnsNames: [], ips: [] }).then((pair) =>
-      createSecureContext(pair as { cert: string; key: string }),
-    );
+    this.#secure ??= newSecureContext();
     this.#secure.then(
       (secureContext) => {
         const socket = new TLSSocket(connection, { isServer: true, secureContext });
@@ -126,6 +122,15 @@ export class FakeKubelet {
     socket.once("close", () => gone.abort(new Error("the client is gone")));
     await runExec(exec, { pod, container, command: query.getAll("command"), tty }, streams, gone.signal);
   }
+}
+
+/** Of this process: a thread for it would be outside of virtual time. */
+async function newSecureContext(): Promise<SecureContext> {
+  // The certificate library takes long to load, and few clusters need it.
+  const { newCa, newCertificate } = await import("@coxswain/apimachinery/serving/certificates");
+  const ca = await newCa({ commonName: "fake-nodes-ca" });
+  const { certPem, keyPem } = await newCertificate({ commonName: "fake-node", usages: ["server"], ca });
+  return createSecureContext({ cert: certPem, key: keyPem });
 }
 
 function statusOf(pod: Pod | undefined, container: string): ContainerStatus | undefined {

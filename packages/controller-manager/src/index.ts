@@ -1,0 +1,28 @@
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import type { InProcessDaemon } from "@coxswain/apimachinery/flags/in-process";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { completeConfig } from "./config.ts";
+import { kubeControllerManager } from "./flags.ts";
+import { runManager } from "./manager.ts";
+
+export type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/flags/in-process";
+
+/**
+ * What `@coxswain/controller-manager` offers: kube-controller-manager in the caller's process, without a server of its own.
+ * @param flags as on its command line: `["--controllers=deployment,replicaset", "--leader-elect=false"]`
+ * @throws Error for flags that cannot be, and names that no controller has
+ */
+export function newControllerManager(flags: readonly string[]): InProcessDaemon {
+  const { values, set } = parseFlags(kubeControllerManager.flags, flags);
+  const featureGates = newFeatureGates(kubeControllerManager.name, values["feature-gates"]);
+  const config = completeConfig(values, featureGates, set);
+  return {
+    async run({ clock = realClock, log = discardLogger, ...options }) {
+      const end = await runManager({ ...options, clock, log, config, metrics: newMetricsRegistry(), featureGates });
+      if (end === "leadership-lost") throw new Error("another controller manager is the leader now");
+    },
+  };
+}

@@ -1,0 +1,46 @@
+import { newClient } from "@coxswain/apimachinery/client/client";
+import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import type { InProcessDaemon } from "@coxswain/apimachinery/flags/in-process";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { completeConfig } from "./config/config.ts";
+import { newHttpExtender } from "./extenders/http-extender.ts";
+import { kubeScheduler } from "./flags.ts";
+import { noMetrics } from "./metrics.ts";
+import { newScheduler } from "./scheduler.ts";
+
+export type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/flags/in-process";
+
+/**
+ * What `@coxswain/scheduler` offers: kube-scheduler in the caller's process, without leader election and without a server of its own.
+ * @param flags as on its command line: `["--config=scheduler.yaml"]`
+ * @throws Error for flags and files that cannot be
+ */
+export function newKubeScheduler(flags: readonly string[]): InProcessDaemon {
+  const { values, set } = parseFlags(kubeScheduler.flags, flags);
+  const gates = newFeatureGates(kubeScheduler.name, values["feature-gates"]);
+  const { profiles, extenders, percentageOfNodesToScore } = completeConfig(values, set, gates);
+  return {
+    async run({ clientConfig, transport, clock = realClock, log = discardLogger, signal }) {
+      const client = newClient(clientConfig, { clock, ...(transport && { transport }) });
+      const informers = newInformerFactory(client, { log, clock });
+      const scheduler = newScheduler({
+        client,
+        informers,
+        clock,
+        log,
+        gates,
+        profiles,
+        extenders: extenders.map(newHttpExtender),
+        percentageOfNodesToScore,
+        recorderOf: (component) => newEventRecorder({ client, component, log, clock }),
+        metrics: noMetrics,
+      });
+      informers.start(signal);
+      await scheduler.run(signal);
+    },
+  };
+}

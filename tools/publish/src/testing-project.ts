@@ -1,0 +1,33 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { publishedPackages } from "./packages.ts";
+import { writePackage } from "./write-package.ts";
+
+export const run = promisify(execFile);
+export const root = join(import.meta.dirname, "../../..");
+
+/** An empty project below `scratch` in which packed packages are installed, without a registry. @returns its folder */
+export async function projectWith(scratch: string, folders: readonly string[]): Promise<string> {
+  const user = join(scratch, "user");
+  mkdirSync(user);
+  writeFileSync(join(user, "package.json"), '{ "type": "module", "private": true }');
+  const projects = folders.map((folder) => join(root, "packages", folder));
+  await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "--build", ...projects]);
+  const packed = [];
+  for (const published of publishedPackages.filter(({ folder }) => folders.includes(folder))) {
+    const made = join(scratch, published.folder);
+    await writePackage(root, published, made);
+    packed.push((await run("npm", ["pack", "--silent", `--pack-destination=${user}`], { cwd: made })).stdout.trim());
+  }
+  await run("npm", ["install", "--offline", "--no-audit", "--no-fund", ...packed.map((file) => `./${file}`)], { cwd: user });
+  return user;
+}
+
+/** Compiles a file of such a project. @throws what the compiler says */
+export async function checkTypes(project: string, file: string): Promise<void> {
+  const flags = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2024", "--lib", "es2024,esnext.disposable,dom"];
+  const types = ["--types", "node", "--typeRoots", join(root, "tools/publish/node_modules/@types")];
+  await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), ...flags, ...types, file], { cwd: project });
+}
