@@ -22,14 +22,14 @@ export class AdmissionDecisions {
     if (ref === undefined || attributes.signal.aborted) return;
     this.#hasRefused = true;
     const outcome = outcomeOfError(err);
-    const reported = typeof outcome.description === "function" ? outcome.description() : outcome.description;
+    const description = typeof outcome.description === "function" ? outcome.description() : outcome.description;
     const { operation, subresource, resource, user } = attributes;
     const what = `${resource.resource}${subresource === "" ? "" : `/${subresource}`}`;
     this.#log.record(ref, `admission/${plugin}`, {
       ...outcome,
       verdict: "refused",
       description: {
-        ...(typeof reported === "string" ? { summary: reported } : reported),
+        ...(typeof description === "string" ? { summary: description } : description),
         details: { operation, resource: what, user: user.name },
       },
     });

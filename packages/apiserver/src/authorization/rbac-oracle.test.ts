@@ -1,5 +1,5 @@
 /**
- * Compares RBAC with an oracle on random policies and requests. The oracle is a direct implementation of the rules, without
+ * Compares RBAC with an oracle on random policies and request. The oracle is a direct implementation of the rules, without
  * caches, early exits or indexes.
  */
 import assert from "node:assert/strict";
@@ -20,7 +20,7 @@ interface World {
 test("decides random tuples as a plain reading of the rules", async () => {
   const random = newRandom(Number(process.env["COX_TEST_SEED"] ?? 20_211_207));
   const seen = { allow: 0, "no-opinion": 0, deny: 0 };
-  for (let requests = 0; requests < questions; requests += questionsOfPolicy) {
+  for (let request = 0; request < questions; request += questionsOfPolicy) {
     const world = randomWorld(random);
     const decide = rbac(newRuleResolver(policyOf(world)));
     for (let i = 0; i < questionsOfPolicy; i++) {
@@ -38,7 +38,7 @@ test("decides random tuples as a plain reading of the rules", async () => {
 });
 
 /** The oracle: is there a binding in scope for the user, to a role with a matching rule? */
-function isAllowed({ roles, bindings }: World, { user, namespace, ...requests }: Attributes): boolean {
+function isAllowed({ roles, bindings }: World, { user, namespace, ...request }: Attributes): boolean {
   return bindings.some((binding) => {
     const bound = binding.metadata.namespace;
     if (bound !== undefined && bound !== namespace) return false;
@@ -53,18 +53,18 @@ function isAllowed({ roles, bindings }: World, { user, namespace, ...requests }:
     return (roles.get(key) ?? []).some((rule) => {
       const oneOf = (list: readonly string[] | undefined, values: readonly string[]): boolean =>
         (list ?? []).some((item) => values.includes(item));
-      if (!oneOf(rule.verbs, [requests.verb, "*"])) return false;
-      if (!requests.isResourceRequest) {
-        const matching = ["*", requests.path];
-        for (let end = 0; end <= requests.path.length; end++) matching.push(`${requests.path.slice(0, end)}*`);
+      if (!oneOf(rule.verbs, [request.verb, "*"])) return false;
+      if (!request.isResourceRequest) {
+        const matching = ["*", request.path];
+        for (let end = 0; end <= request.path.length; end++) matching.push(`${request.path.slice(0, end)}*`);
         return oneOf(rule.nonResourceURLs, matching);
       }
       const full =
-        requests.subresource === ""
-          ? [requests.resource]
-          : [`${requests.resource}/${requests.subresource}`, `*/${requests.subresource}`];
-      const named = (rule.resourceNames ?? []).length === 0 || oneOf(rule.resourceNames, [requests.name]);
-      return oneOf(rule.apiGroups, [requests.group, "*"]) && oneOf(rule.resources, [...full, "*"]) && named;
+        request.subresource === ""
+          ? [request.resource]
+          : [`${request.resource}/${request.subresource}`, `*/${request.subresource}`];
+      const named = (rule.resourceNames ?? []).length === 0 || oneOf(rule.resourceNames, [request.name]);
+      return oneOf(rule.apiGroups, [request.group, "*"]) && oneOf(rule.resources, [...full, "*"]) && named;
     });
   });
 }

@@ -148,15 +148,15 @@ function isIntOrString(schema: Schema): boolean {
 function typeCheck(value: unknown, schema: Schema, name: string): Result {
   const wanted = isIntOrString(schema) ? ["integer", "string"] : schema.type ? [schema.type] : [];
   const actual = typeOf(value);
-  const reported = (type: string, shown: string): Result =>
+  const wrongType = (type: string, shown: string): Result =>
     wrong(invalid(name, shown, `must be of type ${type}: ${goQuote(shown)}`));
-  if (value === null) return wanted.length === 0 || schema.nullable ? right(1) : reported(wanted.join(","), "null");
+  if (value === null) return wanted.length === 0 || schema.nullable ? right(1) : wrongType(wanted.join(","), "null");
   const fits = wanted.includes(actual) || (actual === "integer" && wanted.includes("number"));
   const numeric = wanted.some((type) => type === "number" || type === "integer");
   const isListOrText = typeof value === "string" || Array.isArray(value);
   const format = nativeFormats[actual] ?? "";
   if (fits || (schema.format && (isListOrText ? !numeric : schema.format === format))) return right(1);
-  return schema.format && !isListOrText ? reported(schema.format, format) : reported(wanted.join(","), actual);
+  return schema.format && !isListOrText ? wrongType(schema.format, format) : wrongType(wanted.join(","), actual);
 }
 
 /** Formats that upstream derives from Go's number types. */

@@ -48,7 +48,7 @@ export function newDiskWatch(options: DiskWatchOptions): DiskWatch {
     help: "Size of the disk of local volumes on this node.",
   });
   let problem: string | undefined;
-  let notifications = 0;
+  let reportedAt = 0;
   const notify = (text: string): void => {
     for (const { spec } of volumes.list()) {
       if (!spec?.local?.path.startsWith(`${folders.root}/`)) continue;
@@ -68,8 +68,8 @@ export function newDiskWatch(options: DiskWatchOptions): DiskWatch {
       total.set(space.totalBytes);
       const was = problem;
       problem = fullness(space);
-      if (problem === undefined || (was !== undefined && clock.monotonic() - notifications < repeatMs)) return;
-      notifications = clock.monotonic();
+      if (problem === undefined || (was !== undefined && clock.monotonic() - reportedAt < repeatMs)) return;
+      reportedAt = clock.monotonic();
       log.warn("the disk of local volumes is full", { folder: folders.root, state: problem });
       notify(problem);
     },

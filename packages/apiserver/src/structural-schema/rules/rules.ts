@@ -96,11 +96,11 @@ export function validateRules(schema: Schema, path: string, isResource: boolean,
 
 function ruleTextFaults({ rule = "", message = "" }: ValidationRule, path: string): FieldError[] {
   const hasBreak = (text: string): boolean => /[\n\r]/.test(text);
-  const [words, reported] = [rule.trim(), message.trim()];
+  const [words, trimmed] = [rule.trim(), message.trim()];
   const at = child(path, "message");
   if (words === "") return [required(child(path, "rule"), "rule is not specified")];
-  if (message !== "" && reported === "") return [invalidValue(at, message, "message must be non-empty if specified")];
-  if (hasBreak(reported)) return [invalidValue(at, message, "message must not contain line breaks")];
-  if (hasBreak(words) && reported === "") return [required(at, "message must be specified if rule contains line breaks")];
+  if (message !== "" && trimmed === "") return [invalidValue(at, message, "message must be non-empty if specified")];
+  if (hasBreak(trimmed)) return [invalidValue(at, message, "message must not contain line breaks")];
+  if (hasBreak(words) && trimmed === "") return [required(at, "message must be specified if rule contains line breaks")];
   return [];
 }

@@ -47,8 +47,8 @@ function validateAnnotations(node: Node, path: string): FieldError[] {
       each(avoid.preferAvoidPods, child(path, avoidPodsKey), ({ podSignature }, at) => {
         const controller = podSignature?.podController;
         if (!controller) return [required(child(at, "PodSignature"))];
-        const reported = child(at, "PodSignature", "PodController", "Controller");
-        return controller.controller ? [] : [invalidValue(reported, false, "must point to a controller")];
+        const controllerPath = child(at, "PodSignature", "PodController", "Controller");
+        return controller.controller ? [] : [invalidValue(controllerPath, false, "must point to a controller")];
       }),
     ),
   ];

@@ -80,13 +80,13 @@ export function validateClusterIpsUpdate(next: Service, current: Service): Field
 function addressesUpdate(next: Service, current: Service): FieldError[] {
   const [ips, old] = [next.spec.clusterIPs ?? [], current.spec.clusterIPs ?? []];
   const shown = goStrings("string", next.spec.clusterIPs ?? undefined);
-  const reported = (path: string, text: string): FieldError => invalidValue(path, shown, text);
+  const invalid = (path: string, text: string): FieldError => invalidValue(path, shown, text);
   if (old.length === ips.length)
-    return each(old, ipsPath, (ip, at) => (ips[old.indexOf(ip)] === ip ? [] : [reported(at, onceText)]));
+    return each(old, ipsPath, (ip, at) => (ips[old.indexOf(ip)] === ip ? [] : [invalid(at, onceText)]));
   const first = `${ipsPath}[0]`;
-  const moved = old.length > 0 && ips.length > 0 && ips[0] !== old[0] ? [reported(first, onceText)] : [];
+  const moved = old.length > 0 && ips.length > 0 && ips[0] !== old[0] ? [invalid(first, onceText)] : [];
   if (old.length < ips.length) return moved;
-  const unset = ips.length === 0 ? [reported(first, "primary clusterIP can not be unset")] : [];
+  const unset = ips.length === 0 ? [invalid(first, "primary clusterIP can not be unset")] : [];
   return [...unset, ...moved, ...(ips.length === 1 ? singleStack(next, "secondary clusterIP") : [])];
 }
 

@@ -30,10 +30,10 @@ export const csiDriverStrategy: Strategy<CSIDriver> = {
   validate: (next) => validateDriver(next),
   validateUpdate(next, current) {
     const errors: FieldError[] = [];
-    for (const [field, reported] of immutableFields) {
+    for (const [field, shownName] of immutableFields) {
       const value = next.spec?.[field];
       const shown = Array.isArray(value) ? goStrings("storage.VolumeLifecycleMode", value) : value;
-      errors.push(...immutableField(value, current.spec?.[field], child("spec", reported), shown));
+      errors.push(...immutableField(value, current.spec?.[field], child("spec", shownName), shown));
     }
     return [...errors, ...validateTokenRequests(next)];
   },
@@ -50,12 +50,12 @@ const immutableFields = [
 function validateDriver(driver: CSIDriver): FieldError[] {
   const spec = driver.spec ?? {};
   const errors = checkDriverName(driver.metadata.name ?? "", "name");
-  for (const [field, reported] of [
+  for (const [field, shownName] of [
     ["attachRequired", "attachedRequired"],
     ["podInfoOnMount", "podInfoOnMount"],
     ["storageCapacity", "storageCapacity"],
   ] as const)
-    if (spec[field] === undefined || spec[field] === null) errors.push(required(child("spec", reported)));
+    if (spec[field] === undefined || spec[field] === null) errors.push(required(child("spec", shownName)));
   errors.push(...optionalOneOf(spec.fsGroupPolicy, ["File", "None", "ReadWriteOnceWithFSType"], "spec.fsGroupPolicy"));
   errors.push(...validateTokenRequests(driver));
   for (const mode of spec.volumeLifecycleModes ?? [])

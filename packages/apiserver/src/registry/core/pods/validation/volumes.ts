@@ -221,9 +221,9 @@ function downwardFile(file: DownwardAPIVolumeFile, path: string, options: PodVal
 /** All sources are projected into one directory, so their paths must be distinct. */
 function checkProjected(projected: ProjectedVolumeSource, path: string, options: PodValidationOptions): FieldError[] {
   const taken = new Set<string>();
-  const claimPath = (target: string | undefined, reported: string): FieldError[] => {
+  const claimPath = (target: string | undefined, shown: string): FieldError[] => {
     if (!target) return [];
-    if (taken.has(target)) return [invalidValue(path, reported, "conflicting duplicate paths")];
+    if (taken.has(target)) return [invalidValue(path, shown, "conflicting duplicate paths")];
     taken.add(target);
     return [];
   };
@@ -237,7 +237,7 @@ function projection(
   source: VolumeProjection,
   at: string,
   volumePath: string,
-  claimPath: (target: string | undefined, reported: string) => FieldError[],
+  claimPath: (target: string | undefined, shown: string) => FieldError[],
   options: PodValidationOptions,
 ): FieldError[] {
   const errors: FieldError[] = [];
