@@ -1,5 +1,5 @@
 /**
- * Compares RBAC with an oracle on random policies and request. The oracle is a direct implementation of the rules, without
+ * Compares RBAC with an oracle on random policies and requests. The oracle is a direct implementation of the rules, without
  * caches, early exits or indexes.
  */
 import assert from "node:assert/strict";
@@ -20,7 +20,7 @@ interface World {
 test("decides random tuples as a plain reading of the rules", async () => {
   const random = newRandom(Number(process.env["COX_TEST_SEED"] ?? 20_211_207));
   const seen = { allow: 0, "no-opinion": 0, deny: 0 };
-  for (let request = 0; request < questions; request += questionsOfPolicy) {
+  for (let tried = 0; tried < questions; tried += questionsOfPolicy) {
     const world = randomWorld(random);
     const decide = rbac(newRuleResolver(policyOf(world)));
     for (let i = 0; i < questionsOfPolicy; i++) {

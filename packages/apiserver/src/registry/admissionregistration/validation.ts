@@ -176,24 +176,24 @@ function validateServicePath(servicePath: string, path: string): FieldError[] {
   return errors;
 }
 
-const operations = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+const knownOperations = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 
 function validateRule(rule: RuleWithOperations, path: string): FieldError[] {
-  const requests: readonly string[] = rule.operations ?? [];
+  const operations: readonly string[] = rule.operations ?? [];
   const at = child(path, "operations");
-  const crowded = requests.length > 1 && requests.includes("*");
+  const crowded = operations.length > 1 && operations.includes("*");
   return [
-    ...need(requests, at),
+    ...need(operations, at),
     ...(crowded
       ? [
           invalidValue(
             at,
-            goStrings("admissionregistration.OperationType", requests),
+            goStrings("admissionregistration.OperationType", operations),
             "if '*' is present, must not specify other operations",
           ),
         ]
       : []),
-    ...each(requests, at, (operation, own) => optionalOneOf(operation, operations, own)),
+    ...each(operations, at, (operation, own) => optionalOneOf(operation, knownOperations, own)),
     ...wildcardAlone(rule.apiGroups, path, "apiGroups"),
     ...wildcardAlone(rule.apiVersions, path, "apiVersions"),
     ...each(rule.apiVersions, child(path, "apiVersions"), (version, own) => need(version, own)),
