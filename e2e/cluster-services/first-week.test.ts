@@ -8,7 +8,7 @@ import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { withFolders } from "@coxswain/deploy/with-folders";
 import { fetchTool, findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
-import { readSettings } from "@coxswain/dev-cluster/settings";
+import { readSettings } from "@coxswain/dev-cluster/read-settings";
 import { imageArchive } from "@coxswain/images/oci";
 import type { TarEntry } from "@coxswain/images/tar";
 import { cox, elsewhere } from "../cox/run-cox.ts";

@@ -4,7 +4,8 @@ import { fileURLToPath } from "node:url";
 import { exitCodeOf } from "@coxswain/dev-cluster/commands";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
-import { readSettings, type Settings } from "@coxswain/dev-cluster/settings";
+import { readSettings } from "@coxswain/dev-cluster/read-settings";
+import type { Settings } from "@coxswain/dev-cluster/settings";
 import { lookedAt } from "./wait-for.ts";
 
 export const settings: Settings = readSettings(join(dirname(fileURLToPath(import.meta.url)), "..", ".."));

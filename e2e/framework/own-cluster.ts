@@ -11,13 +11,13 @@ import { exitCodeOf } from "@coxswain/dev-cluster/commands";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { kubeconfigFile, pkiFile, prepareCertificates } from "@coxswain/dev-cluster/pki";
 import type { ProcessSpec } from "@coxswain/dev-cluster/processes";
+import { readSettings } from "@coxswain/dev-cluster/read-settings";
 import { removeRemains } from "@coxswain/dev-cluster/remains";
 import {
   defaultChoices,
   newSettings,
   portNames,
   portVariable,
-  readSettings,
   requestedByVariables,
   type Settings,
   withRequested,

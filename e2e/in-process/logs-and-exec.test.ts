@@ -11,7 +11,7 @@ import { after, before, test } from "node:test";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
-import { readSettings } from "@coxswain/dev-cluster/settings";
+import { readSettings } from "@coxswain/dev-cluster/read-settings";
 import { type Cluster, createCluster, type ExecRequest } from "@coxswain/testing";
 import { Exec, KubeConfig, type V1Status } from "@kubernetes/client-node";
 

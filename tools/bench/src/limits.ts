@@ -1,5 +1,5 @@
+import type { Result } from "./load.ts";
 import { percentile } from "./load.ts";
-import type { Result } from "./measure.ts";
 
 /** A measured quantity of a result. */
 export interface Quantity {

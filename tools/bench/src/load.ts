@@ -6,6 +6,15 @@ export interface Samples {
   readonly firstBytes: number[];
 }
 
+/** Measurements of one row and one server. */
+export interface Result extends Samples {
+  cpuSeconds: number;
+  etcdCpuSeconds: number;
+  /** CPU time of this process, which shares the machine with the servers. */
+  clientCpuSeconds: number;
+  residentMb: number;
+}
+
 export interface Measured {
   readonly totalMs: number;
   readonly firstByteMs?: number;

@@ -1,16 +1,7 @@
-import { noSamples, type Samples } from "./load.ts";
+import { noSamples, type Result } from "./load.ts";
 import { cpuSeconds, residentMb } from "./process-usage.ts";
-import type { Row } from "./rows.ts";
+import type { Row } from "./row.ts";
 import type { Stage } from "./stage.ts";
-
-/** Measurements of one row and one server. */
-export interface Result extends Samples {
-  cpuSeconds: number;
-  etcdCpuSeconds: number;
-  /** CPU time of this process, which shares the machine with the servers. */
-  clientCpuSeconds: number;
-  residentMb: number;
-}
 
 /**
  * Runs a row on all servers, alternating in rounds, so that other load on the machine affects all alike.

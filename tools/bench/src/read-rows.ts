@@ -1,7 +1,7 @@
 import type { Connection } from "./http.ts";
 import { type Limit, quantities } from "./limits.ts";
 import { closedLoop, type Measured, type Samples } from "./load.ts";
-import type { Row } from "./rows.ts";
+import type { Row } from "./row.ts";
 import type { Stage } from "./stage.ts";
 
 const { cpu, allCpu, p99, firstByte } = quantities;

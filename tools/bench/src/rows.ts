@@ -1,23 +1,9 @@
-import type { Limit } from "./limits.ts";
-import type { Samples } from "./load.ts";
 import { readRows } from "./read-rows.ts";
-import type { Stage } from "./stage.ts";
+import type { Row } from "./row.ts";
 import { watchRows } from "./watch-rows.ts";
 import { writeRows } from "./write-rows.ts";
 
-/** A row of the table: one kind of load, identical for all servers. */
-export interface Row {
-  readonly name: string;
-  /** Limits, checked when a second server is measured in the same run. */
-  readonly limits?: readonly Limit[];
-  /** Minimum duration for meaningful results; ignored with `--quick`. */
-  readonly leastSeconds?: number;
-  /** Prepares the row; not measured. */
-  prepare?(stage: Stage, seconds: number): Promise<void>;
-  /** undefined when the row does not apply to this server */
-  run(stage: Stage, seconds: number): Promise<Samples> | undefined;
-}
-
+/** All rows, in the order in which they are measured. */
 export function rowsFor(podCount: number): readonly Row[] {
   return [...readRows(podCount), ...watchRows, ...writeRows];
 }

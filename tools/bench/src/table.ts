@@ -1,6 +1,6 @@
 import { quantities, verdict } from "./limits.ts";
-import type { Result } from "./measure.ts";
-import type { Row } from "./rows.ts";
+import type { Result } from "./load.ts";
+import type { Row } from "./row.ts";
 
 const { perSecond, p50, p99, firstByte, cpu, etcdCpu, clientCpu, memory } = quantities;
 const columns = [perSecond, p50, p99, firstByte, cpu, etcdCpu, clientCpu, memory];

@@ -1,5 +1,5 @@
 import { type Limit, quantities } from "./limits.ts";
-import type { Row } from "./rows.ts";
+import type { Row } from "./row.ts";
 import { watchFanOut, watchPaced } from "./watch-fan-out.ts";
 
 const { cpu, p99, perSecond } = quantities;

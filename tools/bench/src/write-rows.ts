@@ -1,6 +1,6 @@
 import { type Limit, quantities } from "./limits.ts";
 import { closedLoop } from "./load.ts";
-import type { Row } from "./rows.ts";
+import type { Row } from "./row.ts";
 import {
   create,
   patch,

@@ -3,7 +3,7 @@ import type { SourceFile } from "./check.ts";
 
 /**
  * Import cycles among the files, of types as well as of values: each strongly connected component of more than one file.
- * Imports that leave a package's folder by name lead to no file here and cannot close a cycle, since packages do not import each other.
+ * Imports by package name are not followed: packages depend on each other in one direction only.
  * @returns paths of each cycle, sorted; the components in the order of their first path
  */
 export function importCycles(files: readonly SourceFile[]): string[][] {

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { hostname, networkInterfaces } from "node:os";
 import { join, resolve } from "node:path";
 import { addressAt, parseCidr } from "./cidr.ts";
-import { readRecord } from "./cluster-record.ts";
 import { Failure, UsageFailure } from "./failure.ts";
 
 /** Settings of a local cluster; clusters with different state folders, ports and networks can run side by side. */
@@ -171,16 +170,6 @@ export function newSettings(root: string, name: string, state: string, choices: 
     ports: { ...defaultChoices().ports, ...choices.ports },
     extraArgs: { ...noExtraArgs, ...choices.extraArgs },
   };
-}
-
-/**
- * The settings chosen by the last `up`; without one, those given by variables and defaults.
- * @param name value of `--name`
- */
-export function readSettings(root: string, env: NodeJS.ProcessEnv = process.env, name = "default"): Settings {
-  const state = stateFolder(root, name, env);
-  const choices = readRecord(state)?.choices ?? withRequested(defaultChoices(), requestedByVariables(env));
-  return newSettings(root, name, state, choices, env);
 }
 
 /**

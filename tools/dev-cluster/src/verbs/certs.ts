@@ -1,7 +1,7 @@
 import { newCertsCommand } from "@coxswain/pki/command";
 import type { Command } from "commander";
 import { pkiPlan } from "../pki.ts";
-import { readSettings } from "../settings.ts";
+import { readSettings } from "../read-settings.ts";
 import { newClusterVerb } from "./command.ts";
 
 /** `./cox certs`, `./cox certs check`, `./cox certs renew`. */

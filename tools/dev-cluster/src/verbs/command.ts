@@ -4,7 +4,8 @@ import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { Failure } from "../failure.ts";
 import { checkOwner } from "../preflight.ts";
-import { readSettings, type Settings, stateFolder } from "../settings.ts";
+import { readSettings } from "../read-settings.ts";
+import { type Settings, stateFolder } from "../settings.ts";
 
 /** Contents of `--help` besides the flags. */
 export interface HelpText {

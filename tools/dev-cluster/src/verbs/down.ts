@@ -6,8 +6,9 @@ import { down } from "../down.ts";
 import { Failure, newProgress } from "../failure.ts";
 import { clusterLockFile, withClusterLock } from "../lock.ts";
 import { checkOwner } from "../preflight.ts";
+import { readSettings } from "../read-settings.ts";
 import { unregister } from "../registry.ts";
-import { defaultChoices, newSettings, readSettings, type Settings, stateFolder } from "../settings.ts";
+import { defaultChoices, newSettings, type Settings, stateFolder } from "../settings.ts";
 import { nameFlag, newClusterVerb, waitOption } from "./command.ts";
 
 /** `./cox down`: stops a cluster and removes its changes to the machine. */

@@ -7,7 +7,7 @@ import { usersKubectl } from "../kubectl.ts";
 import { kubeconfigFile } from "../pki.ts";
 import { checkOwner } from "../preflight.ts";
 import { runningPid } from "../processes.ts";
-import { readSettings } from "../settings.ts";
+import { readSettings } from "../read-settings.ts";
 import { nameFlag, newVerb } from "./command.ts";
 
 /** Subcommands and flags of kubectl that work without a cluster. */

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { passThrough } from "../commands.ts";
 import { type DaemonName, daemonNames, programOf } from "../daemons.ts";
 import { UsageFailure } from "../failure.ts";
-import { readSettings } from "../settings.ts";
+import { readSettings } from "../read-settings.ts";
 import { newVerb } from "./command.ts";
 
 /** `./cox run <daemon>`: runs a built daemon in the foreground. */
