@@ -9,6 +9,8 @@ import { newSharedInformer, type SharedInformer } from "./shared-informer.ts";
 export interface InformerFactory {
   /** Returns the informer for a resource and selectors. One requested after `start` runs at once. */
   for<T extends KubeObject>(ref: ResourceRef, options?: InformerSelectors): SharedInformer<T>;
+  /** Whether somebody has requested the informer of all objects of a resource, so that another part can follow it at no cost. */
+  hasAll(ref: ResourceRef): boolean;
   /** Runs all informers, present and future, until `signal` is aborted. */
   start(signal: AbortSignal): void;
   /** Resolves when all informers requested so far are synced; rejects with the signal's reason. */
@@ -44,7 +46,7 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
     client,
     for<T extends KubeObject>(ref: ResourceRef, selectors: InformerSelectors = {}): SharedInformer<T> {
       const all = { ...tweak?.(ref), ...selectors };
-      const id = JSON.stringify([ref.group, ref.version, ref.resource, all.labelSelector, all.fieldSelector, all.metadataOnly]);
+      const id = informerId(ref, all);
       let informer = informers.get(id);
       if (informer === undefined) {
         informer = newSharedInformer<KubeObject>({
@@ -62,6 +64,7 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
       }
       return informer as unknown as SharedInformer<T>;
     },
+    hasAll: (ref) => (namespace === undefined || !ref.namespaced) && informers.has(informerId(ref, {})),
     start(signal) {
       if (running !== undefined) return;
       running = signal;
@@ -71,4 +74,9 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
       await Promise.all([...informers.values()].map((informer) => informer.waitForSync(signal)));
     },
   };
+}
+
+function informerId({ group, version, resource }: ResourceRef, selectors: InformerSelectors): string {
+  const { labelSelector, fieldSelector, metadataOnly } = selectors;
+  return JSON.stringify([group, version, resource, labelSelector, fieldSelector, metadataOnly]);
 }

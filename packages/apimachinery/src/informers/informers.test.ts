@@ -231,6 +231,22 @@ test("a factory gives one informer for each resource and selector", async (t) =>
   await late.waitForSync(stop.signal);
 });
 
+test("a factory knows whether it has all objects of a resource", () => {
+  const options = { log: discardLogger, clock: newFakeClock() };
+  const factory = newInformerFactory(newFakeClient(), options);
+  factory.for<Pod>(pods, { labelSelector: "app=web" });
+  factory.for<Pod>(pods, { metadataOnly: true });
+  assert.equal(factory.hasAll(pods), false, "some pods, or their metadata, are not all of them");
+  factory.for<Pod>(pods);
+  assert.deepEqual([factory.hasAll(pods), factory.hasAll({ ...pods, version: "v2" })], [true, false]);
+  const ofNamespace = newInformerFactory(newFakeClient(), { ...options, namespace: "web" });
+  ofNamespace.for<Pod>(pods);
+  assert.equal(ofNamespace.hasAll(pods), false);
+  const narrowed = newInformerFactory(newFakeClient(), { ...options, tweak: () => ({ fieldSelector: "spec.nodeName=a" }) });
+  narrowed.for<Pod>(pods);
+  assert.equal(narrowed.hasAll(pods), false);
+});
+
 test("backoff grows to its limit, and starts over after a quiet while", async () => {
   const clock = newFakeClock();
   const backoff = newBackoff({ ...reflectorBackoff, clock, random: () => 0.5 });

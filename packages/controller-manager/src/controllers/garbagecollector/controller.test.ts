@@ -169,6 +169,36 @@ test("follows resources that the server starts to have", async (t) => {
   assert.equal(client.objects(widgets).length, 0);
 });
 
+test("follows the informer that another controller has, in place of a watch of its own", async (t) => {
+  const world = await started(t, ({ client, ctx }) => {
+    client.put(replicaSets, owner);
+    client.put(pods, aPod({ name: "a", owner }), aPod({ name: "lost", ownerReferences: [nobody] }));
+    ctx.informers.for(pods);
+  });
+  const watched = world.client.actions.filter(({ verb }) => verb === "watch").map(({ resource }) => resource);
+  assert.deepEqual(watched.toSorted(), ["configmaps", "nodes", "pods", "replicasets"]);
+  assert.deepEqual(names(world), ["a"]);
+  world.client.put(pods, aPod({ name: "later", owner }));
+  await world.client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Background" });
+  await settle(60);
+  assert.deepEqual(names(world), []);
+});
+
+test("forgets what it followed once that is no longer served", async (t) => {
+  const world = await started(t, ({ client, ctx }) => {
+    client.put(replicaSets, owner);
+    client.put(pods, aPod({ name: "a", owner }));
+    ctx.informers.for(pods);
+  });
+  world.client.rawAnswers.set("/api/v1", { resources: [{ name: "nodes", kind: "Node", namespaced: false, verbs }] });
+  await world.clock.advance(31_000);
+  await settle(60);
+  await world.client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Background" });
+  world.client.put(pods, aPod({ name: "later", ownerReferences: [nobody] }));
+  await settle(60);
+  assert.deepEqual(names(world), ["a", "later"]);
+});
+
 test("begins when what it cannot list is no longer served", async (t) => {
   const world = await started(t, ({ client }) => {
     client.react("list", "configmaps", () => {

@@ -6,7 +6,8 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { type Effects, OwnerGraph } from "./graph.ts";
 
 /**
- * Watches the metadata of all deletable resources that the API server serves and maintains the owner graph.
+ * Watches the metadata of all deletable resources that the API server serves and maintains the owner graph. It follows the
+ * informers that other controllers have, rather than receive, decode and keep each of their objects a second time.
  * Source: pkg/controller/garbagecollector/graph_builder.go
  */
 export interface GraphBuilder {
@@ -23,42 +24,53 @@ export interface GraphBuilder {
   resourceOf(apiVersion: string, kind: string): ResourceRef | undefined;
 }
 
+interface Monitor {
+  readonly informer: SharedInformer<KubeObject>;
+  readonly removeHandler: () => void;
+  /** Ends an informer that only the graph has. */
+  readonly stop: AbortController;
+}
+
 /** Events have no owners in practice and are too numerous. */
 const ignored = new Set(["/events", "events.k8s.io/events"]);
 
 export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Effects) => void): GraphBuilder {
   const graph = new OwnerGraph();
-  const monitors = new Map<string, { informer: SharedInformer<KubeObject>; stop: AbortController }>();
+  const monitors = new Map<string, Monitor>();
   let known = new Map<string, DiscoveredResource>();
 
   const start = (resource: DiscoveredResource, signal: AbortSignal): void => {
     const stop = new AbortController();
-    const { clock, log } = ctx;
-    const { client } = ctx.informers;
-    const informer = newSharedInformer<KubeObject>({
-      client,
-      clock,
-      log,
-      ref: resource,
-      metadataOnly: true,
-      transform: ownershipMetadata,
-    });
+    const { clock, log, informers } = ctx;
+    const isShared = informers.hasAll(resource);
+    const informer = isShared
+      ? informers.for<KubeObject>(resource)
+      : newSharedInformer<KubeObject>({
+          client: informers.client,
+          clock,
+          log,
+          ref: resource,
+          metadataOnly: true,
+          transform: ownershipMetadata,
+        });
     const apiVersion = formatGroupVersion(resource);
     const observe = ({ metadata }: KubeObject): void => {
       const { namespace = "", name = "", uid = "" } = metadata;
       onEffects(graph.observe({ apiVersion, kind: resource.kind, namespace, name, uid }, metadata));
     };
-    informer.addHandler({
+    const removeHandler = informer.addHandler({
       added: observe,
       updated: (_old, now) => observe(now),
       deleted: ({ metadata }) => onEffects(graph.forget(metadata.uid ?? "")),
     });
-    monitors.set(idOf(resource), { informer, stop });
-    void informer.run(AbortSignal.any([signal, stop.signal]));
+    monitors.set(idOf(resource), { informer, removeHandler, stop });
+    // A shared informer runs already.
+    if (!isShared) void informer.run(AbortSignal.any([signal, stop.signal]));
   };
   const end = (id: string): void => {
     const monitor = monitors.get(id);
     monitors.delete(id);
+    monitor?.removeHandler();
     monitor?.stop.abort(new Error("the resource is no longer served"));
     for (const { metadata } of monitor?.informer.lister.list() ?? []) onEffects(graph.forget(metadata.uid ?? ""));
   };
