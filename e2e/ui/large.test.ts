@@ -11,6 +11,10 @@ import { nodeOf, podOf } from "./scene.ts";
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
 const [nodeCount, podCount, frames] = isLong ? [1_000, 20_000, 300] : [200, 4_000, 100];
 
+/** Of 60 a second. */
+const frameMs = 16.7;
+const slack = isLong ? 1 : 3;
+
 const nodeName = (i: number): string => `node-${String(i).padStart(4, "0")}`;
 const states = ["running", "running", "running", "running", "completed", "starting"] as const;
 const nodes = Array.from({ length: nodeCount }, (_, i) => nodeOf(nodeName(i), i % 97 === 5 ? "away" : "ready"));
@@ -34,15 +38,24 @@ test(`${nodeCount} nodes and ${podCount} pods: below 150 MB, and 60 frames a sec
   await waitFor(async () => (await grid.getAttribute("aria-rowcount")) === String(podCount + 1), { what: "all pods" });
 
   const list = await scroll(browser, page, ".rows", frames);
+  // As when the bar is dragged: all rows are other ones in each frame.
+  const jumps = await scroll(browser, page, ".rows", frames, 5_000);
   await page.goto(`${server.url}/ui/#/cluster`);
   await page.locator(".card").first().waitFor();
   const picture = await scroll(browser, page, ".scroll", frames);
   const bytes = await heapBytes(page);
-  t.diagnostic(`figure: pods ${list.cpuMs.toFixed(1)} ms, nodes ${picture.cpuMs.toFixed(1)} ms of the main thread for a frame`);
+  for (const [what, { meanMs, p95Ms, worstMs }] of Object.entries({ pods: list, "pods in jumps": jumps, nodes: picture })) {
+    const [mean, p95, worst] = [meanMs, p95Ms, worstMs].map((ms) => ms.toFixed(1));
+    t.diagnostic(`figure: ${what}: CPU of the main thread for a frame ${mean} ms in the mean, 95 % ${p95}, worst ${worst}`);
+  }
   t.diagnostic(`figure: ${(bytes / 2 ** 20).toFixed(0)} MiB in page and worker`);
   assert.ok(bytes < 150e6, `${bytes} bytes`);
-  // A frame of 60 a second has 16.7 ms.
-  assert.ok(list.cpuMs < 16 && picture.cpuMs < 16, `${list.cpuMs} and ${picture.cpuMs} ms for a frame`);
+  for (const { meanMs, p95Ms, worstMs } of [list, jumps, picture]) {
+    assert.ok(meanMs < frameMs, `${meanMs} ms for a frame`);
+    // On a busy machine the caches of the processor are cold.
+    assert.ok(p95Ms < frameMs * slack, `${p95Ms} ms for 95 % of the frames`);
+    assert.ok(worstMs < 3 * frameMs * slack, `${worstMs} ms for the worst frame`);
+  }
   assert.ok((await page.locator(".card").count()) < 150, "only the visible nodes are in the document");
 
   const before = await page.evaluate<number>("document.querySelectorAll('*').length");

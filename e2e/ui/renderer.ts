@@ -1,5 +1,4 @@
 /** What a page costs: the heaps of the page and its worker, and the CPU of its main thread. */
-import { readFileSync } from "node:fs";
 import type { Browser, CDPSession, Page } from "playwright-core";
 
 interface Heap {
@@ -43,43 +42,45 @@ async function workerHeap(session: CDPSession): Promise<number> {
   return sum((await ask(2, "Runtime.getHeapUsage")) as Heap);
 }
 
+/** CPU time of the page's main thread for one frame, in ms: of the mean, the 95th of 100, and the worst. */
 export interface Scroll {
-  readonly frames: number;
-  /** Milliseconds of the main thread for one frame. */
-  readonly cpuMs: number;
+  readonly meanMs: number;
+  readonly p95Ms: number;
+  readonly worstMs: number;
 }
 
-/** Scrolls an element by some rows in each frame, for so many frames. */
-export async function scroll(browser: Browser, page: Page, selector: string, frames: number): Promise<Scroll> {
-  const pid = await rendererOf(browser, page);
-  const before = mainThreadMs(pid);
+interface TraceEvent {
+  readonly name: string;
+  /** CPU time of the thread so far, in µs. */
+  readonly tts?: number;
+}
+
+const mark = "frame-of-test";
+
+/** Scrolls an element by so many pixels in each frame, for so many frames. */
+export async function scroll(browser: Browser, page: Page, selector: string, frames: number, step = 120): Promise<Scroll> {
+  await browser.startTracing(page, { categories: ["blink.user_timing"] });
   await page.evaluate(`(async () => {
     const element = document.querySelector(${JSON.stringify(selector)});
-    let step = 120;
-    for (let frame = 0; frame < ${frames}; frame++) {
+    let step = ${step};
+    for (let frame = 0; frame <= ${frames}; frame++) {
+      performance.mark("${mark}");
       const from = element.scrollTop;
       element.scrollTop += step;
       if (element.scrollTop === from) step = -step;
       await new Promise((resolve) => requestAnimationFrame(resolve));
     }
   })()`);
-  return { frames, cpuMs: (mainThreadMs(pid) - before) / frames };
-}
-
-/** The renderer that works for this page: of all, the one whose main thread runs the page's code. */
-async function rendererOf(browser: Browser, page: Page): Promise<number> {
-  const session = await browser.newBrowserCDPSession();
-  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
-  await session.detach();
-  const renderers = processInfo.filter(({ type }) => type === "renderer").map(({ id }) => id);
-  const before = new Map(renderers.map((id) => [id, mainThreadMs(id)]));
-  await page.evaluate("{ const end = performance.now() + 200; while (performance.now() < end); }");
-  const workOf = (id: number): number => mainThreadMs(id) - (before.get(id) ?? 0);
-  return renderers.sort((a, b) => workOf(b) - workOf(a))[0] as number;
-}
-
-/** CPU time of the first thread of a process, which is a renderer's main thread. */
-function mainThreadMs(pid: number): number {
-  const [nanos = "0"] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ");
-  return Number(nanos) / 1e6;
+  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: TraceEvent[] };
+  const times = traceEvents
+    .flatMap(({ name, tts }) => (name === mark && tts !== undefined ? [tts / 1000] : []))
+    .sort((a, b) => a - b);
+  if (times.length !== frames + 1) throw new Error(`${times.length} marks of ${frames + 1} frames in the trace`);
+  const each = times.slice(1).map((time, i) => time - (times[i] as number));
+  const sorted = each.toSorted((a, b) => a - b);
+  return {
+    meanMs: ((times.at(-1) as number) - (times[0] as number)) / frames,
+    p95Ms: sorted[Math.floor(frames * 0.95)] as number,
+    worstMs: sorted.at(-1) as number,
+  };
 }

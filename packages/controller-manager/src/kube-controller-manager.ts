@@ -1,5 +1,5 @@
 import { newLeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
-import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { DecisionLog, decisionLimitBytes } from "@coxswain/apimachinery/decisions/decision-log";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
@@ -24,7 +24,12 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
   const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
   const { enabled, resourceName: name, leaseDurationMs } = config.leaderElection;
   const leadership = enabled ? newLeaderStatus({ name, leaseDurationMs, clock, metrics }) : undefined;
-  const decisions = new DecisionLog({ component: kubeControllerManager.name, clock, registry: metrics });
+  const decisions = new DecisionLog({
+    component: kubeControllerManager.name,
+    clock,
+    registry: metrics,
+    limitBytes: decisionLimitBytes(process.env),
+  });
   const health = newControllerHealth({ clock, metrics });
   const { rootCa: _, serviceAccountKey: __, certificateSigning: ___, controllers, ...shown } = config;
   const server = await startComponentServer({

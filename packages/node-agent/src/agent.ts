@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import { answerQuestions } from "@coxswain/apimachinery/decisions/answer-questions";
-import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { DecisionLog, decisionLimitBytes } from "@coxswain/apimachinery/decisions/decision-log";
 import { kubeletRecipient } from "@coxswain/apimachinery/decisions/question";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { SetOnce } from "@coxswain/apimachinery/objects/meta/set-once";
@@ -150,7 +150,12 @@ async function openFoundation(options: AgentOptions) {
   await makeFolder(podLogsDir, 0o755);
   const topology = await readMachineTopology(identity.machine.memoryBytes);
   const metrics = newMetricsRegistry({ processMetrics: true, ...config.metrics });
-  const decisions = new DecisionLog({ component: "kubelet", clock, registry: metrics });
+  const decisions = new DecisionLog({
+    component: "kubelet",
+    clock,
+    registry: metrics,
+    limitBytes: decisionLimitBytes(process.env),
+  });
   const agentMetrics = newAgentMetrics(metrics);
   agentMetrics.nodeName.labels(identity.nodeName).set(1);
   return {

@@ -48,7 +48,7 @@ interface Refusal {
 
 /**
  * Evaluates the filters for the pod once more, against the snapshot of now, and tells per node which plugin refuses it, how much
- * of what is missing, and what would have to change. The summary and the remedy name no other object: not everybody may read nodes.
+ * of what is missing, and what would have to change. Plain summary and remedy name no other object: not everybody may read nodes.
  */
 export function diagnose(profile: Profile, pod: PodInfo, snapshot: ClusterSnapshot, nominator: Nominator): Description {
   if (snapshot.nodes.length === 0) return { summary: "there are no nodes in the cluster", remedy: "add a node" };
@@ -76,10 +76,12 @@ export function diagnose(profile: Profile, pod: PodInfo, snapshot: ClusterSnapsh
     else for (const [text, times] of countedReasons(refused)) parts.push(`${text}: ${count(times)}`);
   }
   const without = fitting > 0 ? undefined : oneLess(profile, state, pod, refusals, nominator);
-  if (without !== undefined) parts.push("would fit if one other pod were gone");
+  const said = (more: string | undefined): string => [...parts, ...(more === undefined ? [] : [more])].join("; ");
+  const nameOf = (): string => `${without?.pod.name} of namespace ${without?.pod.namespace} on node ${without?.node.name}`;
   const remedy = remedyFor([...byPlugin.keys()]);
   return {
-    summary: parts.join("; "),
+    summary: said(without && `would fit if pod ${nameOf()} were gone`),
+    ...(without !== undefined && { plain: said("would fit if one other pod were gone") }),
     details: {
       nodes: all,
       fitting,

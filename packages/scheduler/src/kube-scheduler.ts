@@ -12,7 +12,7 @@ import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/contr
 import { newSeriesRecorder } from "@coxswain/apimachinery/controller/series-recorder";
 import { waitForServer } from "@coxswain/apimachinery/controller/wait-for-server";
 import { answerQuestions } from "@coxswain/apimachinery/decisions/answer-questions";
-import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { DecisionLog, decisionLimitBytes } from "@coxswain/apimachinery/decisions/decision-log";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -42,7 +42,12 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
   // Separate rate limits: events must not delay bindings, and neither may delay lease renewal.
   const eventClient = family.member({ qps, burst });
   const informers = newInformerFactory(client, { log, clock, onFailure: informerFailures(metrics) });
-  const decisions = new DecisionLog({ component: "kube-scheduler", clock, registry: metrics });
+  const decisions = new DecisionLog({
+    component: "kube-scheduler",
+    clock,
+    registry: metrics,
+    limitBytes: decisionLimitBytes(process.env),
+  });
   const scheduler = schedulerOf({
     client,
     informers,

@@ -52,8 +52,12 @@ test("says that one pod less would do, names it apart from the summary, and begi
   await step();
   const decision = reported(running, "web");
   assert.equal(decision?.reason, "InsufficientResources");
-  assert.match(decision?.summary ?? "", /needs 1500m more CPU on the only node; would fit if one other pod were gone/);
-  assert.doesNotMatch(decision?.summary ?? "", /big/);
+  assert.match(
+    decision?.summary ?? "",
+    /needs 1500m more CPU on the only node; would fit if pod big of namespace default on node a were gone/,
+  );
+  assert.match(decision?.plain ?? "", /needs 1500m more CPU on the only node; would fit if one other pod were gone/);
+  assert.doesNotMatch(decision?.plain ?? "", /big/);
   assert.deepEqual(
     decision?.related?.map(({ kind, name }) => [kind, name]),
     [
@@ -90,9 +94,15 @@ test("tells the best three nodes of a pod that has one, and forgets a pod that i
   names.pod("web");
   await step();
   const decision = reported(running, "web");
-  assert.equal(decision?.summary, "placed on the best of 4 nodes that fit, of 4 looked at");
+  assert.equal(decision?.plain, "placed on the best of 4 nodes that fit, of 4 looked at");
   const { best } = (decision?.details ?? {}) as { best: { node: string; score: number }[] };
   assert.equal(best.length, 3);
+  const scores = best.map(({ node, score }) => `${node} ${score}`).join(", ");
+  assert.equal(decision?.summary, `${decision?.plain}; scores: ${scores}`);
+  assert.deepEqual(
+    decision?.related?.map(({ resource, name }) => `${resource} ${name}`),
+    best.map(({ node }) => `nodes ${node}`),
+  );
   assert.equal(best[0]?.node, names.where("web"));
   assert.ok((best[0]?.score ?? 0) >= (best[1]?.score ?? 0) && (best[1]?.score ?? 0) >= (best[2]?.score ?? 0));
   client.remove(pods, "default/web");

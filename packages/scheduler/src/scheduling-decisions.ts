@@ -2,7 +2,7 @@ import { objectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { DecisionLog, Description, Outcome } from "@coxswain/apimachinery/decisions/decision-log";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { BindingProgress } from "./binding-cycle.ts";
 import { reasonOf } from "./diagnosis.ts";
 import { FitError, NoNodesError } from "./framework/status.ts";
@@ -15,7 +15,7 @@ export class SchedulingDecisions {
   readonly #log: DecisionLog | undefined;
 
   constructor(log: DecisionLog | undefined) {
-    this.#log = log;
+    this.#log = log?.isKeeping ? log : undefined;
   }
 
   /**
@@ -29,6 +29,7 @@ export class SchedulingDecisions {
     options: { diagnose: () => Description; preemption: string | undefined; nextTryMs: () => number | undefined },
   ): void {
     const { diagnose, preemption, nextTryMs } = options;
+    const withPreemption = (text: string): string => (preemption === undefined ? text : `${text}; ${preemption}`);
     const lead = err instanceof FitError ? reasonOf(err.unschedulablePlugins) : undefined;
     const outcome: Outcome =
       err instanceof FitError || err instanceof NoNodesError
@@ -37,11 +38,12 @@ export class SchedulingDecisions {
             reason: lead ?? "NoNodes",
             description: () => {
               const reported = diagnose();
-              const { summary, details } = reported;
+              const { summary, plain, details } = reported;
               const next = nextTryMs();
               return {
                 ...reported,
-                summary: preemption === undefined ? summary : `${summary}; ${preemption}`,
+                summary: withPreemption(summary),
+                ...(plain !== undefined && { plain: withPreemption(plain) }),
                 details: { ...details, lastAttempt: messageOf(err) },
                 ...(next !== undefined && { nextTryMs: next }),
               };
@@ -67,13 +69,16 @@ export class SchedulingDecisions {
   }
 
   bound(pod: Pod, { feasibleNodes, evaluatedNodes, best }: Decision): void {
-    const description = (): Description => ({
-      summary:
+    const description = (): Description => {
+      const plain =
         feasibleNodes === 1
           ? `placed on the only node that fits, of ${evaluatedNodes} looked at`
-          : `placed on the best of ${feasibleNodes} nodes that fit, of ${evaluatedNodes} looked at`,
-      details: { best },
-    });
+          : `placed on the best of ${feasibleNodes} nodes that fit, of ${evaluatedNodes} looked at`;
+      if (best.length === 0) return { summary: plain };
+      const scores = best.map(({ node, score }) => `${node} ${score}`).join(", ");
+      const related = best.map(({ node }) => objectRef(nodes, { metadata: { name: node } }));
+      return { summary: `${plain}; scores: ${scores}`, plain, related, details: { best } };
+    };
     this.#log?.record(objectRef(pods, pod), source, { verdict: "done", reason: "Scheduled", description, sizeBytes: 400 });
   }
 

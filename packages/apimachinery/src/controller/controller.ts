@@ -134,7 +134,7 @@ export function newController(options: ControllerOptions): Controller {
 function noting({ name, sources, decisions, clock, ...options }: ControllerOptions) {
   const resource = options.resource ?? sources.find((source) => source.resource !== undefined)?.resource;
   const objectOf = options.objectOf ?? (resource && ((key: ObjectKey) => refOf(resource, key)));
-  if (decisions === undefined || objectOf === undefined) return undefined;
+  if (!decisions?.isKeeping || objectOf === undefined) return undefined;
   return (key: ObjectKey, outcome: Outcome | undefined, delayMs?: number): void => {
     if (outcome === undefined && decisions.entries === 0) return;
     const object = objectOf(key);

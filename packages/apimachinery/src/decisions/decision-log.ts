@@ -6,6 +6,8 @@ import type { Decision, ObjectRef, Verdict } from "./decision.ts";
 /** What an outcome says in words. */
 export interface Description {
   readonly summary: string;
+  /** In place of the summary for who may not read `related`, of whose names it has none. */
+  readonly plain?: string;
   readonly related?: readonly ObjectRef[];
   readonly details?: Readonly<Record<string, unknown>>;
   readonly remedy?: string;
@@ -28,9 +30,13 @@ export interface DecisionLogOptions {
   readonly component: string;
   readonly clock: Pick<Clock, "now">;
   readonly registry?: MetricsRegistry | undefined;
-  /** Default 4 MiB. */
+  /** Default 4 MiB; 0: nothing is kept. */
   readonly limitBytes?: number;
 }
+
+/** The limit of a daemon's log. `COXSWAIN_DECISIONS=off`: nothing is kept; `./cox bench reasons` compares with that. */
+export const decisionLimitBytes = (env: Readonly<Record<string, string | undefined>>): number =>
+  env["COXSWAIN_DECISIONS"] === "off" ? 0 : defaultLimitBytes;
 
 interface Entry extends Omit<Outcome, "sizeBytes"> {
   readonly sinceMs: number;
@@ -45,6 +51,7 @@ interface ObjectEntries {
   sizeBytes: number;
 }
 
+const defaultLimitBytes = 4 << 20;
 /** Of one object; others replace the oldest. */
 const mostSources = 32;
 /** Maps, references and times of an object and of an entry. */
@@ -68,7 +75,7 @@ export class DecisionLog {
   #entries = 0;
   readonly #evicted: (() => void) | undefined;
 
-  constructor({ component, clock, registry, limitBytes = 4 << 20 }: DecisionLogOptions) {
+  constructor({ component, clock, registry, limitBytes = defaultLimitBytes }: DecisionLogOptions) {
     this.component = component;
     this.#clock = clock;
     this.#limitBytes = limitBytes;
@@ -90,6 +97,11 @@ export class DecisionLog {
     this.#evicted = () => evictions.inc();
   }
 
+  /** False: callers need not make up what to record. */
+  get isKeeping(): boolean {
+    return this.#limitBytes > 0;
+  }
+
   get bytes(): number {
     return this.#bytes;
   }
@@ -100,6 +112,7 @@ export class DecisionLog {
 
   /** Keeps the outcome in place of the last one of the same source. An object of another uid replaces the former of that name. */
   record(ref: ObjectRef, source: string, outcome: Outcome): void {
+    if (!this.isKeeping) return;
     const key = keyOf(ref);
     let object = this.#take(key);
     if (object !== undefined && ref.uid !== "" && object.ref.uid !== "" && object.ref.uid !== ref.uid) {
@@ -158,14 +171,15 @@ export class DecisionLog {
   }
 
   #decision(object: ObjectRef, source: string, entry: Entry): Decision {
-    const { summary, related, details, remedy, nextTryMs = entry.nextTryMs } = descriptionOf(entry.description);
+    const { summary, plain, related, details, remedy, nextTryMs = entry.nextTryMs } = descriptionOf(entry.description);
     return {
       component: this.component,
       source,
       object,
       verdict: entry.verdict,
       reason: entry.reason,
-      summary: summary.length > longestSummary ? `${summary.slice(0, longestSummary)}…` : summary,
+      summary: cut(summary),
+      ...(plain !== undefined && { plain: cut(plain) }),
       since: formatTime(entry.sinceMs),
       lastAt: formatTime(entry.lastMs),
       count: entry.count,
@@ -214,6 +228,8 @@ export class DecisionLog {
   }
 }
 
+const cut = (text: string): string => (text.length > longestSummary ? `${text.slice(0, longestSummary)}…` : text);
+
 /** Names hold no space. */
 function keyOf({ group, resource, namespace, name }: Pick<ObjectRef, "group" | "resource" | "namespace" | "name">): string {
   return `${resource} ${namespace} ${name} ${group}`;
@@ -232,6 +248,12 @@ function descriptionOf(description: Outcome["description"]): Description {
 /** Estimated, in bytes. */
 function sizeOf(description: string | Description): number {
   if (typeof description === "string") return description.length;
-  const { summary, remedy = "", related = [], details } = description;
-  return summary.length + remedy.length + related.length * 300 + (details === undefined ? 0 : JSON.stringify(details).length * 2);
+  const { summary, plain = "", remedy = "", related = [], details } = description;
+  return (
+    summary.length +
+    plain.length +
+    remedy.length +
+    related.length * 300 +
+    (details === undefined ? 0 : JSON.stringify(details).length * 2)
+  );
 }

@@ -33,6 +33,8 @@ export interface Decision {
   readonly reason: string;
   /** One line of plain English with the numbers: `needs 300m more CPU on any of 3 nodes`. */
   readonly summary: string;
+  /** In place of the summary for who may not read `related`. Default: the reason in words. */
+  readonly plain?: string;
   /** Since when verdict and reason are the same; RFC 3339, as `lastAt` and `nextTryAt`. */
   readonly since: string;
   readonly lastAt: string;

@@ -28,8 +28,11 @@ test("keeps which plugin refused an object, or the first of a controller, until 
       ...{ warn() {}, annotate() {}, annotateContent() {} },
     }) as AdmissionAttributes;
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "1", controller: true };
-  const [named, unnamed] = [attributes({ name: "web-1" }), attributes({ generateName: "web-", ownerReferences: [owner] })];
-  for (const one of [named, unnamed]) await assert.rejects(chain.validate(one));
+  const [named, owned] = [
+    attributes({ name: "web-1" }),
+    attributes({ name: "web-x", generateName: "web-", ownerReferences: [owner] }),
+  ];
+  for (const one of [named, owned]) await assert.rejects(chain.validate(one));
   await assert.rejects(chain.validate(attributes({ generateName: "nobody-" })));
   const pod = { group: "", resource: "pods", kind: "Pod", namespace: "web", name: "web-1", uid: "" };
   const set = { group: "apps", resource: "replicasets", kind: "ReplicaSet", namespace: "web", name: "web", uid: "1" };
@@ -37,12 +40,23 @@ test("keeps which plugin refused an object, or the first of a controller, until 
   for (const ref of [pod, set]) {
     assert.partialDeepStrictEqual(log.of(ref)[0], {
       ...{ source: "admission/ResourceQuota", verdict: "refused", reason: "QuotaExceeded" },
-      details: { operation: "CREATE", resource: "pods", user: "ann" },
+      details: { operation: "CREATE", resource: "pods" },
+      related: [{ resource: "resourcequotas", namespace: "web", name: "" }],
     });
   }
   refuses = false;
-  for (const one of [named, unnamed]) await chain.validate(one);
+  for (const one of [named, owned]) await chain.validate(one);
   assert.equal(log.entries, 0);
+
+  const changes = [{ configuration: "sidecars", webhook: "inject.example.com", paths: ["/spec/containers/1"] }];
+  await chain.validate({ ...named, changes, dryRun: true });
+  assert.equal(log.entries, 0);
+  await chain.validate({ ...named, changes });
+  assert.partialDeepStrictEqual(log.of(pod)[0], {
+    ...{ verdict: "done", reason: "ChangedByWebhook", summary: "changed by the webhook inject.example.com" },
+    related: [{ resource: "mutatingwebhookconfigurations", name: "sidecars" }],
+    details: { changes },
+  });
 });
 
 test("a refusal is that of the stored object, is not kept for a caller who has gone, and is forgotten only when all have admitted", () => {
@@ -63,7 +77,7 @@ test("a refusal is that of the stored object, is not kept for a caller who has g
   const owner = { apiVersion: "v1", kind: "Node", name: "n", uid: "2", controller: true };
   decisions.refused(
     "Some",
-    of({ name: "", object: { metadata: { ownerReferences: [owner] } }, oldObject: undefined }),
+    of({ operation: "CREATE", name: "", object: { metadata: { ownerReferences: [owner] } }, oldObject: undefined }),
     new Error("no"),
   );
   assert.equal(log.of({ group: "", resource: "nodes", kind: "Node", namespace: "", name: "n", uid: "2" }).length, 1);

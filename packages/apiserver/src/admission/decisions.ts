@@ -1,12 +1,29 @@
-import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+import { type ObjectRef, objectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
 import { outcomeOfError } from "@coxswain/apimachinery/decisions/outcome-of-error";
+import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
+import {
+  limitRanges,
+  mutatingWebhookConfigurations,
+  podSecurityPolicies,
+  resourceQuotas,
+  validatingWebhookConfigurations,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { AdmissionAttributes } from "./plugin.ts";
 import type { ObjectVersions } from "./plugin-context.ts";
 
-/** Keeps which plugin refused what last, with the webhook and its error where there is one. */
+/** What a plugin's refusals are about: who may not read that gets the reason without the text. */
+const subjectsOf: Readonly<Record<string, readonly ResourceRef[]>> = {
+  ResourceQuota: [resourceQuotas],
+  LimitRanger: [limitRanges],
+  PodSecurityPolicy: [podSecurityPolicies],
+  MutatingAdmissionWebhook: [mutatingWebhookConfigurations],
+  ValidatingAdmissionWebhook: [validatingWebhookConfigurations],
+};
+
+/** Keeps which plugin refused what last, with the webhook and its error where there is one, and which webhooks changed what. */
 export class AdmissionDecisions {
   readonly #log: DecisionLog;
   readonly #versions: Pick<ObjectVersions, "ofKind">;
@@ -18,45 +35,68 @@ export class AdmissionDecisions {
   }
 
   refused(plugin: string, attributes: AdmissionAttributes, err: unknown): void {
-    const ref = this.#subjectOf(attributes);
+    const ref = this.#refusedOf(attributes);
     if (ref === undefined || attributes.signal.aborted) return;
     this.#hasRefused = true;
     const outcome = outcomeOfError(err);
     const description = typeof outcome.description === "function" ? outcome.description() : outcome.description;
-    const { operation, subresource, resource, user } = attributes;
+    const { operation, subresource, resource, namespace } = attributes;
     const what = `${resource.resource}${subresource === "" ? "" : `/${subresource}`}`;
     this.#log.record(ref, `admission/${plugin}`, {
       ...outcome,
       verdict: "refused",
       description: {
         ...(typeof description === "string" ? { summary: description } : description),
-        details: { operation, resource: what, user: user.name },
+        details: { operation, resource: what },
+        related: (subjectsOf[plugin] ?? []).map((ref) => refTo(ref, namespace)),
       },
     });
   }
 
   /** All plugins have admitted the object. */
   admitted(attributes: AdmissionAttributes): void {
-    if (!this.#hasRefused || this.#log.entries === 0) return;
-    const ref = this.#subjectOf(attributes);
-    if (ref !== undefined) this.#log.forgetObject(ref);
+    const { changes, dryRun, operation } = attributes;
+    if (changes === undefined && (!this.#hasRefused || this.#log.entries === 0)) return;
+    if (this.#hasRefused) {
+      const refused = this.#refusedOf(attributes);
+      if (refused !== undefined) this.#log.forgetObject(refused);
+    }
+    const changed = objectOf(attributes);
+    if (changed === undefined || changes === undefined || dryRun) return;
+    this.#log.record(changed, "admission/MutatingAdmissionWebhook", {
+      verdict: "done",
+      reason: "ChangedByWebhook",
+      description: {
+        summary: `changed by the webhook ${[...new Set(changes.map(({ webhook }) => webhook))].join(", ")}`,
+        plain: "changed by a webhook",
+        related: changes.map(({ configuration }) => refTo(mutatingWebhookConfigurations, "", configuration)),
+        details: { operation, changes },
+      },
+    });
   }
 
-  /** The object; of one that has no name yet, its controller. */
-  #subjectOf({ kind, resource, namespace, name, object, oldObject }: AdmissionAttributes): ObjectRef | undefined {
-    const known = name || object?.metadata?.name;
-    if (known) {
-      const uid = (oldObject ?? object)?.metadata?.uid ?? "";
-      return { group: resource.group, resource: resource.resource, kind: kind.kind, namespace, name: known, uid };
-    }
-    const owner = object?.metadata && controllerOf({ metadata: object.metadata });
+  /** The object; of one that would have been created for another, that one: it is there, and waits for it. */
+  #refusedOf(attributes: AdmissionAttributes): ObjectRef | undefined {
+    const { operation, namespace, object } = attributes;
+    const owner = operation === "CREATE" && object?.metadata ? controllerOf({ metadata: object.metadata }) : undefined;
     const version = owner && parseGroupVersion(owner.apiVersion);
-    if (owner === undefined || version === undefined) return undefined;
-    const [served] = this.#versions.ofKind({ ...version, kind: owner.kind });
-    if (served === undefined) return undefined;
+    const [served] = owner === undefined || version === undefined ? [] : this.#versions.ofKind({ ...version, kind: owner.kind });
+    if (owner === undefined || version === undefined || served === undefined) return objectOf(attributes);
     return {
       ...{ group: version.group, resource: served.resource, kind: owner.kind, name: owner.name, uid: owner.uid },
       namespace: served.namespaced ? namespace : "",
     };
   }
 }
+
+/** @returns undefined for an object without a name yet */
+function objectOf({ kind, resource, namespace, name, object, oldObject }: AdmissionAttributes): ObjectRef | undefined {
+  const known = name || object?.metadata?.name;
+  if (!known) return undefined;
+  const uid = (oldObject ?? object)?.metadata?.uid ?? "";
+  return { group: resource.group, resource: resource.resource, kind: kind.kind, namespace, name: known, uid };
+}
+
+/** @param name default: any object of the kind */
+const refTo = (ref: ResourceRef, namespace: string, name = ""): ObjectRef =>
+  objectRef(ref, { metadata: { name, ...(ref.namespaced && { namespace }) } });

@@ -25,6 +25,8 @@ export interface AdmissionAttributes {
   wantsAnotherRound?: boolean;
   /** What the mutating webhooks of the first round hand on to the second. */
   reinvocation?: WebhookReinvocation;
+  /** What mutating webhooks changed, in their order. */
+  changes?: WebhookChange[];
   readonly signal: AbortSignal;
   warn(text: string): void;
   /** Adds an annotation to the request's audit event, if any; the first value of a key wins. */
@@ -33,6 +35,14 @@ export interface AdmissionAttributes {
   annotateContent(key: string, value: string): void;
   /** Reports the time spent in a webhook call. */
   webhookTook?(type: "admit" | "validating", ms: number): void;
+}
+
+export interface WebhookChange {
+  /** Name of the MutatingWebhookConfiguration. */
+  readonly configuration: string;
+  readonly webhook: string;
+  /** Of the patch's operations, a few of them. */
+  readonly paths: readonly string[];
 }
 
 export interface AdmissionPlugin {

@@ -55,6 +55,29 @@ test("a decision about what may not be read is reported without its text", async
   assert.doesNotMatch(JSON.stringify(account), /n1/);
 });
 
+test("the last decisions are told beside the findings, also of what is well, in plain words where details may not be read", async () => {
+  const well = stored("v1", "Pod", "p", { spec: {}, status: { phase: "Succeeded" } });
+  const related = [{ ...decided.object, resource: "nodes", kind: "Node", namespace: "", name: "n1" }];
+  const placed = {
+    ...{ ...decided, verdict: "done" as const, reason: "Scheduled", related, details: { best: ["n1"] } },
+    ...{ summary: "placed on the best of 3 nodes; scores: n1 80", plain: "placed on the best of 3 nodes" },
+  };
+  const all = await explained({ objects: [well], decisions: [placed] });
+  assert.equal(all.decisions?.[0]?.summary, placed.summary);
+  assert.equal(all.decisions?.[0]?.plain, undefined);
+  const now = Date.parse("2026-03-01T12:00:00Z");
+  assert.equal(
+    explanationText(all, now),
+    `Well: pod/p: nothing is wrong with it.\n\nLast decisions:\n  pod/p  kube-scheduler scheduler: ${placed.summary}  (for 10m, since ${earlier})\n`,
+  );
+  const some = await explained({ objects: [well], decisions: [placed], hidden: ["nodes"] });
+  assert.equal(some.decisions?.[0]?.summary, "placed on the best of 3 nodes");
+  assert.doesNotMatch(JSON.stringify(some), /n1/);
+  const none = await explained({ objects: [well], decisions: [placed], hidden: ["events"] });
+  assert.equal(none.decisions?.[0]?.summary, "scheduled (details are of events that you may not read)");
+  assert.doesNotMatch(JSON.stringify(none), /n1|best/);
+});
+
 test("daemons that did not answer are named, and not queried again", async () => {
   const explanation = await explained({ objects: [tooLarge], silent: ["kube-scheduler"] });
   assert.deepEqual(explanation.silent, ["kube-scheduler"]);

@@ -17,17 +17,24 @@ const longestChain = 12;
 /** Questions to the daemons, and objects of one. */
 const mostQuestions = 8;
 const maxRequested = 20;
+const maxDecisions = 40;
 
 interface ExplainRequest {
   readonly object: KubeObject;
   readonly ref: ObjectRef;
 }
 
+interface ShownDecision extends Decision {
+  /** The asker may not read what it says. */
+  readonly isHidden?: boolean;
+}
+
 export interface EventReader extends Reader {
   /** The latest first. */
   events(ref: ObjectRef): Promise<readonly Event[]>;
-  /** Whether the asker may read all of them. */
+  /** Whether the asker may read all of them. A reference without a name stands for all objects of its kind. */
   mayReadAll(refs: readonly ObjectRef[]): Promise<boolean>;
+  mayReadEvents(namespace: string): Promise<boolean>;
 }
 
 export class Explainer {
@@ -36,7 +43,7 @@ export class Explainer {
   readonly #signal: AbortSignal;
   readonly #visited = new Set<string>();
   readonly #silent = new Set<string>();
-  readonly #decided = new Map<string, readonly Decision[]>();
+  readonly #decided = new Map<string, readonly ShownDecision[]>();
   #requested = 0;
 
   constructor(reader: EventReader, decisions: DecisionReader, signal: AbortSignal) {
@@ -48,6 +55,8 @@ export class Explainer {
   async explain(requested: ExplainRequest): Promise<Explanation> {
     const chain = await this.#findingsOf(requested);
     const cause = chain.at(-1);
+    const shown = new Set([requested.ref, ...(cause === undefined ? [] : [cause.object])].map(keyOf));
+    const decisions = [...shown].flatMap((key) => this.#decided.get(key) ?? []).slice(0, maxDecisions);
     return {
       kind: "Explanation",
       apiVersion: "diagnostics.coxswain.dev/v1",
@@ -55,6 +64,7 @@ export class Explainer {
       healthy: cause === undefined,
       ...(cause && { cause }),
       chain,
+      ...(decisions.length > 0 && { decisions: decisions.map(({ plain: _, isHidden: __, ...rest }) => rest) }),
       ...(this.#silent.size > 0 && { silent: [...this.#silent] }),
     };
   }
@@ -68,7 +78,7 @@ export class Explainer {
       const { follow = [], onlyIfFollowed = false, ...rest } = problem;
       const deeper = await this.#follow(follow);
       if (deeper.length === 0 && onlyIfFollowed) continue;
-      const said = deeper.length === 0 ? exacter(rest, facts.decisions) : rest;
+      const said = deeper.length === 0 ? exacter(rest, this.#decided.get(keyOf(ref)) ?? []) : rest;
       return [{ object: ref, ...said }, ...deeper];
     }
     return [];
@@ -99,7 +109,7 @@ export class Explainer {
       object,
       now: this.#reader.now,
       events: await this.#reader.events(ref),
-      decisions: this.#decided.get(keyOf(ref)) ?? [],
+      decisions: (this.#decided.get(keyOf(ref)) ?? []).filter(({ verdict }) => verdict !== "done"),
       related,
     };
     const rules: readonly Rule<KubeObject, AnyFacts>[] = object.metadata.deletionTimestamp
@@ -131,28 +141,32 @@ export class Explainer {
     }
   }
 
-  /** Texts that may name what the asker may not read are replaced by their reason. */
-  async #readable(decisions: readonly Decision[]): Promise<Decision[]> {
-    const shown: Decision[] = [];
+  /**
+   * Texts that may name what the asker may not read are replaced by plain ones. What a decision says its object's events say, too:
+   * who may not read these gets its reason alone.
+   */
+  async #readable(decisions: readonly Decision[]): Promise<ShownDecision[]> {
+    const shown: ShownDecision[] = [];
     for (const decision of decisions) {
-      if (decision.verdict === "done") continue;
-      if (await this.#reader.mayReadAll(decision.related ?? [])) {
-        shown.push(decision);
-        continue;
+      const { related = [], details: _, remedy: __, plain, ...rest } = decision;
+      const mayReadEvents = await this.#reader.mayReadEvents(decision.object.namespace || "default");
+      if (mayReadEvents && (await this.#reader.mayReadAll(related))) shown.push(decision);
+      else if (mayReadEvents && plain !== undefined) shown.push({ ...rest, summary: plain });
+      else {
+        const what = mayReadEvents ? "objects" : "events";
+        const summary = `${wordsOf(decision.reason)} (details are of ${what} that you may not read)`;
+        shown.push({ ...rest, summary, isHidden: true });
       }
-      const { related: _, details: __, remedy: ___, ...rest } = decision;
-      const summary = `${wordsOf(decision.reason)} (details are of objects that you may not read)`;
-      shown.push({ ...rest, related: unreadable, summary });
     }
     return shown;
   }
 }
 
 /** The scheduler knows by how much a pod is too large. */
-function exacter(problem: Omit<Problem, "follow" | "onlyIfFollowed">, decisions: readonly Decision[]) {
+function exacter(problem: Omit<Problem, "follow" | "onlyIfFollowed">, decisions: readonly ShownDecision[]) {
   const own = decisions.find(
-    ({ reason, component, related }) =>
-      component === "kube-scheduler" && reason === "InsufficientResources" && reason === problem.reason && related !== unreadable,
+    ({ reason, component, isHidden }) =>
+      component === "kube-scheduler" && reason === "InsufficientResources" && reason === problem.reason && !isHidden,
   );
   return own === undefined || problem.summary === oneLine(own.summary)
     ? problem
@@ -161,9 +175,6 @@ function exacter(problem: Omit<Problem, "follow" | "onlyIfFollowed">, decisions:
 
 const keyOf = ({ resource, group, namespace, name }: Omit<ObjectRef, "kind" | "uid">): string =>
   `${resource}.${group}/${namespace}/${name}`;
-
-/** In place of what a decision is about and may not be read. */
-const unreadable: readonly ObjectRef[] = [];
 
 /** `InsufficientResources` to `insufficient resources`. */
 const wordsOf = (reason: string): string => reason.replaceAll(/(?<=[a-z])([A-Z])/g, " $1").toLowerCase();

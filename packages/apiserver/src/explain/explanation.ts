@@ -1,5 +1,5 @@
 /** What `/debug/explain/…` answers: one cause first, then the chain of findings that leads to it. */
-import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
+import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 
 export interface Finding {
   readonly object: ObjectRef;
@@ -23,7 +23,9 @@ export interface Explanation {
   readonly cause?: Finding;
   /** From the object in question down to the cause. */
   readonly chain: readonly Finding[];
-  /** Daemons that were requested their decisions and did not answer in time. */
+  /** The last of each source about the object and the cause, as far as the asker may read what they are about. */
+  readonly decisions?: readonly Decision[];
+  /** Daemons that were queried for their decisions and did not answer in time. */
   readonly silent?: readonly string[];
 }
 

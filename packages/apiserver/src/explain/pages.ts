@@ -146,7 +146,9 @@ export class ExplainPages {
       exchange.onUnread?.();
       let last: string | undefined;
       for (;;) {
-        const key = JSON.stringify(explanation);
+        // A decision that is repeated is no change.
+        const { decisions: _, ...rest } = explanation;
+        const key = JSON.stringify(rest);
         if (key !== last && !stream.write(Buffer.from(this.#written(explanation, format)))) await stream.drained();
         last = key;
         if (explanation.healthy || clock.now() + lookAgainMs >= deadlineMs - endBeforeMs) break;

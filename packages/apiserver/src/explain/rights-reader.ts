@@ -139,6 +139,11 @@ export class RightsReader implements EventReader {
     return true;
   }
 
+  async mayReadEvents(namespace: string): Promise<boolean> {
+    const served = this.#served("events", "");
+    return served !== undefined && this.may("list", served, namespace, "");
+  }
+
   #served(resource: string, group: string): ServedResource | undefined {
     const { resources } = this.#options;
     for (const version of resources.versions(group)) {
@@ -155,9 +160,9 @@ export class RightsReader implements EventReader {
   }
 
   async #eventsOf(namespace: string): Promise<readonly Event[]> {
-    const served = this.#served("events", "");
-    if (served?.store === undefined || !(await this.may("list", served, namespace, ""))) return [];
-    return this.#objects<Event>(served.store, namespace, undefined, mostEvents);
+    const store = this.#served("events", "")?.store;
+    if (store === undefined || !(await this.mayReadEvents(namespace))) return [];
+    return this.#objects<Event>(store, namespace, undefined, mostEvents);
   }
 
   async #objects<T>(store: RegistryStore, namespace: string, labels: LabelSelector | undefined, limit: number): Promise<T[]> {

@@ -73,7 +73,8 @@ function readerOf({ objects, events = [], hidden = [] }: World): EventReader {
     async events({ kind, name }) {
       return events.filter(({ involvedObject }) => involvedObject.kind === kind && involvedObject.name === name);
     },
-    mayReadAll: async (requested: readonly ObjectRef[]) => requested.every(({ resource }) => !hidden.includes(resource)),
+    mayReadAll: async (asked: readonly ObjectRef[]) => asked.every(({ resource }) => !hidden.includes(resource)),
+    mayReadEvents: async () => !hidden.includes("events"),
     resourceOf: (apiVersion, kind) =>
       builtIn.find((ref) => ref.kind === kind && ref.group === parseGroupVersion(apiVersion)?.group),
     namespacedResources: () => [

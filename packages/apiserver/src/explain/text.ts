@@ -1,9 +1,12 @@
 /** An explanation for people: one cause first, then the chain with times, then what to do. */
+
+import type { Decision } from "@coxswain/apimachinery/decisions/decision";
 import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import { type Explanation, type Finding, nameOf } from "./explanation.ts";
+import { oneLine } from "./rule.ts";
 
 /** The first line begins with `Cause: ` or, when nothing is wrong, with `Well: `. */
-export function explanationText({ object, cause, chain, silent = [] }: Explanation, now: number): string {
+export function explanationText({ object, cause, chain, decisions = [], silent = [] }: Explanation, now: number): string {
   const lines: string[] = [];
   if (cause === undefined) {
     lines.push(`Well: ${nameOf(object)}: nothing is wrong with it.`);
@@ -18,19 +21,33 @@ export function explanationText({ object, cause, chain, silent = [] }: Explanati
       `  ${cause.remedy ?? remedyOfChain(chain) ?? "Wait; if it stays so, look at the log of the component that the cause names."}`,
     );
   }
+  const others = decisions.filter(({ summary }) => !chain.some((finding) => finding.summary.includes(oneLine(summary))));
+  if (others.length > 0)
+    lines.push("", "Last decisions:", ...others.slice(0, mostDecisions).map((one) => decisionLine(one, now)));
   if (silent.length > 0) lines.push("", `Not queried, because they did not answer: ${silent.join(", ")}`);
   return `${lines.join("\n")}\n`;
+}
+
+const mostDecisions = 10;
+
+function decisionLine({ object, component, source, summary, since, count, nextTryAt }: Decision, now: number): string {
+  const next = nextTryAt === undefined ? "" : `; next try at ${nextTryAt}`;
+  const times = count > 1 ? `, ${count} times` : "";
+  return `  ${nameOf(object)}  ${component} ${source}: ${oneLine(summary)}  (${sinceText(since, now)}${times}${next})`;
 }
 
 const remedyOfChain = (chain: readonly Finding[]): string | undefined =>
   chain.map(({ remedy }) => remedy).findLast((remedy) => remedy !== undefined);
 
 function timeText({ since, by }: Finding, now: number): string {
-  const ms = since === undefined ? undefined : parseTime(since);
   const who = by === "explain" ? "" : by;
-  const when = ms === undefined ? "" : `for ${humanDuration(Math.max(0, now - ms))}, since ${since}`;
-  const parts = [who, when].filter((part) => part !== "");
+  const parts = [who, sinceText(since, now)].filter((part) => part !== "");
   return parts.length === 0 ? "" : `  (${parts.join(", ")})`;
+}
+
+function sinceText(since: string | undefined, now: number): string {
+  const ms = since === undefined ? undefined : parseTime(since);
+  return ms === undefined ? "" : `for ${humanDuration(Math.max(0, now - ms))}, since ${since}`;
 }
 
 const columns = [

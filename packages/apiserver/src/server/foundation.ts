@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { DecisionLog, decisionLimitBytes } from "@coxswain/apimachinery/decisions/decision-log";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { type Clock, realClock } from "@coxswain/apimachinery/process/clock/clock";
@@ -78,7 +78,12 @@ export function newFoundation(config: ApiserverConfig, runtime: ApiserverRuntime
     turns,
     metrics,
     memory: newMemoryBudget(metrics),
-    decisions: new DecisionLog({ component: "kube-apiserver", clock, registry: metrics }),
+    decisions: new DecisionLog({
+      component: "kube-apiserver",
+      clock,
+      registry: metrics,
+      limitBytes: decisionLimitBytes(process.env),
+    }),
     exporter,
     tracer: exporter ? newTracer(exporter, tracing.samplingRatePerMillion, clock) : untraced,
     tunnels,

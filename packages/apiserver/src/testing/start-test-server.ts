@@ -19,6 +19,9 @@ import { configFromFlags } from "../config.ts";
 import { kubeApiserver } from "../flags.ts";
 import { type ApiserverRuntime, type RunningApiserver, startApiserver } from "../server.ts";
 
+/** A list is sent as several headers. */
+type SentHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
 export interface TestServer {
   readonly url: string;
   readonly port: number;
@@ -28,7 +31,7 @@ export interface TestServer {
   readonly prefix: string;
   readonly etcdEndpoint: string;
   /** Sends a request as administrator; `headers` override (`authorization: undefined` for anonymous). JSON in, JSON out. */
-  request(method: string, path: string, body?: unknown, headers?: Record<string, string | undefined>): Promise<TestResponse>;
+  request(method: string, path: string, body?: unknown, headers?: SentHeaders): Promise<TestResponse>;
   /** Client authenticated as the administrator. */
   readonly client: Client;
   /** Issues a client certificate. */
@@ -186,12 +189,7 @@ export function newHttp(url: string, ca: string, certificate?: { cert: string; k
     return session;
   };
   return {
-    request(
-      method: string,
-      path: string,
-      body?: unknown,
-      headers: Record<string, string | undefined> = {},
-    ): Promise<TestResponse> {
+    request(method: string, path: string, body?: unknown, headers: SentHeaders = {}): Promise<TestResponse> {
       const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
       const payload =
         body === undefined ? undefined : typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);

@@ -83,7 +83,7 @@ export class PodDecisions {
   }
 
   #record(pod: NodePod, source: string, outcome: Outcome): void {
-    this.#log.record(refOf(pod), source, outcome);
+    if (this.#log.isKeeping) this.#log.record(refOf(pod), source, outcome);
   }
 
   #forget(pod: NodePod, source: string): void {

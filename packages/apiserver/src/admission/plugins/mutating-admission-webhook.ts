@@ -78,13 +78,21 @@ async function mutate(
       const what = { configuration, webhook: webhook.name, patch: operations, patchType: "JSONPatch" };
       attributes.annotateContent(patchAuditPrefix + place, JSON.stringify(what));
       changed = !semanticEqual(next, attributes.object);
-      if (changed) replaceContents(attributes.object as KubeObject, next);
+      if (!changed) return;
+      replaceContents(attributes.object as KubeObject, next);
+      attributes.changes ??= [];
+      attributes.changes.push({ configuration, webhook: webhook.name, paths: pathsOf(operations) });
     });
   } finally {
     attributes.annotate(auditPrefix + place, JSON.stringify({ configuration, webhook: webhook.name, mutated: changed }));
   }
   return changed;
 }
+
+const mostPaths = 20;
+
+const pathsOf = (operations: readonly unknown[]): string[] =>
+  operations.slice(0, mostPaths).map((operation) => String((operation as { path?: unknown }).path).slice(0, 200));
 
 /** Parses the JSON patch. @throws WebhookCallError when it is invalid. */
 function operationsOf({ patch }: WebhookAnswer): readonly unknown[] {

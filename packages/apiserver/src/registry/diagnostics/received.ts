@@ -19,7 +19,7 @@ export function receivedDecisions(component: string, answer: unknown, requested:
     const object = refOf(one["object"]);
     const verdict = text(one["verdict"]);
     if (object === undefined || !names.has(nameOf(object)) || !verdicts.includes(verdict)) return [];
-    const { count, nextTryAt, related, details, remedy } = one;
+    const { count, plain, nextTryAt, related, details, remedy } = one;
     return [
       {
         component,
@@ -28,6 +28,7 @@ export function receivedDecisions(component: string, answer: unknown, requested:
         verdict: verdict as Verdict,
         reason: text(one["reason"]),
         summary: text(one["summary"]),
+        ...(plain !== undefined && { plain: text(plain) }),
         since: text(one["since"]),
         lastAt: text(one["lastAt"]),
         count: typeof count === "number" ? count : 1,
