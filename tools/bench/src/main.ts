@@ -2,7 +2,9 @@ import { benchApi } from "./api.ts";
 import { benchCodec } from "./codec.ts";
 import { benchControllers } from "./daemons/controllers.ts";
 import { benchScheduler } from "./daemons/scheduler.ts";
+import { parseReasonsOptions } from "./options.ts";
 import { benchPortSharing } from "./port-sharing.ts";
+import { benchReasons } from "./reasons.ts";
 import { benchStart } from "./start.ts";
 import { benchWatchFloor } from "./watch-floor.ts";
 
@@ -11,8 +13,9 @@ const argv = process.argv.slice(2);
 const listedPods = 5_000;
 
 try {
-  // Only `codec` exits with 1 for exceeded limits: its ratios hardly depend on the machine.
+  // Only `codec` and `reasons` exit with 1 for exceeded limits: their ratios hardly depend on the machine.
   if (argv.length === 1 && argv[0] === "codec") process.exitCode = benchCodec(listedPods) ? 0 : 1;
+  else if (argv[0] === "reasons") process.exitCode = (await benchReasons(parseReasonsOptions(argv))) ? 0 : 1;
   else if (argv[0] === "start") await benchStart(argv);
   else if (argv[0] === "controllers") await benchControllers(argv.slice(1));
   else if (argv[0] === "scheduler") await benchScheduler(argv.slice(1));

@@ -30,8 +30,37 @@ export interface SecondServer {
 
 const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--fairness] [--cpu-prof <folder>]
        [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]
+       ./cox bench reasons [--rounds <n>] [--pods <n>] [--only <daemon>]
        ./cox bench codec|ports|floor
        ./cox bench scheduler|controllers --help`;
+
+/** Options of `bench reasons`. */
+export interface ReasonsOptions {
+  /** Measured rounds of each cluster and daemon. */
+  readonly rounds: number;
+  readonly pods: number;
+  /** Only daemons whose name contains this. */
+  readonly only: string;
+}
+
+/** @throws Error for an unknown option or an invalid number */
+export function parseReasonsOptions(argv: readonly string[]): ReasonsOptions {
+  const { values, positionals } = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      rounds: { type: "string", default: "10" },
+      pods: { type: "string", default: "1000" },
+      only: { type: "string", default: "" },
+    },
+  });
+  if (positionals.length !== 1) throw new Error(usage);
+  return {
+    rounds: wholeNumber("--rounds", values.rounds, 1, 100),
+    pods: wholeNumber("--pods", values.pods, 10, 5_000),
+    only: values.only,
+  };
+}
 
 /** @throws Error for an unknown option, an invalid number, or a server on another machine */
 export function parseOptions(argv: readonly string[]): BenchOptions {
