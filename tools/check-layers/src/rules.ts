@@ -185,6 +185,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "kinds.ts": "",
     "standard-methods.ts": "",
     "cli.ts": "`npx @coxswain/testing`",
+    "etcd.ts": "the program `etcd` for envtest: the store in memory, served",
     testing: "",
   }),
   machines: inOrder({

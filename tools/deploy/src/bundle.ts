@@ -19,6 +19,8 @@ const entryPoints = {
   "kube-scheduler": "packages/scheduler/src/main.ts",
   kubelet: "packages/node-agent/src/main.ts",
   "coxswain-services": "packages/cluster-services/src/main.ts",
+  testing: "packages/testing/src/cli.ts",
+  "memory-etcd": "packages/testing/src/etcd.ts",
   certs: "tools/deploy/src/certs.ts",
   check: "tools/deploy/src/check.ts",
   doctor: "tools/deploy/src/doctor.ts",

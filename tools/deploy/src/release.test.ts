@@ -1,11 +1,17 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { request as requestPlain } from "node:http";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { before, type TestContext, test } from "node:test";
 import { promisify } from "node:util";
+import { newClient } from "@coxswain/apimachinery/client/client";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { freePort, startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { TarEntry } from "@coxswain/images/tar";
@@ -34,6 +40,7 @@ test("each daemon runs under its own name and under the common one", async () =>
     assert.equal((await run(name, "--version")).stdout, "Kubernetes v1.23.0\n");
     assert.equal((await run("coxswain", name, "--version")).stdout, "Kubernetes v1.23.0\n");
   }
+  assert.match((await run("coxswain", "testing", "--help")).stdout, /^Runs a Kubernetes 1\.23 cluster with fake nodes/);
   assert.match((await run("coxswain", "version")).stdout, /^Coxswain \d+\.\d+\.\d+, Kubernetes v1\.23\.0\n$/);
   await assert.rejects(run("coxswain", "kube-proxy"), { code: 2, stderr: /^usage: coxswain <kube-apiserver \| / });
 });
@@ -194,4 +201,99 @@ function newAdmin(folder: string, port: number) {
       sent.on("error", reject);
       sent.end(body);
     });
+}
+
+test("the folder envtest starts as controller-runtime's envtest starts it, and serves a client", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-envtest-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const program = (name: string) => join(home, "envtest", name);
+  const helpOf = async (name: string) => (await promisify(execFile)(program(name), ["--help"], { maxBuffer: 16 << 20 })).stdout;
+  /** Starts a program, and waits for its page as envtest does: any certificate, until the answer is 200. */
+  const start = async (name: string, args: readonly string[], url: string) => {
+    const child = spawn(program(name), args, { stdio: ["ignore", "ignore", "pipe"] });
+    let said = "";
+    child.stderr.on("data", (chunk) => (said += chunk));
+    t.after(() => void child.kill("SIGKILL"));
+    await waitFor(async () => {
+      assert.equal(child.exitCode, null, said);
+      return (await statusOf(url)) === 200;
+    });
+    return async () => {
+      child.kill("SIGTERM");
+      const [code] = child.exitCode === null ? await once(child, "exit") : [child.exitCode];
+      return code;
+    };
+  };
+  const [etcdPort, peerPort, port] = await Promise.all([freePort(), freePort(), freePort()]);
+  const etcdUrl = `http://127.0.0.1:${etcdPort}`;
+  // envtest gives this flag when the help has it.
+  assert.match(await helpOf("etcd"), /^\s*--unsafe-no-fsync\b/m);
+  const etcdFlags = [
+    `--advertise-client-urls=${etcdUrl}`,
+    `--data-dir=${folder}`,
+    `--listen-client-urls=${etcdUrl}`,
+    `--listen-peer-urls=http://127.0.0.1:${peerPort}`,
+    "--unsafe-no-fsync=true",
+  ];
+  const stopEtcd = await start("etcd", etcdFlags, `${etcdUrl}/health`);
+  const [ca, clientCa, saCa] = await Promise.all(["serving", "client", "sa"].map((commonName) => newCa({ commonName })));
+  const serving = await newCertificate({ commonName: "localhost", ips: ["127.0.0.1"], usages: ["server"], ca: ca as KeyPair });
+  for (const [file, pem] of [
+    ["apiserver.crt", serving.certPem],
+    ["apiserver.key", serving.keyPem],
+    // A certificate in place of a public key.
+    ["sa-signer.crt", saCa?.certPem],
+    ["sa-signer.key", saCa?.keyPem],
+    ["client-cert-auth-ca.crt", clientCa?.certPem],
+  ] as const) {
+    writeFileSync(join(folder, file), pem as string);
+  }
+  const insecure = /^\s*--insecure-port\b/m.test(await helpOf("kube-apiserver")) ? ["--insecure-port=0"] : [];
+  const url = `https://127.0.0.1:${port}`;
+  const apiFlags = [
+    "--allow-privileged=true",
+    "--authorization-mode=RBAC",
+    "--bind-address=127.0.0.1",
+    `--cert-dir=${folder}`,
+    `--client-ca-file=${join(folder, "client-cert-auth-ca.crt")}`,
+    "--disable-admission-plugins=ServiceAccount",
+    `--etcd-servers=${etcdUrl}`,
+    ...insecure,
+    `--secure-port=${port}`,
+    `--service-account-issuer=${url}/`,
+    `--service-account-key-file=${join(folder, "sa-signer.crt")}`,
+    `--service-account-signing-key-file=${join(folder, "sa-signer.key")}`,
+    "--service-cluster-ip-range=10.0.0.0/24",
+  ];
+  const stopApi = await start("kube-apiserver", apiFlags, `${url}/healthz`);
+  const subject = { commonName: "admin", organizations: ["system:masters"] };
+  const user = await newCertificate({ ...subject, usages: ["client"], ca: clientCa as KeyPair });
+  const client = newClient({ host: url, ca: (ca as KeyPair).certPem, cert: user.certPem, key: user.keyPem });
+  t.after(() => client.close());
+  const pod = { metadata: { name: "web", namespace: "default" }, spec: { containers: [{ name: "c", image: "i" }] } };
+  const made = await client.create<Pod>(pods, pod as Pod);
+  const watch = client.watch<Pod>(
+    pods,
+    {},
+    { resourceVersion: made.metadata.resourceVersion, signal: AbortSignal.timeout(60_000) },
+  );
+  await client.delete(pods, { namespace: "default", name: "web" }, { gracePeriodSeconds: 0 });
+  for await (const { type, object } of watch) {
+    assert.equal(object.metadata.name, "web");
+    if (type === "DELETED") break;
+  }
+  client.close();
+  assert.deepEqual([await stopApi(), await stopEtcd()], [0, 0]);
+});
+
+function statusOf(url: string): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const send = url.startsWith("https:") ? request : requestPlain;
+    send(url, { rejectUnauthorized: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    })
+      .once("error", () => resolve(undefined))
+      .end();
+  });
 }

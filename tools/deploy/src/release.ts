@@ -45,6 +45,10 @@ export async function releaseFiles(root: string): Promise<TarEntry[]> {
     // The name under which kubectl finds "kubectl explain-why".
     { type: "symlink", path: "bin/kubectl-explain_why", target: "kubectl-why" },
     ...daemons.map((name): TarEntry => ({ type: "symlink", path: `bin/${name}`, target: "coxswain" })),
+    // KUBEBUILDER_ASSETS of other languages' test suites: etcd is a store in memory there.
+    ...["kube-apiserver", "etcd"].map(
+      (name): TarEntry => ({ type: "symlink", path: `envtest/${name}`, target: "../bin/coxswain" }),
+    ),
     ...[...files].map(([name, code]): TarEntry => ({ type: "file", path: `lib/${name}`, content: Buffer.from(code) })),
     file("libexec/node", process.execPath, 0o755),
     ...copies(here, ["systemd/**", "compose/**"], ""),

@@ -14,7 +14,9 @@ export interface WatchOutput {
 export class ServedWatch {
   readonly #etcd: MemoryEtcd;
   readonly #output: WatchOutput;
-  #stopListening: (() => void)[] = [];
+  /** By id, of the watches on this stream. */
+  readonly #watches = new Map<number, () => void>();
+  #nextId = 0;
 
   constructor(etcd: MemoryEtcd, output: WatchOutput) {
     this.#etcd = etcd;
@@ -28,31 +30,40 @@ export class ServedWatch {
       this.#send("progress", { revision: etcd.revision, watchId: everyWatch });
       return;
     }
-    const { key, end, startRevision, prevKv } = request.create;
+    if (request.type === "cancel") {
+      const { watchId } = request;
+      this.#watches.get(watchId)?.();
+      if (this.#watches.delete(watchId)) this.#send("canceled", { revision: etcd.revision, watchId, canceled: true });
+      return;
+    }
+    const { key, end, prevKv } = request.create;
+    // Without one: what comes from now on.
+    const startRevision = request.create.startRevision || etcd.revision + 1;
+    const watchId = this.#nextId++;
     const report = ({ revision, events }: Revision): void => {
       const wanted = events.filter(({ kv }) => (end === undefined ? kv.key === key : kv.key >= key && kv.key < end));
       if (wanted.length === 0 || revision < startRevision) return;
       const shown = prevKv ? wanted : wanted.map((event) => ({ ...event, prevKv: undefined }));
-      this.#send(`event ${revision}`, { revision, events: shown });
+      this.#send(`event ${revision}`, { revision, watchId, events: shown });
     };
-    this.#send("created", { revision: etcd.revision, created: true });
+    this.#send("created", { revision: etcd.revision, watchId, created: true });
     let missed: readonly Revision[];
     try {
       missed = etcd.since(startRevision);
     } catch {
-      this.#send("compacted", { revision: etcd.revision, canceled: true, compactRevision: etcd.compacted });
+      this.#send("compacted", { revision: etcd.revision, watchId, canceled: true, compactRevision: etcd.compacted });
       return;
     }
     for (const written of missed) report(written);
-    this.#stopListening.push(
-      etcd.onWrite(report),
-      etcd.onRestore(() => this.#output.broken()),
-    );
+    const stops = [etcd.onWrite(report), etcd.onRestore(() => this.#output.broken())];
+    this.#watches.set(watchId, () => {
+      for (const stop of stops) stop();
+    });
   }
 
   close(): void {
-    for (const stop of this.#stopListening) stop();
-    this.#stopListening = [];
+    for (const stop of this.#watches.values()) stop();
+    this.#watches.clear();
   }
 
   #send(what: string, response: Parameters<typeof encodeWatchResponse>[0]): void {

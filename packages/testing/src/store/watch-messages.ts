@@ -2,13 +2,23 @@ import type { KeyValue, WatchCreateRequest, WatchResponse } from "@coxswain/apis
 import protobuf from "protobufjs/minimal.js";
 
 /** etcd's side of a watch stream: reads what the storage layer sends, writes what it reads. */
-export type WatchRequestMessage = { type: "create"; create: WatchCreateRequest } | { type: "progress" };
+export type WatchRequestMessage =
+  | { type: "create"; create: WatchCreateRequest }
+  | { type: "cancel"; watchId: number }
+  | { type: "progress" };
 
 export function decodeWatchRequest(bytes: Uint8Array): WatchRequestMessage {
   const reader = protobuf.Reader.create(bytes);
   const tag = reader.uint32();
   if (tag === 26) return { type: "progress" };
   const end = reader.uint32() + reader.pos;
+  if (tag === 18) {
+    let watchId = 0;
+    while (reader.pos < end) {
+      if (reader.uint32() === 8) watchId = Number(reader.int64());
+    }
+    return { type: "cancel", watchId };
+  }
   const create: WatchCreateRequest = { key: "", startRevision: 0, prevKv: false };
   while (reader.pos < end) {
     const field = reader.uint32();
@@ -40,8 +50,10 @@ export function encodeWatchResponse(response: Partial<WatchResponse> & { revisio
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-function writeKeyValue(writer: protobuf.Writer, kv: KeyValue): void {
+export function writeKeyValue(writer: protobuf.Writer, kv: KeyValue): void {
   writer.uint32(10).string(kv.key);
   writer.uint32(16).int64(kv.createRevision).uint32(24).int64(kv.modRevision).uint32(32).int64(kv.version);
-  writer.uint32(42).bytes(kv.value).ldelim();
+  writer.uint32(42).bytes(kv.value);
+  if (kv.lease !== 0n) writer.uint32(48).int64(Number(kv.lease));
+  writer.ldelim();
 }

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newEtcdClient } from "@coxswain/apiserver/storage/etcd/client";
+import { newLeases } from "@coxswain/apiserver/storage/etcd/leases";
+import { newEtcdStore } from "@coxswain/apiserver/storage/etcd/store";
+import { newObjectCodec } from "@coxswain/apiserver/storage/object-codec";
+import { runStorageSuite, suiteResource } from "@coxswain/apiserver/storage/suite";
+import { unlimitedEntries } from "@coxswain/apiserver/storage/testing";
+import { newMemoryEtcd } from "../memory-etcd.ts";
+import { serveEtcd } from "./etcd-server.ts";
+
+const host = "127.0.0.1";
+
+/** The client that API servers use, over a socket. */
+async function served(t: { after(fn: () => unknown): void }) {
+  const etcd = newMemoryEtcd();
+  const server = await serveEtcd(etcd, { host, port: 0 });
+  const client = newEtcdClient({ servers: [`http://${host}:${server.port}`] });
+  t.after(() => {
+    client.close();
+    return server.close();
+  });
+  return { etcd, server, client };
+}
+
+runStorageSuite("store over served memory", async (t) => {
+  const { etcd, client } = await served(t);
+  const storage = newEtcdStore({
+    turns: new Turns(),
+    client,
+    codec: newObjectCodec(suiteResource, "application/vnd.kubernetes.protobuf", unlimitedEntries()),
+    leases: newLeases({ client, clock: realClock }),
+    etcdPrefix: "/registry",
+    clock: realClock,
+    log: discardLogger,
+  });
+  const compact = async (): Promise<number> => {
+    const { revision } = etcd;
+    await client.compact(revision);
+    return revision;
+  };
+  return { storage, behind: storage, compact };
+});
+
+test("what API servers ask beside keys: status, members, leases, health, version", async (t) => {
+  const { client, etcd, server } = await served(t);
+  assert.equal((await client.status(0)).version, "3.5.13");
+  assert.deepEqual(await client.members(), [{ id: 1n, clientUrls: [`http://${host}:${server.port}`] }]);
+  const lease = await client.grantLease(1);
+  await client.txn({ compare: [], success: [{ type: "put", key: "/leased", value: Buffer.from("x"), lease }], failure: [] });
+  const { kvs } = await client.range({ key: "/leased" });
+  assert.equal(kvs[0]?.lease, lease);
+  await waitFor(() => etcd.entries("/leased").length === 0);
+  for (const [path, want] of [
+    ["/health", '{"health":"true","reason":""}'],
+    ["/version", '{"etcdserver":"3.5.13","etcdcluster":"3.5.0"}'],
+  ]) {
+    assert.equal(await (await fetch(`http://${host}:${server.port}${path}`)).text(), want);
+  }
+});
+
+test("a transaction that fails answers with its other operations, and errors have etcd's texts", async (t) => {
+  const { client } = await served(t);
+  await client.put("/a", Buffer.from("1"));
+  const { succeeded, ranges } = await client.txn({
+    compare: [{ key: "/a", target: "modRevision", value: 99 }],
+    success: [{ type: "delete", key: "/a" }],
+    failure: [{ type: "range", range: { key: "/a" } }],
+  });
+  assert.deepEqual([succeeded, ranges[0]?.kvs[0]?.value.toString()], [false, "1"]);
+  await client.compact(2);
+  await assert.rejects(client.range({ key: "/a", revision: 1 }), /mvcc: required revision has been compacted/);
+  await assert.rejects(client.range({ key: "/a", revision: 100 }), /mvcc: required revision is a future revision/);
+});
+
+test("two watches have their own ids on one stream, and one may end", async (t) => {
+  const etcd = newMemoryEtcd();
+  const server = await serveEtcd(etcd, { host, port: 0 });
+  t.after(() => server.close());
+  const { ServedWatch } = await import("../served-watch.ts");
+  const { decodeWatch, encodeWatchCreate } = await import("@coxswain/apiserver/storage/etcd/wire");
+  const seen: string[] = [];
+  const watch = new ServedWatch(etcd, {
+    send(_, message) {
+      const { watchId, created, canceled, events } = decodeWatch(message);
+      seen.push(`${watchId} ${created ? "created" : canceled ? "canceled" : events.map(({ kv }) => kv.key).join()}`);
+    },
+    broken() {},
+  });
+  for (const key of ["/a", "/b"]) watch.request(encodeWatchCreate({ key, startRevision: 0, prevKv: false }));
+  etcd.put("/b", Buffer.from("x"));
+  watch.request(Buffer.from([18, 2, 8, 1]));
+  etcd.put("/b", Buffer.from("y"));
+  etcd.put("/a", Buffer.from("z"));
+  watch.close();
+  etcd.put("/a", Buffer.from("z"));
+  assert.deepEqual(seen, ["0 created", "1 created", "1 /b", "1 canceled", "0 /a"]);
+});
