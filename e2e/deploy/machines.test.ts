@@ -6,12 +6,15 @@ import { type Network, newNetwork } from "./network.ts";
 
 /** The archive's program, before the links to it are made. */
 const coxswain = "/opt/coxswain/bin/coxswain";
+/** Of a command that is repeated: no step has anything to do. */
+const allDone = /^(?!.*would).*$/s;
 const minutes = (n: number): number => n * 60_000;
 
-describe("two machines with the archive and nothing else", { skip: whyNoMachine() }, () => {
+describe("three machines with the archive and nothing else", { skip: whyNoMachine() }, () => {
   let network: Network;
   let first: Machine;
   let second: Machine;
+  let third: Machine;
   let lines: { readonly controlPlane: string[]; readonly node: string[] };
   const kubectl = (...args: string[]) => first.kubectl("/etc/kubernetes/admin.conf", ...args);
   const isReady = async (name: string): Promise<boolean> =>
@@ -27,7 +30,7 @@ describe("two machines with the archive and nothing else", { skip: whyNoMachine(
 
   before(async () => {
     network = await newNetwork();
-    [first, second] = await Promise.all([network.boot("m1", 11), network.boot("m2", 12)]);
+    [first, second, third] = await Promise.all([network.boot("m1", 11), network.boot("m2", 12), network.boot("m3", 13)]);
   });
   after(() => network?.remove());
 
@@ -56,7 +59,7 @@ describe("two machines with the archive and nothing else", { skip: whyNoMachine(
     await assert.rejects(second.run("ls", "/etc/kubernetes/pki"), /No such file/);
   });
 
-  test("join --control-plane gives etcd a second voting member, and reset takes it back", async () => {
+  test("join --control-plane gives etcd a second voting member", async () => {
     assert.match(await second.run(coxswain, ...lines.controlPlane), /the learner has caught up/);
     await whenReady("m2");
     const both = JSON.parse(await members()).members as { name: string; isLearner?: boolean }[];
@@ -66,25 +69,64 @@ describe("two machines with the archive and nothing else", { skip: whyNoMachine(
     ]);
     // Through the other API server, too.
     assert.match(await second.kubectl("/etc/kubernetes/admin.conf", "get", "nodes"), /^m2 +Ready +control-plane,master /m);
-    await second.run("coxswain", "reset", "--force");
-    assert.equal((JSON.parse(await members()).members as unknown[]).length, 1);
-    assert.equal(await kubectl("get", "--raw", "/readyz"), "ok");
-    await kubectl("delete", "node", "m2");
   });
 
-  test("the same machine joins as a node, by a token that is made for it, and runs pods", async () => {
+  test("a third machine joins as a node, by a token that is made for it, and runs pods", async () => {
     const line = (await first.run("coxswain", "token", "create", "--ttl=1h", "--print-join-command")).trim().split(" ");
-    await second.run(coxswain, ...line.slice(1));
-    await whenReady("m2");
-    await importImages(second);
+    await third.run(coxswain, ...line.slice(1));
+    await whenReady("m3");
+    await importImages(third);
     await kubectl("run", "one", "--image=busybox:1.35", "--restart=Never", "--", "sleep", "3600");
     await kubectl("wait", "--for=condition=Ready", "--timeout=180s", "pod/one");
     assert.equal(await kubectl("exec", "one", "--", "echo", "hello"), "hello\n");
     // Its certificate is of the cluster's making, and the token is gone from the machine.
-    await assert.rejects(second.run("ls", "/etc/kubernetes/bootstrap-kubelet.conf"), /No such file/);
+    await assert.rejects(third.run("ls", "/etc/kubernetes/bootstrap-kubelet.conf"), /No such file/);
     assert.match(await kubectl("get", "csr"), /system:bootstrap:.*Approved,Issued/);
-    const services = await second.run("systemctl", "is-active", "kubelet", "coxswain-services");
+    const services = await third.run("systemctl", "is-active", "kubelet", "coxswain-services");
     assert.equal(services, "active\nactive\n");
+    assert.match(await third.run(coxswain, ...line.slice(1), "--dry-run", "--ignore-preflight-errors=all"), allDone);
+  });
+
+  test("a node goes on with the other API server when one stands still or is killed, and after a restart finds the one that is left", async (t) => {
+    const addresses = `${network.address(11)}:6443\n${network.address(12)}:6443\n`;
+    await waitFor(async () => (await third.run("cat", "/var/lib/coxswain/api-servers")) === addresses, {
+      what: "the node to know both API servers",
+    });
+    // Through 127.0.0.1, as the kubelet.
+    const ask = () =>
+      third.kubectl("/etc/kubernetes/services.conf", "get", "services", "kubernetes", "--output=name", "--request-timeout=5s");
+    const untilAnswered = async (): Promise<number> => {
+      const begin = performance.now();
+      await waitFor(async () => (await ask()) === "service/kubernetes\n", { retry: hasExitCode, timeoutMs: minutes(1) });
+      return Math.round(performance.now() - begin);
+    };
+    await ask();
+    for (const [machine, other] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      await machine.run("systemctl", "kill", "--signal=SIGSTOP", "kube-apiserver");
+      t.diagnostic(`stopped: ${await untilAnswered()} ms`);
+      await machine.run("systemctl", "kill", "--signal=SIGCONT", "kube-apiserver");
+      await other.run("systemctl", "kill", "--signal=SIGKILL", "kube-apiserver");
+      t.diagnostic(`killed: ${await untilAnswered()} ms`);
+      const admin = "/etc/kubernetes/admin.conf";
+      await waitFor(async () => (await other.kubectl(admin, "get", "--raw", "/readyz")) === "ok", {
+        retry: hasExitCode,
+        timeoutMs: minutes(1),
+      });
+    }
+    await second.run("systemctl", "stop", "kube-apiserver");
+    await third.run("systemctl", "restart", "coxswain-services", "kubelet");
+    await untilAnswered();
+    await second.run("systemctl", "start", "kube-apiserver");
+  });
+
+  test("reset of a machine of the control plane takes its member out of etcd", async () => {
+    await second.run("coxswain", "reset", "--force");
+    assert.equal((JSON.parse(await members()).members as unknown[]).length, 1);
+    assert.equal(await kubectl("get", "--raw", "/readyz"), "ok");
+    await kubectl("delete", "node", "m2");
   });
 
   test("tokens are listed and deleted, and one that is deleted joins nobody", async () => {
@@ -96,13 +138,13 @@ describe("two machines with the archive and nothing else", { skip: whyNoMachine(
   });
 
   test("reset removes the pods of a node, and its kubelet", async () => {
-    await second.run("coxswain", "reset", "--force");
-    assert.equal((await second.run("ctr", "-n", "k8s.io", "containers", "list", "--quiet")).trim(), "");
+    await third.run("coxswain", "reset", "--force");
+    assert.equal((await third.run("ctr", "-n", "k8s.io", "containers", "list", "--quiet")).trim(), "");
     assert.equal(
-      await second.run("sh", "-c", "ls -A /etc/kubernetes /var/lib/kubelet"),
+      await third.run("sh", "-c", "ls -A /etc/kubernetes /var/lib/kubelet"),
       "/etc/kubernetes:\n\n/var/lib/kubelet:\n",
     );
-    assert.match(await second.run(coxswain, "reset", "--dry-run"), /^$/);
+    assert.match(await third.run(coxswain, "reset", "--dry-run"), /^$/);
   });
 });
 

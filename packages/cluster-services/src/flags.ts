@@ -41,6 +41,16 @@ export const flagTable = flags(
     }),
     profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
   }),
+  section("API servers", {
+    "api-proxy-port": int({
+      default: 6444,
+      help: "Port on 127.0.0.1 at which the part api-proxy passes connections on to an API server that works.",
+    }),
+    "api-proxy-servers-file": string({
+      default: "/var/lib/coxswain/api-servers",
+      help: "File with the addresses of API servers, one on each line, such as 192.0.2.11:6443. The part api-proxy starts by it and keeps it as the Service default/kubernetes is.",
+    }),
+  }),
   section("Services", {
     cleanup: bool({
       help: "Removes the rules of Services, the pod network and load balancers' addresses, also those of a process that was killed, and exits.",

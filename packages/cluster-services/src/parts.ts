@@ -1,3 +1,4 @@
+import { apiProxyRights } from "./api-proxy/rights.ts";
 import { dnsRights } from "./dns/rights.ts";
 import { ingressRights } from "./ingress/rights.ts";
 import { loadBalancerAddressesRights, loadBalancersRights } from "./load-balancers/rights.ts";
@@ -8,6 +9,13 @@ import { podNetworkRights } from "./pod-network/rights.ts";
 
 /** All parts, in start order. A part's code is in the folder of its name. */
 export const parts: readonly PartDefinition[] = [
+  {
+    name: "api-proxy",
+    runs: "node",
+    onByDefault: false,
+    rights: apiProxyRights,
+    load: async () => (await import("./api-proxy/part.ts")).startApiProxy,
+  },
   {
     name: "pod-network",
     runs: "node",

@@ -110,6 +110,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "flags.ts": "",
     "part.ts": "what a part is: how it starts, its health check, its rights",
     host: "runs programs of the machine, such as iptables",
+    "api-proxy": "connections of the node's programs to an API server that works",
     services: "cluster IPs, node ports and external addresses of Services, as rules in the kernel",
     "pod-network": "CNI configuration, routes and VXLAN to the pods of other nodes, masquerading",
     dns: "DNS server for the names of Services and Pods, forwards all others",

@@ -113,7 +113,7 @@ export const servicesRightsStep: Step<Machine> = {
 
 export async function writeServicesRights(machine: Machine): Promise<void> {
   const program = join(machine.home, "bin", "coxswain-services");
-  await runProgram(program, ["--apply-rights", `--kubeconfig=${adminConf}`]);
+  await runProgram(program, ["--apply-rights", "--enable=api-proxy", `--kubeconfig=${adminConf}`]);
   await asAdminNow(machine, (client) => writeObjects(client, servicesObjects()));
 }
 

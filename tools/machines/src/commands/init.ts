@@ -160,7 +160,7 @@ export function initSteps({ staticPods, kubelet, tokens, certificateKey }: InitO
     markControlPlaneStep,
     bootstrapTokenStep(tokens),
     servicesRightsStep,
-    servicesStep,
+    servicesStep(false),
   ];
 }
 

@@ -25,7 +25,7 @@ import { missingFiles, readIfThere, type WantedFile, writeFiles } from "../host/
 import { until } from "../host/until.ts";
 import { adminConf, clientBy, type Machine, pkiFile } from "../machine.ts";
 import { type Credentials, credentialsStep, tlsBootstrapStep } from "../node/join-steps.ts";
-import { installStep, kubeletStep, links, servicesStep } from "../node/steps.ts";
+import { installStep, kubeletStep, links, servicesStep, usesApiProxy } from "../node/steps.ts";
 import { preflight } from "../preflight/preflight.ts";
 import { runSteps, type Step } from "../steps.ts";
 import {
@@ -77,7 +77,7 @@ export const joinCommand = ({ home }: Archive): Command =>
     .addHelpText(
       "after",
       `
-Phases: preflight, install, credentials, kubelet-start, kubelet-bootstrap, coxswain-services; with --control-plane: preflight, install,
+Phases: preflight, install, credentials, coxswain-services, kubelet-start, kubelet-bootstrap; with --control-plane: preflight, install,
   download-certs, certs, etcd-join, control-plane, kubelet-start, mark-control-plane, coxswain-services
 After a failure, mend its cause and run the command again: it goes on with what is missing. coxswain reset undoes it.`,
     )
@@ -120,7 +120,10 @@ async function join(home: string, endpoint: string | undefined, flags: Flags): P
   const machine: Machine = { home, cluster: known.cluster, node, print };
   const steps = isControlPlane
     ? controlPlaneSteps(known.kubelet, sharedCertificates(known.sealed, key), found.server)
-    : nodeSteps(known.kubelet, { ...found, servicesToken: known.servicesToken });
+    : nodeSteps(known.kubelet, {
+        ...{ ...found, servicesToken: known.servicesToken },
+        isBehindProxy: known.servicesToken !== undefined && usesApiProxy(known.cluster),
+      });
   await runSteps(steps, machine, { dryRun: flags.dryRun, skip, print });
   if (!flags.dryRun)
     print(isControlPlane ? "This machine is one of the control plane now." : "This machine is a node of the cluster now.");
@@ -279,13 +282,13 @@ async function servicesTokenOf(client: Client): Promise<string | undefined> {
   return Buffer.from(token, "base64").toString();
 }
 
-const nodeSteps = (kubelet: Readonly<Record<string, unknown>>, credentials: Credentials): Step<Machine>[] => [
-  installStep,
-  credentialsStep(credentials),
-  kubeletStep({ configuration: () => kubelet, hasServingCertificate: false }),
-  tlsBootstrapStep,
-  ...(credentials.servicesToken === undefined ? [] : [servicesStep]),
-];
+function nodeSteps(kubelet: Readonly<Record<string, unknown>>, credentials: Credentials): Step<Machine>[] {
+  const { servicesToken, isBehindProxy } = credentials;
+  const services = servicesToken === undefined ? [] : [servicesStep(isBehindProxy)];
+  const start = [kubeletStep({ configuration: () => kubelet, hasServingCertificate: false }), tlsBootstrapStep];
+  // The kubelet reaches the API through coxswain-services, or else coxswain-services needs the kubelet's Node.
+  return [installStep, credentialsStep(credentials), ...(isBehindProxy ? [...services, ...start] : [...start, ...services])];
+}
 
 /** @param server an API server that answers already */
 const controlPlaneSteps = (
@@ -300,7 +303,7 @@ const controlPlaneSteps = (
   daemonsStep,
   kubeletStep({ configuration: () => kubelet, hasServingCertificate: true }),
   markControlPlaneStep,
-  servicesStep,
+  servicesStep(false),
 ];
 
 const downloadStep = (files: readonly WantedFile[]): Step<Machine> => ({

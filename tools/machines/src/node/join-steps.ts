@@ -1,11 +1,21 @@
 /** Steps of a machine that joins: it gets its kubeconfigs by a token. */
 import { existsSync, rmSync } from "node:fs";
 import type { Discovered } from "../cluster/discovery.ts";
-import { missingFiles, readIfThere, writeFiles } from "../host/files.ts";
+import { missingFiles, readIfThere, type WantedFile, writeFiles } from "../host/files.ts";
 import { until } from "../host/until.ts";
 import type { Machine } from "../machine.ts";
 import type { Step } from "../steps.ts";
-import { authorityFile, bootstrapConf, kubeletConf, servicesConf, tokenKubeconfig } from "./steps.ts";
+import {
+  apiProxyUrl,
+  apiServerName,
+  apiServersFile,
+  authorityFile,
+  bootstrapConf,
+  kubeletConf,
+  type Reached,
+  servicesConf,
+  tokenKubeconfig,
+} from "./steps.ts";
 
 /** What the token could read. */
 export interface Credentials extends Discovered {
@@ -13,20 +23,27 @@ export interface Credentials extends Discovered {
   readonly token: string;
   /** Of the ServiceAccount coxswain-services; undefined where the cluster has none. */
   readonly servicesToken: string | undefined;
+  /** Whether the machine's programs reach the API through coxswain-services. */
+  readonly isBehindProxy: boolean;
 }
 
-const files = ({ server, caPem, token, servicesToken }: Credentials) => [
-  { path: authorityFile, content: caPem },
-  // With its certificate the kubelet needs no token.
-  ...(existsSync(kubeletConf)
-    ? []
-    : [{ path: bootstrapConf, content: tokenKubeconfig(server, caPem, "tls-bootstrap-token-user", token), mode: 0o600 }]),
-  ...(servicesToken === undefined
-    ? []
-    : [{ path: servicesConf, content: tokenKubeconfig(server, caPem, "coxswain-services", servicesToken), mode: 0o600 }]),
-];
+function files({ server, caPem, token, servicesToken, isBehindProxy }: Credentials): WantedFile[] {
+  const reached: Reached = isBehindProxy ? { server: apiProxyUrl, serverName: apiServerName, caPem } : { server, caPem };
+  return [
+    { path: authorityFile, content: caPem },
+    // With its certificate the kubelet needs no token.
+    ...(existsSync(kubeletConf)
+      ? []
+      : [{ path: bootstrapConf, content: tokenKubeconfig(reached, "tls-bootstrap-token-user", token), mode: 0o600 }]),
+    ...(servicesToken === undefined
+      ? []
+      : [{ path: servicesConf, content: tokenKubeconfig(reached, "coxswain-services", servicesToken), mode: 0o600 }]),
+    // Later coxswain-services keeps the list.
+    ...(isBehindProxy && !existsSync(apiServersFile) ? [{ path: apiServersFile, content: `${new URL(server).host}\n` }] : []),
+  ];
+}
 
-/** The cluster's authority and kubeconfigs with tokens. */
+/** The cluster's authority, kubeconfigs with tokens, and where the API servers are. */
 export const credentialsStep = (credentials: Credentials): Step<Machine> => ({
   name: "credentials",
   missing: () => missingFiles(files(credentials)),

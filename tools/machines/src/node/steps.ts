@@ -1,7 +1,7 @@
 /** Steps that every machine has: programs, kubelet, coxswain-services. */
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { clusterDns, folder } from "../config/settings.ts";
+import { type ClusterSettings, clusterDns, folder } from "../config/settings.ts";
 import { linkTarget, missingFiles, type WantedFile, writeFiles, writeLink } from "../host/files.ts";
 import { askProgram, runProgram } from "../host/programs.ts";
 import { isActive, isEnabled, startUnits, unitFolder } from "../host/systemd.ts";
@@ -103,7 +103,17 @@ async function runtimeCgroupDriver(criSocket: string): Promise<"systemd" | "cgro
   return setting === undefined ? undefined : setting === "true" ? "systemd" : "cgroupfs";
 }
 
-const servicesUnit = (machine: Machine): WantedFile => ({
+/** Whether a node reaches the API servers through coxswain-services, or by the cluster's own name or load balancer. */
+export const usesApiProxy = ({ controlPlaneEndpoint }: ClusterSettings): boolean => controlPlaneEndpoint === "";
+
+/** Where a node's programs reach the part api-proxy of coxswain-services. */
+export const apiProxyUrl = "https://127.0.0.1:6444";
+/** A name that every API server's certificate has, also kubeadm's. */
+export const apiServerName = "kubernetes";
+/** The list by which that part starts; it keeps it. */
+export const apiServersFile = "/var/lib/coxswain/api-servers";
+
+const servicesUnit = (machine: Machine, isBehindProxy: boolean): WantedFile => ({
   path: join(unitFolder, "coxswain-services.service"),
   content: unitWithFlags(shipped(machine.home, "systemd/coxswain-services.service"), {
     "cluster-cidr": machine.cluster.podSubnet,
@@ -112,25 +122,44 @@ const servicesUnit = (machine: Machine): WantedFile => ({
     "node-name": machine.node.name,
     // Nodes that joined have serving certificates of their own making.
     "kubelet-insecure-tls": "true",
+    ...(isBehindProxy && { enable: "api-proxy", "api-proxy-servers-file": apiServersFile }),
   }),
 });
 
-/** Starts coxswain-services; {@link servicesConf} or the phase certs has written its kubeconfig. */
-export const servicesStep: Step<Machine> = {
+/**
+ * Starts coxswain-services; {@link servicesConf} or the phase certs has written its kubeconfig.
+ * @param isBehindProxy whether the machine's programs reach the API through it
+ */
+export const servicesStep = (isBehindProxy: boolean): Step<Machine> => ({
   name: "coxswain-services",
-  missing: async (machine) => [...missingFiles([servicesUnit(machine)]), ...(await stoppedUnits(["coxswain-services"]))],
+  missing: async (machine) => [
+    ...missingFiles([servicesUnit(machine, isBehindProxy)]),
+    ...(await stoppedUnits(["coxswain-services"])),
+  ],
   async run(machine) {
-    writeFiles([servicesUnit(machine)]);
+    writeFiles([servicesUnit(machine, isBehindProxy)]);
     await startUnits(["coxswain-services"]);
   },
-};
+});
 
-/** A kubeconfig with a token, or with certificates in a file that its owner renews. */
-export function tokenKubeconfig(server: string, caPem: string, user: string, token: string): string {
+/** How a kubeconfig reaches the cluster. */
+export interface Reached {
+  readonly server: string;
+  /** The name in the server's certificate, where it is not that of the URL. */
+  readonly serverName?: string;
+  readonly caPem: string;
+}
+
+export function tokenKubeconfig({ server, serverName, caPem }: Reached, user: string, token: string): string {
+  const cluster = {
+    server,
+    ...(serverName !== undefined && { "tls-server-name": serverName }),
+    "certificate-authority-data": Buffer.from(caPem).toString("base64"),
+  };
   const config = {
     apiVersion: "v1",
     kind: "Config",
-    clusters: [{ name: "kubernetes", cluster: { server, "certificate-authority-data": Buffer.from(caPem).toString("base64") } }],
+    clusters: [{ name: "kubernetes", cluster }],
     users: [{ name: user, user: { token } }],
     contexts: [{ name: `${user}@kubernetes`, context: { cluster: "kubernetes", user } }],
     "current-context": `${user}@kubernetes`,

@@ -208,6 +208,7 @@ export function portsOf({ isControlPlane, bindPort }: Role): { port: number; of:
         ]
       : []),
     { port: 10250, of: "the kubelet" },
+    ...(isControlPlane ? [] : [{ port: 6444, of: "coxswain-services" }]),
   ];
 }
 

@@ -10,7 +10,7 @@ import { askProgram, runProgram } from "../host/programs.ts";
 import { isActive, isEnabled, reloadUnits, stopUnits, unitFolder } from "../host/systemd.ts";
 import { header } from "../host/units.ts";
 import { kubeletFolder } from "../node/kubelet-config.ts";
-import { links } from "../node/steps.ts";
+import { apiServersFile, links } from "../node/steps.ts";
 import type { Remains } from "../steps.ts";
 
 /** What reset knows. */
@@ -87,7 +87,7 @@ export const remains: readonly Remains<ResetContext>[] = [
   remove("kubelet-data", () => contentsOf(kubeletFolder)),
   remove("configuration", () => [
     ...globSync(join(folder, "*.conf")),
-    ...[join(folder, "pki"), ...globSync(join(manifestFolder, "*"))],
+    ...[join(folder, "pki"), ...globSync(join(manifestFolder, "*")), apiServersFile],
   ]),
   remove("links", ({ home }) => links.filter((path) => linkTarget(path)?.startsWith(`${home}/`) === true)),
   remove("users", () => ["/usr/lib/sysusers.d/coxswain.conf"]),

@@ -1,0 +1,171 @@
+import type { ConnectionOptions, TLSSocket } from "node:tls";
+import { connectTls } from "@coxswain/apimachinery/transport/connect";
+import { ClientConnection } from "@coxswain/apimachinery/transport/http2/client/connection";
+import { encodeFields } from "@coxswain/apimachinery/transport/http2/wire/hpack";
+import type { ServerState } from "./choose.ts";
+
+/** A server that has not answered for this many ticks is dead. */
+const mostMissed = 4;
+/** Ticks between questions whether the server is ready, which cost it more than pings. */
+const readinessTicks = 10;
+/** As many times in a row a server may say that it is not ready. */
+const mostRefusals = 3;
+/** Ticks until an attempt to connect is given up: the kernel would wait for minutes. */
+const connectTicks = 15;
+/** A server that was dead is chosen again after as many answers in a row. */
+const answersToTrust = 5;
+const windows = { streamWindowBytes: 65_535, connectionWindowBytes: 1 << 20 };
+
+export interface ProbeOptions {
+  /** `192.0.2.11:6443` */
+  readonly address: string;
+  readonly host: string;
+  readonly port: number;
+  readonly tls: () => Promise<ConnectionOptions>;
+  readonly changed: () => void;
+}
+
+/**
+ * Asks one API server over one connection of HTTP/2 whether it lives, by a PING at every tick, and now and then whether it is ready.
+ * Ticks are counted, not milliseconds: when this process itself stood still, no answer is missing for that reason.
+ */
+export class Probe {
+  readonly #options: ProbeOptions;
+  #state: ServerState = "unknown";
+  #reason = "it was not asked yet";
+  #socket: TLSSocket | undefined;
+  #connection: ClientConnection | undefined;
+  #isConnecting = false;
+  #isClosed = false;
+  #isLeaving = false;
+  #ticksConnecting = 0;
+  #ticksToReadiness = 0;
+  /** Ticks since the last answer. */
+  #missed = 0;
+  /** Answers since the last one was missing. */
+  #answered = 0;
+  /** Answers in a row that it is not ready. */
+  #refusals = 0;
+
+  constructor(options: ProbeOptions) {
+    this.#options = options;
+    this.#connect();
+  }
+
+  get state(): ServerState {
+    return this.#state;
+  }
+
+  /** Why it is not ready. */
+  get reason(): string {
+    return this.#reason;
+  }
+
+  tick(): void {
+    this.#missed++;
+    if (this.#missed >= mostMissed) this.#fail("it does not answer");
+    if (this.#connection !== undefined) {
+      this.#connection.ping(() => this.#onAnswer());
+      if (--this.#ticksToReadiness < 0) this.#askReadiness(this.#connection);
+    } else if (!this.#isConnecting) this.#connect();
+    else if (++this.#ticksConnecting >= connectTicks) this.#socket?.destroy(new Error("it does not accept a connection"));
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#socket?.destroy();
+  }
+
+  #connect(): void {
+    this.#isConnecting = true;
+    this.#ticksConnecting = 0;
+    void this.#options.tls().then(
+      (tls) => this.#dial(tls),
+      (err: Error) => this.#lost(err.message),
+    );
+  }
+
+  #dial(tls: ConnectionOptions): void {
+    if (this.#isClosed) return;
+    const { host, port } = this.#options;
+    let reason = "it closed the connection";
+    let socket: TLSSocket;
+    try {
+      socket = connectTls({ ...tls, host, port, ALPNProtocols: ["h2"] });
+    } catch (err) {
+      this.#lost((err as Error).message);
+      return;
+    }
+    this.#socket = socket.setNoDelay(true);
+    socket.once("error", (err) => {
+      reason = err.message;
+    });
+    socket.once("close", () => this.#lost(reason));
+    socket.once("secureConnect", () => {
+      this.#isConnecting = false;
+      this.#ticksToReadiness = 0;
+      this.#connection = new ClientConnection(socket, windows, {
+        ready: () => this.#onAnswer(),
+        leaving: () => {
+          this.#isLeaving = true;
+          this.#set("leaving", "it ends");
+        },
+        closed: () => socket.destroy(),
+      });
+    });
+  }
+
+  #lost(reason: string): void {
+    this.#isConnecting = false;
+    this.#socket = undefined;
+    this.#connection = undefined;
+    if (!this.#isClosed) this.#fail(reason);
+  }
+
+  /** The connections of a server that ends are left to it: it finishes what it was asked. */
+  #fail(reason: string): void {
+    this.#answered = 0;
+    if (!this.#isLeaving) this.#set("dead", reason);
+  }
+
+  #onAnswer(): void {
+    this.#missed = 0;
+    this.#answered++;
+    const isTrusted = this.#state === "unknown" || this.#state === "ready" || this.#answered >= answersToTrust;
+    if (this.#connection?.maxStreams === 0 || !isTrusted || this.#refusals > 0) return;
+    this.#isLeaving = false;
+    this.#set("ready", "");
+  }
+
+  /** Any answer but an error of the server means that it works; also that this client may not ask. */
+  #askReadiness(connection: ClientConnection): void {
+    if (connection.maxStreams === 0) return;
+    this.#ticksToReadiness = readinessTicks;
+    const request = [":method", "GET", ":scheme", "https", ":authority", this.#options.address, ":path", "/readyz"];
+    let status = 0;
+    connection.request(encodeFields([...request, "user-agent", "coxswain-services/api-proxy"]), noBytes, true, {
+      fields(fields) {
+        status ||= Number(fields.get(":status"));
+      },
+      data() {},
+      closed: () => this.#onReadiness(status),
+    });
+  }
+
+  /** @param status 0: the connection was lost */
+  #onReadiness(status: number): void {
+    if (status === 0) return;
+    this.#refusals = status < 500 ? 0 : this.#refusals + 1;
+    if (this.#refusals > 0 && this.#state !== "dead" && !this.#isLeaving)
+      this.#set(this.#refusals < mostRefusals ? "unready" : "dead", `/readyz answers ${status}`);
+  }
+
+  #set(state: ServerState, reason: string): void {
+    this.#reason = reason;
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#options.changed();
+  }
+}
+
+const noBytes = Buffer.alloc(0);

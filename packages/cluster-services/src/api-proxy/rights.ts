@@ -1,0 +1,5 @@
+import type { PartRights } from "../part.ts";
+
+export const apiProxyRights: PartRights = {
+  cluster: [{ apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["list", "watch"] }],
+};
