@@ -44,13 +44,13 @@ export async function prepareCertificates(settings: Settings): Promise<string[]>
     const all = describeMade(made);
     // On the first start all files are new; print a summary.
     const news = all.length > mostLines ? [`made ${all.length} certificates, keys and kubeconfigs in ${settings.state}`] : all;
-    return renewed.paths.length === 0 ? news : [...news, ...describeRenewed({ ...renewed, restart: [] })]; // `up` restarts them
+    return renewed.paths.length === 0 ? news : [...news, ...describeRenewed(renewed)];
   } catch (err) {
     throw err instanceof PkiError ? new Failure(err.message) : err;
   }
 }
 
-/** Processes that read their kubeconfig only at startup. */
+/** Processes whose kubeconfig may name another server after `up`, which they read only at startup. */
 const readersAtStart: readonly [KubeconfigName, string][] = [
   ["controller-manager", "kube-controller-manager"],
   ["scheduler", "kube-scheduler"],

@@ -1,6 +1,6 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { PkiError } from "./files.ts";
-import { type Found, subjectText, takeInventory, timeOf, validityOf } from "./inventory.ts";
+import { type Found, type Inventory, subjectText, takeInventory, timeOf, validityOf } from "./inventory.ts";
 import { type Made, makeMissing } from "./make.ts";
 import type { PkiPlan } from "./plan.ts";
 import { type Renewed, renew } from "./renew.ts";
@@ -40,12 +40,15 @@ export function newCertsCommand<Flags extends object>(options: CertsCommandOptio
   const check = command
     .command("check")
     .description("Lists every certificate with its end and its authority; exit code 1 when one has expired or cannot be read.")
+    .addOption(new Option("-o, --output <form>", "how it is printed").choices(["table", "json"]).default("table"))
     .allowExcessArguments(false);
   configure?.(check);
   check.action((_: unknown, self: Command) => {
-    const { lines, isWell } = describeAll(plan(self.optsWithGlobals<Flags>()), now());
-    for (const line of lines) print(line);
-    if (!isWell) process.exitCode = 1;
+    const flags = self.optsWithGlobals<Flags & { output: "table" | "json" }>();
+    const inventory = takeInventory(plan(flags));
+    if (flags.output === "json") print(JSON.stringify(asJson(inventory, now()), undefined, 2));
+    else for (const line of asTable(inventory, plan(flags).folder, now())) print(line);
+    if (!isWell(inventory, now())) process.exitCode = 1;
   });
   const renewal = command
     .command("renew")
@@ -81,16 +84,11 @@ export function describeMade(made: readonly Made[], dryRun = false): string[] {
   );
 }
 
-export function describeRenewed({ paths, skipped, restart }: Renewed, dryRun = false): string[] {
+export function describeRenewed({ paths, skipped }: Renewed, dryRun = false): string[] {
   return [
     ...paths.map((path) => `${dryRun ? "would renew" : "renewed"} ${path}`),
     ...skipped,
     ...(paths.length === 0 ? ["nothing to renew"] : []),
-    ...(restart.length > 0
-      ? [
-          `restart ${restart.join(", ")}${dryRun ? " then" : ""}: they read the certificate in their kubeconfig only at their start`,
-        ]
-      : []),
   ];
 }
 
@@ -107,14 +105,18 @@ function warnings(plan: PkiPlan, program: string, now: number): string[] {
 
 const dayMs = 86_400_000;
 
+const isWell = ({ found, unreadable }: Inventory, now: number): boolean =>
+  unreadable.length === 0 && found.every(({ certificate }) => ["valid", "ends soon"].includes(validityOf(certificate, now)));
+
+const issuerOf = (entry: Found): string => entry.ca ?? `${entry.certificate.issuer.split("\n").join(", ")} (not of this folder)`;
+
 /** The table printed by `check`. */
-function describeAll(plan: PkiPlan, now: number): { lines: string[]; isWell: boolean } {
-  const { found, unreadable } = takeInventory(plan);
+function asTable({ found, unreadable }: Inventory, folder: string, now: number): string[] {
   const rows = found.map((entry) => [
     entry.detail === undefined ? entry.name : `${entry.name} (${entry.detail})`,
     timeOf(entry.certificate.validToDate),
     remaining(entry, now),
-    entry.ca ?? subjectTextOfIssuer(entry),
+    issuerOf(entry),
     subjectText(entry.certificate),
   ]);
   const head = ["CERTIFICATE", "EXPIRES", "REMAINING", "AUTHORITY", "SUBJECT"];
@@ -124,14 +126,28 @@ function describeAll(plan: PkiPlan, now: number): { lines: string[]; isWell: boo
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
       .join("   ")
       .trimEnd();
-  const isWell =
-    unreadable.length === 0 && found.every(({ certificate }) => ["valid", "ends soon"].includes(validityOf(certificate, now)));
+  return [
+    ...(found.length > 0 ? [head, ...rows].map(text) : [`there are no certificates in ${folder}`]),
+    ...unreadable.map(({ path, reason }) => `${path} cannot be read: ${reason}`),
+  ];
+}
+
+/** The same for programs. Times are RFC 3339; `state` is valid, ends soon, expired or not valid yet. */
+function asJson({ found, unreadable }: Inventory, now: number): object {
   return {
-    lines: [
-      ...(found.length > 0 ? [head, ...rows].map(text) : [`there are no certificates in ${plan.folder}`]),
-      ...unreadable.map(({ path, reason }) => `${path} cannot be read: ${reason}`),
-    ],
-    isWell,
+    certificates: found.map((entry) => ({
+      name: entry.name,
+      path: entry.path,
+      ...(entry.detail !== undefined && { detail: entry.detail }),
+      notBefore: timeOf(entry.certificate.validFromDate),
+      notAfter: timeOf(entry.certificate.validToDate),
+      state: validityOf(entry.certificate, now),
+      secondsLeft: Math.floor((entry.certificate.validToDate.getTime() - now) / 1_000),
+      isAuthority: entry.isAuthority,
+      authority: issuerOf(entry),
+      subject: subjectText(entry.certificate),
+    })),
+    unreadable: unreadable.map(({ name, path, reason }) => ({ name, path, reason })),
   };
 }
 
@@ -141,9 +157,6 @@ function remaining({ certificate }: Found, now: number): string {
   const ms = certificate.validToDate.getTime() - now;
   return ms >= 2 * dayMs ? `${Math.floor(ms / dayMs)}d` : `${Math.floor(ms / 3_600_000)}h`;
 }
-
-const subjectTextOfIssuer = ({ certificate }: Found): string =>
-  `${certificate.issuer.split("\n").join(", ")} (not of this folder)`;
 
 /** Entry point of a standalone program; prints problems to standard error, one per line. @returns the exit code */
 export async function runCerts(command: Command, args: readonly string[]): Promise<number> {

@@ -109,11 +109,3 @@ export function splitNames(names: readonly string[]): { dnsNames: string[]; ips:
   const all = [...new Set(names)];
   return { dnsNames: all.filter((name) => isIP(name) === 0), ips: all.filter((name) => isIP(name) !== 0) };
 }
-
-/** Daemons that read their kubeconfig only at startup, like upstream's, and must be restarted after its renewal. */
-export const readersAtStart: Readonly<Partial<Record<string, string>>> = {
-  "controller-manager.conf": "kube-controller-manager",
-  "scheduler.conf": "kube-scheduler",
-  "kubelet.conf": "kubelet",
-  "services.conf": "coxswain-services",
-};

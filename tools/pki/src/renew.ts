@@ -3,7 +3,7 @@ import { PkiError, readIfThere, writeWhole } from "./files.ts";
 import { certFile, type Found, keyFile, readAuthorities, shown, takeInventory, timeOf, validityOf } from "./inventory.ts";
 import { withCertificate } from "./kubeconfig-file.ts";
 import { belongsTo } from "./make.ts";
-import { type PkiPlan, readersAtStart } from "./plan.ts";
+import type { PkiPlan } from "./plan.ts";
 
 export interface RenewOptions {
   /** Names as listed by `check`, with or without `.crt` or `.conf`; empty: all except authorities. */
@@ -20,8 +20,6 @@ export interface Renewed {
   readonly paths: readonly string[];
   /** Files not renewed, with the reason. */
   readonly skipped: readonly string[];
-  /** Daemons to restart: like upstream's, they read their kubeconfig only at startup. */
-  readonly restart: readonly string[];
 }
 
 /**
@@ -61,8 +59,7 @@ export async function renew(plan: PkiPlan, options: RenewOptions = {}): Promise<
 
   if (!dryRun) for (const entry of due) await renewOne(plan, entry, now);
   const paths = [...new Set(due.map(({ path }) => path))];
-  const restart = [...new Set(due.flatMap(({ name }) => readersAtStart[name] ?? []))];
-  return { paths, skipped, restart };
+  return { paths, skipped };
 }
 
 /** Renews expired and expiring certificates: less than 30 days left, or a sixth of the lifetime when that is shorter. */

@@ -1,8 +1,8 @@
 import { kubernetesRelease } from "../process/release.ts";
 
 /**
- * Address and credentials of an API server. Inline PEM takes precedence over the corresponding file. Files are reread for new
- * connections, so that renewed certificates and tokens are used without a restart.
+ * Address and credentials of an API server. Inline PEM takes precedence over the corresponding file. Files, and certificates in a
+ * kubeconfig, are reread for new connections, so that renewed certificates and tokens are used without a restart.
  * Source: k8s.io/client-go rest/config.go
  */
 export interface ClientConfig {
@@ -16,8 +16,10 @@ export interface ClientConfig {
   readonly certFile?: string | undefined;
   readonly key?: string | undefined;
   readonly keyFile?: string | undefined;
-  /** The kubeconfig file of these settings, for messages. */
+  /** The kubeconfig file of these settings, for messages; certificates in it are reread as files are. */
   readonly kubeconfigFile?: string | undefined;
+  /** The context that was asked for; undefined: the file's current one. */
+  readonly kubeconfigContext?: string | undefined;
   /** Disables verification of the server's certificate. */
   readonly insecure?: boolean | undefined;
   /** Server name for SNI and certificate verification; default the host. */

@@ -3,6 +3,7 @@ import { isIP } from "node:net";
 import tls from "node:tls";
 import { type Connect, connectTls } from "../transport/connect.ts";
 import type { ClientConfig } from "./config.ts";
+import { withCurrentPem } from "./kubeconfig.ts";
 
 /**
  * TLS options of a configuration. @param certificate of a credential plugin; takes precedence @throws Error for unreadable files
@@ -12,10 +13,11 @@ export async function tlsOptions(
   config: ClientConfig,
   certificate: { cert: string; key: string } | undefined,
 ): Promise<tls.ConnectionOptions> {
+  const now = await withCurrentPem(config);
   const [ca, cert, key] = await Promise.all([
-    pem(config.ca, config.caFile),
-    certificate?.cert ?? pem(config.cert, config.certFile),
-    certificate?.key ?? pem(config.key, config.keyFile),
+    pem(now.ca, now.caFile),
+    certificate?.cert ?? pem(now.cert, now.certFile),
+    certificate?.key ?? pem(now.key, now.keyFile),
   ]);
   const name = config.serverName ?? stripBrackets(url.hostname);
   return {

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { newCredentials } from "./credentials.ts";
 import { configFromFlags, inClusterConfig } from "./in-cluster.ts";
-import { loadKubeconfig, parseKubeconfig } from "./kubeconfig.ts";
+import { loadKubeconfig, parseKubeconfig, withCurrentPem } from "./kubeconfig.ts";
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
@@ -204,6 +204,30 @@ for (const [name, cluster, user, message] of [
   const text = kubeconfig(`{server: "https://h", ${cluster}}`, `{${user}}`);
   test(`refuses ${name}`, () => assert.throws(() => parseKubeconfig(text), message));
 }
+
+test("certificates in a kubeconfig are those that stand in it now; its other changes, and faults of the moment, change nothing", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "kubeconfig-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const file = join(folder, "config");
+  const write = (server: string, ca: string, pair: string): Promise<void> => {
+    const cluster = { server, "certificate-authority-data": base64(ca) };
+    const user = { "client-certificate-data": base64(`cert${pair}`), "client-key-data": base64(`key${pair}`) };
+    return writeFile(file, kubeconfig(JSON.stringify(cluster), JSON.stringify(user)));
+  };
+  await write("https://h", "ca1", "1");
+  const config = await loadKubeconfig(file);
+  await write("https://elsewhere", "ca1ca2", "2");
+  assert.deepEqual(await withCurrentPem(config), { ...config, ca: "ca1ca2", cert: "cert2", key: "key2" });
+  // A client with the file's address but a token of its own has no certificate of the file.
+  const { cert: _, key: __, ...withToken } = { ...config, token: "t" };
+  assert.deepEqual(await withCurrentPem(withToken), { ...withToken, ca: "ca1ca2" });
+  for (const text of ["{", "{}", ""]) {
+    await writeFile(file, text);
+    assert.deepEqual(await withCurrentPem(config), config, text);
+  }
+  await rm(file);
+  assert.equal(await withCurrentPem(config), config);
+});
 
 test("names the file that it cannot read", async () => {
   await assert.rejects(loadKubeconfig("/nowhere/admin.conf"), /cannot load kubeconfig \/nowhere\/admin\.conf/);

@@ -13,9 +13,30 @@ import { parseProxyUrl } from "./proxy.ts";
 export async function loadKubeconfig(path: string, options: { context?: string; master?: string } = {}): Promise<ClientConfig> {
   try {
     const config = parseKubeconfig(await readFile(path, "utf8"), { ...options, directory: dirname(path) });
-    return { ...config, kubeconfigFile: path };
+    return { ...config, kubeconfigFile: path, ...(options.context !== undefined && { kubeconfigContext: options.context }) };
   } catch (err) {
     throw new Error(`cannot load kubeconfig ${path}`, { cause: err });
+  }
+}
+
+/**
+ * The certificates, key and authorities that stand in the kubeconfig file now, in place of those that were read from it before.
+ * Server and user stay; so do credentials that this configuration does not have from the file.
+ * @returns `config` itself when it has none of them, or when the file cannot be read at the moment
+ */
+export async function withCurrentPem(config: ClientConfig): Promise<ClientConfig> {
+  const { kubeconfigFile, kubeconfigContext, ca, cert } = config;
+  if (kubeconfigFile === undefined || (!ca && !cert)) return config;
+  try {
+    const text = await readFile(kubeconfigFile, "utf8");
+    const now = parseKubeconfig(text, {
+      ...(kubeconfigContext !== undefined && { context: kubeconfigContext }),
+      master: config.host,
+    });
+    const hasPair = Boolean(cert && now.cert && now.key);
+    return { ...config, ...(ca && now.ca && { ca: now.ca }), ...(hasPair && { cert: now.cert, key: now.key }) };
+  } catch {
+    return config;
   }
 }
 

@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
 import https from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import type { TLSSocket } from "node:tls";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { testPair } from "../testing/tls.ts";
 import { waitFor } from "../testing/wait-for.ts";
+import { loadKubeconfig } from "./kubeconfig.ts";
 import { newTransport, readBody } from "./transport.ts";
 
 const pair = await testPair();
@@ -63,3 +68,41 @@ for (const scheme of ["http", "https"] as const) {
     await waitFor(() => connections.size === 0, { what: "the end of the connection" });
   });
 }
+
+test("a certificate that was renewed in a kubeconfig is used within a minute, without a restart", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "transport-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const listener = https.createServer({ ...pair, requestCert: true, rejectUnauthorized: false }, (request, response) =>
+    response.end((request.socket as TLSSocket).getPeerCertificate().subject.CN),
+  );
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    listener.closeAllConnections();
+    listener.close();
+  });
+  const base64 = (text: string): string => Buffer.from(text).toString("base64");
+  const file = join(folder, "config");
+  const write = async (name: string): Promise<void> => {
+    const { cert, key } = await testPair(name);
+    const server = `https://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+    const user = { "client-certificate-data": base64(cert), "client-key-data": base64(key) };
+    const config = {
+      clusters: [{ name: "c", cluster: { server, "certificate-authority-data": base64(pair.ca) } }],
+      users: [{ name: "u", user }],
+      contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+      "current-context": "x",
+    };
+    await writeFile(file, JSON.stringify(config));
+  };
+  await write("first");
+  const clock = newFakeClock();
+  const transport = newTransport(await loadKubeconfig(file), { clock });
+  t.after(() => transport.close());
+  const ask = async (): Promise<string> =>
+    (await readBody((await transport.request({ method: "GET", path: "/", headers: {} })).body)).toString();
+  assert.equal(await ask(), "first");
+  await write("second");
+  assert.equal(await ask(), "first");
+  await clock.advance(60_000);
+  await waitFor(async () => (await ask()) === "second", { what: "the renewed certificate to be used" });
+});

@@ -173,7 +173,7 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
 
   /** Checks the certificate files once a minute and renews the pool when they changed. */
   const watchFiles = (used: tls.ConnectionOptions): Timer => {
-    if (!config.certFile && !config.caFile) return { cancel() {} };
+    if (!config.certFile && !config.caFile && !config.kubeconfigFile) return { cancel() {} };
     const compare = (now: tls.ConnectionOptions): void => {
       if (now.cert !== used.cert || now.key !== used.key || now.ca !== used.ca) pool.renew();
     };

@@ -7,13 +7,13 @@ import type { Command } from "commander";
 import { etcdDropIn } from "../control-plane/etcd-unit.ts";
 import { etcdClient, localEtcd } from "../etcd/client.ts";
 import { memberOf, type Restore, restoreSteps } from "../etcd/restore.ts";
-import { scheduleUnits, timer } from "../etcd/schedule.ts";
 import { readSnapshot } from "../etcd/snapshot-file.ts";
 import { defaultFolder, listSnapshots, removeSurplus, saveSnapshot, snapshotName } from "../etcd/snapshots.ts";
 import { Failure, UsageFailure } from "../failure.ts";
 import { missingFiles, readIfThere, writeFiles } from "../host/files.ts";
 import { runProgram } from "../host/programs.ts";
 import { reloadUnits, stopUnits } from "../host/systemd.ts";
+import { startTimer, timers, timerUnits } from "../host/timer.ts";
 import { runSteps } from "../steps.ts";
 import { type Archive, count, list, newCommand, printTable, withDryRun } from "./options.ts";
 
@@ -181,11 +181,11 @@ async function schedule(home: string, { onCalendar, dir, keep = 7, keyFile, remo
     `--keep=${keep}`,
     ...(keyFile ? [`--key-file=${keyFile}`] : []),
   ];
-  const units = scheduleUnits({ onCalendar, words });
+  const units = timerUnits({ name: timers.snapshots, description: "Snapshot of etcd", onCalendar, delay: "1min", words });
   if (remove) {
     for (const { path } of units) console.log(`${dryRun ? "would remove" : "removed"} ${path}`);
     if (dryRun) return;
-    await stopUnits([timer]);
+    await stopUnits([`${timers.snapshots}.timer`]);
     for (const { path } of units) rmSync(path, { force: true });
     await reloadUnits();
     return;
@@ -194,8 +194,7 @@ async function schedule(home: string, { onCalendar, dir, keep = 7, keyFile, remo
   for (const line of missingFiles(units)) console.log(`${dryRun ? "would " : ""}${line}`);
   if (dryRun) return;
   writeFiles(units);
-  await reloadUnits();
-  await runProgram("systemctl", ["enable", "--now", timer]);
+  await startTimer(timers.snapshots);
   console.log(`snapshots are saved in ${dir} (${onCalendar}); the newest ${keep} stay`);
 }
 

@@ -15,6 +15,7 @@ import { type BootstrapToken, dayMs, newToken, newTokenText } from "../cluster/t
 import type { Document } from "../config/fields.ts";
 import { clusterSettings, nodeSettings, serverUrl } from "../config/settings.ts";
 import { type InitialCluster, peerUrl } from "../control-plane/flags.ts";
+import { renewalStep } from "../control-plane/renewal.ts";
 import { certsStep, daemonsStep, etcdStep, podsStep } from "../control-plane/steps.ts";
 import { UsageFailure } from "../failure.ts";
 import { machineFacts } from "../host/facts.ts";
@@ -80,7 +81,7 @@ After a failure, mend its cause and run the command again: it goes on with what 
     .action((flags: Flags) => init(home, flags));
 
 const stepNames =
-  "install, certs, etcd, control-plane, kubelet-start, upload-config, upload-certs, mark-control-plane, bootstrap-token, addon, coxswain-services";
+  "install, certs, etcd, control-plane, kubelet-start, upload-config, upload-certs, mark-control-plane, bootstrap-token, addon, coxswain-services, certs-renewal";
 
 async function init(home: string, flags: Flags): Promise<void> {
   const {
@@ -161,6 +162,7 @@ export function initSteps({ staticPods, kubelet, tokens, certificateKey }: InitO
     bootstrapTokenStep(tokens),
     servicesRightsStep,
     servicesStep(false),
+    renewalStep,
   ];
 }
 

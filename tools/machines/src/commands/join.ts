@@ -17,6 +17,7 @@ import { parseToken } from "../cluster/tokens.ts";
 import { readDocuments } from "../config/documents.ts";
 import type { Document } from "../config/fields.ts";
 import { type ClusterSettings, clusterSettings, nodeSettings, urlOf } from "../config/settings.ts";
+import { renewalStep } from "../control-plane/renewal.ts";
 import { certsStep, daemonsStep } from "../control-plane/steps.ts";
 import { etcdJoinStep } from "../etcd/steps.ts";
 import { Failure, UsageFailure } from "../failure.ts";
@@ -78,7 +79,7 @@ export const joinCommand = ({ home }: Archive): Command =>
       "after",
       `
 Phases: preflight, install, credentials, coxswain-services, kubelet-start, kubelet-bootstrap; with --control-plane: preflight, install,
-  download-certs, certs, etcd-join, control-plane, kubelet-start, mark-control-plane, coxswain-services
+  download-certs, certs, etcd-join, control-plane, kubelet-start, mark-control-plane, coxswain-services, certs-renewal
 After a failure, mend its cause and run the command again: it goes on with what is missing. coxswain reset undoes it.`,
     )
     .action((endpoint: string | undefined, flags: Flags) => join(home, endpoint, flags));
@@ -304,6 +305,7 @@ const controlPlaneSteps = (
   kubeletStep({ configuration: () => kubelet, hasServingCertificate: true }),
   markControlPlaneStep,
   servicesStep(false),
+  renewalStep,
 ];
 
 const downloadStep = (files: readonly WantedFile[]): Step<Machine> => ({

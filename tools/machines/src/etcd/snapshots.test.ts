@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { timerUnits } from "../host/timer.ts";
 import { EtcdClient } from "./client.ts";
 import { memberOf, withMembers } from "./restore.ts";
-import { scheduleUnits } from "./schedule.ts";
 import { readSnapshot, SnapshotWriter } from "./snapshot-file.ts";
 import { listSnapshots, removeSurplus, saveSnapshot, snapshotName, surplus } from "./snapshots.ts";
 
@@ -118,6 +118,6 @@ test("a restored member begins a new cluster with the members that are named", (
 });
 
 test("a timer's command is quoted for systemd", () => {
-  const [service] = scheduleUnits({ onCalendar: "daily", words: ["/a", "--dir=/b c"] });
+  const [service] = timerUnits({ name: "x", description: "x", onCalendar: "daily", delay: "1min", words: ["/a", "--dir=/b c"] });
   assert.match(service?.content ?? "", /^ExecStart=\/a "--dir=\/b c"$/m);
 });

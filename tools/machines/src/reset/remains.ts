@@ -8,6 +8,7 @@ import { manifestFolder } from "../control-plane/static-pods.ts";
 import { linesOf, linkTarget, readIfThere } from "../host/files.ts";
 import { askProgram, runProgram } from "../host/programs.ts";
 import { isActive, isEnabled, reloadUnits, stopUnits, unitFolder } from "../host/systemd.ts";
+import { timers } from "../host/timer.ts";
 import { header } from "../host/units.ts";
 import { kubeletFolder } from "../node/kubelet-config.ts";
 import { apiServersFile, links } from "../node/steps.ts";
@@ -22,8 +23,16 @@ export interface ResetContext {
 }
 
 const daemonUnits = ["coxswain-services", "kubelet", ...controlPlaneDaemons] as const;
+const timerNames = Object.values(timers);
 const isOurs = (path: string): boolean => readIfThere(path)?.startsWith(header.trimEnd()) === true;
 const unitFile = (unit: string): string => join(unitFolder, `${unit}.service`);
+
+/** Timers that run or start with the machine. */
+async function runningTimers(): Promise<string[]> {
+  const units = timerNames.map((name) => `${name}.timer`);
+  const states = await Promise.all(units.map(async (unit) => (await isActive(unit)) || (await isEnabled(unit))));
+  return units.filter((_, i) => states[i]);
+}
 
 /** Units of this program that run or start with the machine. */
 async function runningUnits(units: readonly string[]): Promise<string[]> {
@@ -51,6 +60,11 @@ const remove = (name: string, paths: (context: ResetContext) => readonly string[
 /** In this order; the kubelet must not start pods again that are stopped. */
 export const remains: readonly Remains<ResetContext>[] = [
   stop("services", ["coxswain-services", "kubelet"]),
+  {
+    name: "timers",
+    present: async () => (await runningTimers()).map((unit) => `stop ${unit}`),
+    remove: async () => stopUnits(await runningTimers()),
+  },
   {
     name: "network",
     present: ({ home }) =>
@@ -80,6 +94,7 @@ export const remains: readonly Remains<ResetContext>[] = [
   },
   remove("units", () => [
     ...daemonUnits.map(unitFile).filter(isOurs),
+    ...timerNames.flatMap((name) => [unitFile(name), join(unitFolder, `${name}.timer`)]).filter(isOurs),
     ...[join(unitFolder, "kubelet.service.d", "10-kubeadm.conf")],
     ...(isOurs(etcdDropIn) ? [etcdDropIn] : []),
   ]),

@@ -1,0 +1,26 @@
+/** Certificates are renewed before they end. */
+import { join } from "node:path";
+import { missingFiles, type WantedFile, writeFiles } from "../host/files.ts";
+import { startTimer, timers, timerUnits } from "../host/timer.ts";
+import type { Machine } from "../machine.ts";
+import { stoppedUnits } from "../node/steps.ts";
+import type { Step } from "../steps.ts";
+
+const units = ({ home, node }: Machine): WantedFile[] =>
+  timerUnits({
+    name: timers.renewal,
+    description: "Renewal of the certificates that end soon",
+    onCalendar: "daily",
+    delay: "1h",
+    words: [join(home, "bin", "coxswain"), "certs", "renew", "--expiring", `--node-name=${node.name}`],
+  });
+
+/** A timer of systemd; the daemons take up what it writes. */
+export const renewalStep: Step<Machine> = {
+  name: "certs-renewal",
+  missing: async (machine) => [...missingFiles(units(machine)), ...(await stoppedUnits([`${timers.renewal}.timer`]))],
+  async run(machine) {
+    writeFiles(units(machine));
+    await startTimer(timers.renewal);
+  },
+};
