@@ -78,8 +78,9 @@ export const longForms: readonly LongForm[] = [
     files: ["e2e/cluster-services/first-week.test.ts", "packages/cluster-services/src/load-balancers/announcer.test.ts"],
     minutes: 15,
   },
-  { name: "compose", files: ["e2e/deploy/compose.test.ts"], minutes: 15 },
-  { name: "static pods", files: ["e2e/deploy/static-pods.test.ts"], minutes: 15 },
+  { name: "several machines", files: ["e2e/deploy/machines.test.ts"], minutes: 5 },
+  { name: "compose", files: ["e2e/deploy/compose.test.ts"], minutes: 10 },
+  { name: "static pods", files: ["e2e/deploy/static-pods.test.ts"], minutes: 10 },
   { name: "kubelet configuration", files: ["e2e/node/dynamic-config.test.ts"], minutes: 5 },
 ];
 

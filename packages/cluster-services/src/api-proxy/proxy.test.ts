@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { type ClientHttp2Session, connect } from "node:http2";
 import { join } from "node:path";
-import { before, type TestContext, test } from "node:test";
+import { before, describe, type TestContext, test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
@@ -24,9 +24,9 @@ before(async () => {
 });
 
 /** @param host an address of the loopback network, which is also what the server answers */
-async function startServer(t: TestContext, host: string): Promise<SmallServer> {
+async function startServer(t: TestContext, host: string, { cert, key } = pair): Promise<SmallServer> {
   const script = join(import.meta.dirname, "testing", "small-server.ts");
-  const child = spawn(process.execPath, ["-C", "cox-source", script, pair.cert, pair.key, host], {
+  const child = spawn(process.execPath, ["-C", "cox-source", script, cert, key, host], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   t.after(() => void child.kill("SIGKILL"));
@@ -77,85 +77,85 @@ function newClient(t: TestContext, port: number) {
   return { get, untilAnsweredBy };
 }
 
-test("a server that is killed, and one that stands still, are left within the time of the pings", async (t) => {
-  const servers = [await startServer(t, "127.0.0.1"), await startServer(t, "127.0.0.2"), await startServer(t, "127.0.0.3")];
-  const { proxy, client } = await startProxy(t, servers);
-  assert.equal(await client.get(), "127.0.0.1");
-  const [first, second] = servers as [SmallServer, SmallServer];
-  await waitFor(() => readyOf(proxy, 3));
+// They wait most of their time.
+describe("the proxy", { concurrency: true }, () => {
+  test("a server that is killed, and one that stands still, are left within the time of the pings", async (t) => {
+    const servers = [await startServer(t, "127.0.0.1"), await startServer(t, "127.0.0.2"), await startServer(t, "127.0.0.3")];
+    const { proxy, client } = await startProxy(t, servers);
+    assert.equal(await client.get(), "127.0.0.1");
+    const [first, second] = servers as [SmallServer, SmallServer];
+    await waitFor(() => readyOf(proxy, 3));
 
-  first.process.kill("SIGKILL");
-  t.diagnostic(`killed: ${Math.round(await client.untilAnsweredBy("127.0.0.2"))} ms`);
+    first.process.kill("SIGKILL");
+    t.diagnostic(`killed: ${Math.round(await client.untilAnsweredBy("127.0.0.2"))} ms`);
 
-  // Its kernel still accepts connections; nobody answers on them, and none is closed.
-  await pauseProcess(second.process.pid as number);
-  t.diagnostic(`stopped: ${Math.round(await client.untilAnsweredBy("127.0.0.3"))} ms`);
+    // Its kernel still accepts connections; nobody answers on them, and none is closed.
+    await pauseProcess(second.process.pid as number);
+    t.diagnostic(`stopped: ${Math.round(await client.untilAnsweredBy("127.0.0.3"))} ms`);
 
-  // Back, it is not used before it has proved itself, and then not either: connections stay together.
-  second.process.kill("SIGCONT");
-  await waitFor(() => readyOf(proxy, 2));
-  assert.equal(await client.get(), "127.0.0.3");
-});
+    // Back, it is not used before it has proved itself, and then not either: connections stay together.
+    second.process.kill("SIGCONT");
+    await waitFor(() => readyOf(proxy, 2));
+    assert.equal(await client.get(), "127.0.0.3");
+  });
 
-test("connections stay when no other server is ready, and are used again when the server goes on", async (t) => {
-  const only = await startServer(t, "127.0.0.1");
-  const { proxy, client } = await startProxy(t, [only]);
-  assert.equal(await client.get(), "127.0.0.1");
-  await pauseProcess(only.process.pid as number);
-  await waitFor(() => readyOf(proxy, 0));
-  assert.throws(() => proxy.check(), /no API server works: 127\.0\.0\.1:\d+: it does not answer/);
-  const waiting = client.get();
-  only.process.kill("SIGCONT");
-  assert.equal(await waiting, "127.0.0.1");
-});
+  test("connections stay when no other server is ready, and are used again when the server goes on", async (t) => {
+    const only = await startServer(t, "127.0.0.1");
+    const { proxy, client } = await startProxy(t, [only]);
+    assert.equal(await client.get(), "127.0.0.1");
+    await pauseProcess(only.process.pid as number);
+    await waitFor(() => readyOf(proxy, 0));
+    assert.throws(() => proxy.check(), /no API server works: 127\.0\.0\.1:\d+: it does not answer/);
+    const waiting = client.get();
+    only.process.kill("SIGCONT");
+    assert.equal(await waiting, "127.0.0.1");
+  });
 
-test("a server that says it is not ready gets no new connections, and later loses those it has", async (t) => {
-  const servers = [await startServer(t, "127.0.0.1"), await startServer(t, "127.0.0.2")];
-  const { proxy, client, port } = await startProxy(t, servers);
-  assert.equal(await client.get(), "127.0.0.1");
-  await waitFor(() => readyOf(proxy, 2));
-  servers[0]?.process.kill("SIGUSR1");
-  await waitFor(() => readyOf(proxy, 1));
-  assert.equal(await newClient(t, port).get(), "127.0.0.2");
-  assert.equal(await client.get(), "127.0.0.1");
-  await client.untilAnsweredBy("127.0.0.2");
-});
+  test("a server that says it is not ready gets no new connections, and later loses those it has", async (t) => {
+    const servers = [await startServer(t, "127.0.0.1"), await startServer(t, "127.0.0.2")];
+    const { proxy, client, port } = await startProxy(t, servers);
+    assert.equal(await client.get(), "127.0.0.1");
+    await waitFor(() => readyOf(proxy, 2));
+    servers[0]?.process.kill("SIGUSR1");
+    await waitFor(() => readyOf(proxy, 1));
+    assert.equal(await newClient(t, port).get(), "127.0.0.2");
+    assert.equal(await client.get(), "127.0.0.1");
+    await client.untilAnsweredBy("127.0.0.2");
+  });
 
-test("a server that ends finishes what it was asked", async (t) => {
-  const servers = [await startServer(t, "127.0.0.1"), await startServer(t, "127.0.0.2")];
-  const { proxy, client } = await startProxy(t, servers);
-  assert.equal(await client.get(), "127.0.0.1");
-  await waitFor(() => readyOf(proxy, 2));
-  const slow = client.get("/slow");
-  const begun = client.get(); // the server has read both
-  assert.equal(await begun, "127.0.0.1");
-  servers[0]?.process.kill("SIGUSR2");
-  await waitFor(() => readyOf(proxy, 1));
-  assert.equal(await slow, "127.0.0.1");
-  await client.untilAnsweredBy("127.0.0.2");
-});
+  test("a server that ends finishes what it was asked", async (t) => {
+    const servers = [await startServer(t, "127.0.0.1"), await startServer(t, "127.0.0.2")];
+    const { proxy, client } = await startProxy(t, servers);
+    assert.equal(await client.get(), "127.0.0.1");
+    await waitFor(() => readyOf(proxy, 2));
+    const slow = client.get("/slow");
+    const begun = client.get(); // the server has read both
+    assert.equal(await begun, "127.0.0.1");
+    servers[0]?.process.kill("SIGUSR2");
+    await waitFor(() => readyOf(proxy, 1));
+    assert.equal(await slow, "127.0.0.1");
+    await client.untilAnsweredBy("127.0.0.2");
+  });
 
-test("servers that are new in the list are used, and one that left it keeps its connections until it fails", async (t) => {
-  const [first, second] = [await startServer(t, "127.0.0.1"), await startServer(t, "127.0.0.2")];
-  const { proxy, client, port } = await startProxy(t, [first]);
-  assert.equal(await client.get(), "127.0.0.1");
-  proxy.setServers([second.address]);
-  assert.equal(await newClient(t, port).get(), "127.0.0.2");
-  assert.equal(await client.get(), "127.0.0.1");
-  await waitFor(() => readyOf(proxy, 1));
-  await pauseProcess(first.process.pid as number);
-  await client.untilAnsweredBy("127.0.0.2");
-});
+  test("servers that are new in the list are used, and one that left it keeps its connections until it fails", async (t) => {
+    const [first, second] = [await startServer(t, "127.0.0.1"), await startServer(t, "127.0.0.2")];
+    const { proxy, client, port } = await startProxy(t, [first]);
+    assert.equal(await client.get(), "127.0.0.1");
+    proxy.setServers([second.address]);
+    assert.equal(await newClient(t, port).get(), "127.0.0.2");
+    assert.equal(await client.get(), "127.0.0.1");
+    await waitFor(() => readyOf(proxy, 1));
+    await pauseProcess(first.process.pid as number);
+    await client.untilAnsweredBy("127.0.0.2");
+  });
 
-test("a stranger at a server's address is not taken for one", async (t) => {
-  const right = await startServer(t, "127.0.0.2");
-  const own = pair;
-  pair = await testPair();
-  const stranger = await startServer(t, "127.0.0.1");
-  pair = own;
-  const { proxy, client } = await startProxy(t, [stranger, right]);
-  await waitFor(() => readyOf(proxy, 1));
-  assert.equal(await client.get(), "127.0.0.2");
+  test("a stranger at a server's address is not taken for one", async (t) => {
+    const right = await startServer(t, "127.0.0.2");
+    const stranger = await startServer(t, "127.0.0.1", await testPair());
+    const { proxy, client } = await startProxy(t, [stranger, right]);
+    await waitFor(() => readyOf(proxy, 1));
+    assert.equal(await client.get(), "127.0.0.2");
+  });
 });
 
 const readyOf = (proxy: ApiProxy, wanted: number): boolean =>
