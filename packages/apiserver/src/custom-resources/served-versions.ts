@@ -132,13 +132,22 @@ function versionDefinition(
     version: version.name,
     defaults: (object) => applySchema(object, application),
     defaultsInSteps: (object) => applySchemaInSteps(object, application),
-    applyType: applyTypeOfSchema(known as ApplySchema),
-    published: { schema: schema && isStructural(schema) ? schema : undefined, preserving: !prunes },
+    // Of a large schema each takes tens of milliseconds: worked out when first asked for, not all in the turn that serves it.
+    applyType: once(() => applyTypeOfSchema(known as ApplySchema)),
+    published: once(() => ({ schema: schema && isStructural(schema) ? schema : undefined, preserving: !prunes })),
     ...(prunes && { unknownFields: (object: object) => unknownFields(object, schema) }),
     ...(crd.spec.conversion?.strategy === "Webhook" && {
       convert: async (object: KubeObject, apiVersion: string) => (await convert([object], apiVersion))[0] as KubeObject,
     }),
     ...(warning !== undefined && { deprecation: warning }),
+  };
+}
+
+function once<T>(workOut: () => T): () => T {
+  let known: { readonly value: T } | undefined;
+  return () => {
+    known ??= { value: workOut() };
+    return known.value;
   };
 }
 

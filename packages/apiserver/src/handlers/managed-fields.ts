@@ -14,7 +14,7 @@ import { type ApplyType, applyTypeOf, deducedType } from "@coxswain/apimachinery
 import { type FieldManager, newFieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
 import { decodeManaged } from "@coxswain/apimachinery/objects/patch/apply/managed-fields";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
-import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import { fromHub, toHubAsIs } from "./convert.ts";
@@ -71,7 +71,12 @@ export function trackFields(
 }
 
 /** As `trackFields`, for an object that the generic store does not store: a review, a binding. */
-export function trackCreated(call: Call, fieldManager: string, kind: GroupVersionKind, object: KubeObject): KubeObject {
+export async function trackCreated(
+  call: Call,
+  fieldManager: string,
+  kind: GroupVersionKind,
+  object: KubeObject,
+): Promise<KubeObject> {
   const { env } = call;
   const descriptor = scheme.kind(kind);
   if (descriptor === undefined || !env.gates.tracksFields) return withEntries(object, undefined);
@@ -85,7 +90,7 @@ export function trackCreated(call: Call, fieldManager: string, kind: GroupVersio
   });
   try {
     const entries = manager.update(undefined, object, managerName(call, fieldManager), env.services.now());
-    return withEntries(object, atOnce(entries));
+    return withEntries(object, await env.services.turns.run(entries));
   } catch (err) {
     env.log.error("cannot update managed fields", err, { kind: kind.kind });
     return withEntries(object, undefined);
@@ -158,7 +163,7 @@ function newManager({ env, served, subresource }: Call, converted: Converted | u
 }
 
 function typeOf(served: ServedResource): ApplyType {
-  if (served.version.applyType !== undefined) return served.version.applyType;
+  if (served.version.applyType !== undefined) return served.version.applyType();
   const descriptor = scheme.kind(served.kind);
   return descriptor === undefined ? deducedType : applyTypeOf(descriptor);
 }

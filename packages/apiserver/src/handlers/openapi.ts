@@ -203,7 +203,7 @@ function describe(served: ServedResource): OpenApiResource {
     listKind: definition.listKind,
     namespaced: definition.namespaced,
     verbs: virtual?.verbs ?? definition.verbs,
-    ...(served.version.published !== undefined && { custom: served.version.published }),
+    ...(served.version.published !== undefined && { custom: served.version.published() }),
     returnsDeleted: definition.returnDeletedObject === true,
     subresources: subresourceNames(definition).flatMap((name) => {
       const subresource = findSubresource(served, name);

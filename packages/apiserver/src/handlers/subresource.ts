@@ -287,7 +287,7 @@ export async function runObject(
       if (handler.create === undefined) break;
       const { options, object } = await readObject(call, kind, "CreateOptions", subresource.otherVersions);
       await turns.next();
-      trackCreated(call, options.fieldManager, kind, object);
+      await trackCreated(call, options.fieldManager, kind, object);
       await turns.next();
       const answer = await handler.create(subresourceCall(call, object as Unstructured, options));
       await turns.next();

@@ -49,8 +49,8 @@ export function* knownFields(
   }
 }
 
-const listWords = ["allOf", "anyOf", "oneOf", "items", "not", "additionalItems"];
-const mapWords = ["properties", "patternProperties", "definitions", "dependencies"];
+const listWords = new Set(["allOf", "anyOf", "oneOf", "items", "not", "additionalItems", "additionalProperties"]);
+const mapWords = new Set(["properties", "patternProperties", "definitions", "dependencies"]);
 
 /** Direct subschemas of all kinds. */
 function partsOf(schema: Schema): Schema[] {
@@ -58,15 +58,12 @@ function partsOf(schema: Schema): Schema[] {
   const add = (part: unknown): void => {
     if (isJsonObject(part)) parts.push(part as Schema);
   };
-  for (const word of listWords) {
+  // By its own keywords: most schemas of a large one have few.
+  for (const word of Object.keys(schema)) {
     const value = schema[word];
-    if (Array.isArray(value)) value.forEach(add);
-    else if (value !== undefined) add(value);
-  }
-  add(schema.additionalProperties);
-  for (const word of mapWords) {
-    const value = schema[word];
-    if (value !== undefined && value !== null) Object.values(value).forEach(add);
+    if (typeof value !== "object" || value === null) continue;
+    if (mapWords.has(word)) for (const name of Object.keys(value)) add((value as Record<string, unknown>)[name]);
+    else if (listWords.has(word)) Array.isArray(value) ? value.forEach(add) : add(value);
   }
   return parts;
 }

@@ -71,8 +71,9 @@ function invariants(schema: Schema, level: Level, path: string, depth: number): 
   const errors: FieldError[] = [];
   if (schema.type === "array" && !items) errors.push(required(child(path, "items"), "must be specified"));
   if (items) addErrors(errors, invariants(items, "item", child(path, "items"), depth + 1));
-  for (const [name, property] of Object.entries(properties ?? {}))
-    addErrors(errors, invariants(property, "field", mapKey(child(path, "properties"), name), depth + 1));
+  const below = child(path, "properties");
+  for (const name of Object.keys(properties ?? {}))
+    addErrors(errors, invariants(properties[name] as Schema, "field", mapKey(below, name), depth + 1));
   const at = child(path, "additionalProperties");
   if (level === "root" && additionalProperties !== undefined && additionalProperties !== null)
     errors.push(forbiddenField(at, "must not be used at the root"));
@@ -89,12 +90,12 @@ function invariants(schema: Schema, level: Level, path: string, depth: number): 
   ];
 }
 
-const isSet = (schema: Schema, word: string): boolean => schema[`x-kubernetes-${word}`] === true;
+const isSet = (schema: Schema, word: `x-kubernetes-${string}`): boolean => schema[word] === true;
 
 function extensionRules(schema: Schema, path: string): FieldError[] {
-  if (!isSet(schema, "int-or-string")) return [];
-  return ["preserve-unknown-fields", "embedded-resource"]
-    .filter((word) => isSet(schema, word))
+  if (!isSet(schema, "x-kubernetes-int-or-string")) return [];
+  return (["preserve-unknown-fields", "embedded-resource"] as const)
+    .filter((word) => isSet(schema, `x-kubernetes-${word}`))
     .map((word) =>
       invalidValue(child(path, `x-kubernetes-${word}`), true, "must be false if x-kubernetes-int-or-string is true"),
     );
@@ -103,12 +104,12 @@ function extensionRules(schema: Schema, path: string): FieldError[] {
 function typeRules(schema: Schema, level: Level, path: string): FieldError[] {
   const at = child(path, "type");
   const { type } = schema;
-  const embedded = isSet(schema, "embedded-resource");
+  const embedded = isSet(schema, "x-kubernetes-embedded-resource");
   const errors: FieldError[] = [];
   if (embedded && type !== "object") {
     const text = "must be object if x-kubernetes-embedded-resource is true";
     errors.push(type ? invalidValue(at, type, text) : required(at, text));
-  } else if (!type && !isSet(schema, "int-or-string") && !isSet(schema, "preserve-unknown-fields")) {
+  } else if (!type && !isSet(schema, "x-kubernetes-int-or-string") && !isSet(schema, "x-kubernetes-preserve-unknown-fields")) {
     errors.push(required(at, emptyTypeTexts[level]));
   }
   if (embedded && schema.additionalProperties !== undefined && schema.additionalProperties !== null) {
@@ -122,7 +123,7 @@ function typeRules(schema: Schema, level: Level, path: string): FieldError[] {
 /** apiVersion, kind and metadata are implicit: their types are fixed, and metadata may only restrict name and generateName. */
 function metaRules(schema: Schema, level: Level, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const embedded = isSet(schema, "embedded-resource");
+  const embedded = isSet(schema, "x-kubernetes-embedded-resource");
   const isResource = level === "root" || embedded;
   for (const [name, type] of [
     ["kind", "string"],
@@ -138,7 +139,7 @@ function metaRules(schema: Schema, level: Level, path: string): FieldError[] {
       errors.push(forbiddenField(at, text));
     }
   }
-  if (embedded && !isSet(schema, "preserve-unknown-fields") && Object.keys(schema.properties ?? {}).length === 0) {
+  if (embedded && !isSet(schema, "x-kubernetes-preserve-unknown-fields") && Object.keys(schema.properties ?? {}).length === 0) {
     const text = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
     errors.push(required(child(path, "properties"), text));
   }

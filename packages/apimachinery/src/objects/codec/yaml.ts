@@ -3,7 +3,7 @@ import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
 import { badRequest, requestEntityTooLarge } from "../errors/status-error.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { encodeJsonText } from "./json.ts";
-import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
+import { maxDepth, parseJsonInSteps, parseJsonText, setOwn } from "./json-parse.ts";
 import { asGoReads, goFloat, goSyntaxError, goValueError, lineOf, notReadable, octalTag, withGoFloats } from "./yaml-go.ts";
 import { writeYaml, writeYamlInSteps } from "./yaml-write.ts";
 
@@ -48,10 +48,13 @@ export function yamlOfJson(json: string): string {
   return atOnce(yamlOfJsonInSteps(json));
 }
 
+/** Characters of JSON that are parsed in one step. */
+const parsedAtOnce = 64 * 1024;
+
 /** As `yamlOfJson`, in steps for many values. */
 export function* yamlOfJsonInSteps(json: string): Steps<string> {
   try {
-    const value = parseJsonText(json);
+    const value = json.length > parsedAtOnce ? yield* parseJsonInSteps(json) : parseJsonText(json);
     yield;
     return yield* writeYamlInSteps(value);
   } catch (err) {

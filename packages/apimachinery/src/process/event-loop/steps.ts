@@ -9,6 +9,11 @@ export function atOnce<T>(steps: Steps<T>): T {
   }
 }
 
+/** Slices of `size` items each, the last with the rest; none of no items. */
+export function* chunksOf<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
+}
+
 /** Items that are sorted or merged between two yields. */
 const sortedPerStep = 1024;
 

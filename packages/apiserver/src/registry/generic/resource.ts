@@ -92,9 +92,9 @@ export interface ResourceVersionDefinition {
   /** Paths of unknown fields that pruning removes, for field validation. Built-in kinds derive them from the descriptor. */
   readonly unknownFields?: (object: KubeObject) => readonly string[];
   /** Type used by server-side apply; derived from the descriptor unless given (custom resources). */
-  readonly applyType?: ApplyType;
+  readonly applyType?: () => ApplyType;
   /** OpenAPI schema of a kind without a descriptor (custom resources). */
-  readonly published?: CustomKind;
+  readonly published?: () => CustomKind;
   /** false: this version has no `/status` although another one has. */
   readonly statusServed?: false;
   /** Text for the Warning header of a deprecated version. */

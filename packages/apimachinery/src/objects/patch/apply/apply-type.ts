@@ -48,7 +48,6 @@ export interface StructApplyType {
   /** Derived from a built-in type, so that field names do not come from users. */
   readonly described?: boolean;
   readonly fields: ReadonlyMap<string, StructField>;
-  readonly fieldsByElement: ReadonlyMap<PathElement, StructField>;
   /** The fields with `implied` set. */
   readonly impliedFields: readonly StructField[];
   /** Type of undeclared fields; undefined when these are not allowed. */
@@ -112,7 +111,6 @@ class DescribedStruct implements StructApplyType {
   readonly other = undefined;
   readonly #descriptor: TypeDescriptor;
   #fields: ReadonlyMap<string, StructField> | undefined;
-  #byElement: ReadonlyMap<PathElement, StructField> | undefined;
   #implied: readonly StructField[] | undefined;
 
   constructor(descriptor: TypeDescriptor, atomic: boolean) {
@@ -123,11 +121,6 @@ class DescribedStruct implements StructApplyType {
   get fields(): ReadonlyMap<string, StructField> {
     this.#fields ??= new Map(this.#descriptor.fields.map((field) => [field.name, structField(field)]));
     return this.#fields;
-  }
-
-  get fieldsByElement(): ReadonlyMap<PathElement, StructField> {
-    this.#byElement ??= new Map([...this.fields.values()].map((field) => [field.element, field]));
-    return this.#byElement;
   }
 
   get impliedFields(): readonly StructField[] {

@@ -86,7 +86,7 @@ function typeAt(type: ApplyType, element: PathElement): ApplyType | undefined {
     case "map":
       return type.value;
     case "struct":
-      return type.fieldsByElement.get(element)?.type ?? type.other;
+      return (element.startsWith("f:") ? type.fields.get(element.slice(2))?.type : undefined) ?? type.other;
     default:
       return type;
   }

@@ -69,7 +69,8 @@ function objectType(schema: ApplySchema): ApplyType {
 
 function structType(schema: ApplySchema, isObject: boolean): StructApplyType {
   const fields = new Map<string, StructField>();
-  for (const [name, property] of Object.entries(schema.properties ?? {})) fields.set(name, field(name, typeOf(property)));
+  const { properties = {} } = schema;
+  for (const name of Object.keys(properties)) fields.set(name, field(name, typeOf(properties[name] as ApplySchema)));
   if (isObject) {
     fields.set("apiVersion", field("apiVersion", string));
     fields.set("kind", field("kind", string));
@@ -79,7 +80,6 @@ function structType(schema: ApplySchema, isObject: boolean): StructApplyType {
     kind: "struct",
     atomic: schema["x-kubernetes-map-type"] === "atomic",
     fields,
-    fieldsByElement: new Map([...fields.values()].map((one) => [one.element, one])),
     impliedFields: [],
     other: schema["x-kubernetes-preserve-unknown-fields"] ? deducedType : undefined,
   };

@@ -11,6 +11,5 @@ export const secretStrategy: Strategy<Secret> = {
     // An update without a type keeps the stored one.
     if (!next.type && current.type) next.type = current.type;
   },
-  validate: (next) => validateSecret(next),
-  validateUpdate: (next, current) => validateSecretUpdate(next, current),
+  validateInSteps: (next, current) => (current === undefined ? validateSecret(next) : validateSecretUpdate(next, current)),
 };

@@ -1,5 +1,6 @@
 import { JsonSyntaxError, parseJsonText } from "@coxswain/apimachinery/objects/codec/json-parse";
 import {
+  addErrors,
   type FieldError,
   forbiddenField,
   invalidValue,
@@ -10,17 +11,25 @@ import {
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { isJsonObject, jsonWord } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { chunksOf, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { configMapKeyProblems, immutableField } from "../../field-checks.ts";
 import { saying } from "../../rules.ts";
-import { mostDataBytes } from "../configmaps/strategy.ts";
+import { keysPerStep, mostDataBytes } from "../configmaps/strategy.ts";
 
 type Data = Readonly<Record<string, string>>;
 
 /** Source: pkg/apis/core/validation ValidateSecret */
-export function validateSecret(secret: Secret): FieldError[] {
+export function* validateSecret(secret: Secret): Steps<FieldError[]> {
   const data: Data = secret.data ?? {};
-  const errors = Object.keys(data).flatMap((key) => saying(configMapKeyProblems(key), key, mapKey("data", key)));
-  const size = Object.values(data).reduce((sum, value) => sum + Buffer.byteLength(value, "base64"), 0);
+  const errors: FieldError[] = [];
+  let size = 0;
+  for (const keys of chunksOf(Object.keys(data), keysPerStep)) {
+    yield;
+    for (const key of keys) {
+      addErrors(errors, saying(configMapKeyProblems(key), key, mapKey("data", key)));
+      size += Buffer.byteLength(data[key] as string, "base64");
+    }
+  }
   if (size > mostDataBytes) errors.push(tooLong("data", "", mostDataBytes));
   const type = secret.type ?? "";
   if (Object.hasOwn(byType, type)) errors.push(...(byType[type]?.(data, secret) ?? []));
@@ -71,11 +80,11 @@ function objectFault(text: string): string | undefined {
 const immutableText = "field is immutable when `immutable` is set";
 
 /** Source: pkg/apis/core/validation ValidateSecretUpdate */
-export function validateSecretUpdate(next: Secret, current: Secret): FieldError[] {
+export function* validateSecretUpdate(next: Secret, current: Secret): Steps<FieldError[]> {
   const errors = immutableField(next.type, current.type, "type");
   if (current.immutable) {
     if (!next.immutable) errors.push(forbiddenField("immutable", immutableText));
     if (!semanticEqual(next.data, current.data)) errors.push(forbiddenField("data", immutableText));
   }
-  return [...errors, ...validateSecret(next)];
+  return [...errors, ...(yield* validateSecret(next))];
 }
