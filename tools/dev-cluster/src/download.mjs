@@ -6,14 +6,14 @@ import { constants } from "node:os";
 
 /**
  * `download.mjs <what> <remedy> <log> <command> [arguments…]`: announces and runs a download command, and stops it when it makes
- * no progress for a minute. Its output is written to the log, whose end is printed on failure.
+ * no progress for a minute. Its output is written to the log, whose end is printed on failure; while it goes on, its last line is.
  * `COX_DOWNLOAD_PATIENCE` replaces the minute, in seconds.
  * Exit code: that of the command, 128 plus the number of the signal that ended it or this program; 75 (EX_TEMPFAIL) when it was stopped.
  */
 const [what = "", remedy = "", log = "", command = "", ...args] = process.argv.slice(2);
 const patienceMs = Number(process.env["COX_DOWNLOAD_PATIENCE"] || 60) * 1000;
 const lookMs = Math.min(1000, patienceMs / 4);
-const reportMs = 15_000;
+const reportMs = Math.min(15_000, patienceMs / 2);
 
 /** Minimum bytes per minute that count as progress; retries cause less. */
 const progressBytes = 256 * 1024;
@@ -74,9 +74,15 @@ const timer = setInterval(() => {
   if (now - lastProgress >= patienceMs) end(`no progress for ${Math.round(patienceMs / 1000)} s`);
   if (now - lastReport >= reportMs) {
     lastReport = now;
-    say(`still fetching ${what}, for ${Math.round((now - start) / 1000)} s`);
+    say(`still fetching ${what}, for ${Math.round((now - start) / 1000)} s${lastLine()}`);
   }
 }, lookMs);
+
+/** What the command printed last, to show what it waits for. */
+function lastLine() {
+  const line = readFileSync(log, "utf8").trimEnd().split(/[\r\n]/).at(-1)?.trim();
+  return line ? `: ${line.slice(0, 100)}` : "";
+}
 
 /**
  * Bytes read and written, and CPU time, of all processes of a session. Processes that exit reduce the sums, which only

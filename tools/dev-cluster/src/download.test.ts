@@ -52,6 +52,12 @@ test("ends a program, and its children, that make no progress", async (t) => {
   assert.equal(existsSync(join(folder, "survived")), false);
 });
 
+test("tells what a program that takes long printed last", async (t) => {
+  const { code, output } = await download(t, "echo Unpacking a; echo 'Setting up b (1.0) ...'; sleep 1000", 2);
+  assert.equal(code, 75);
+  assert.match(output, /\ncox: still fetching kubectl 1\.23 \(some 30 MB\), for \d s: Setting up b \(1\.0\) \.\.\.\n/);
+});
+
 test("is patient with a program that goes on reading", async (t) => {
   const script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 2000000 /dev/zero | tail -c 1; sleep 0.2; done; echo";
   assert.equal((await download(t, script, 1.5)).code, 0);

@@ -15,6 +15,8 @@ const graph = importGraph(
     [at("registry/rules.test.ts"), 'const { a } = await import("./rules.ts");'],
     [at("main.ts"), 'import "./registry/rules.ts";'],
     [at("main.test.ts"), 'spawn(new URL("./main.ts", import.meta.url));'],
+    ["tools/simulate/src/simulate.ts", 'import { a } from "@coxswain/apiserver/cel/lexer";'],
+    ["tools/simulate/src/simulate.test.ts", 'import { simulate } from "./simulate.ts";'],
     ["packages/scheduler/src/a.test.ts", 'import { a } from "@coxswain/apiserver/cel/lexer";'],
   ]),
 );
@@ -36,6 +38,10 @@ test("tests of the folders that were requested come before others that are neare
     "packages/scheduler/src/a.test.ts",
     at("main.test.ts"),
   ]);
+});
+
+test("tests that run whole clusters are only about the code that does so", () => {
+  assert.deepEqual(testsOf("tools/simulate/src/simulate.ts", graph, []), ["tools/simulate/src/simulate.test.ts"]);
 });
 
 test("a file that nothing imports has no tests", () => {

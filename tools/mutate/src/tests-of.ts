@@ -28,9 +28,12 @@ function resolved(file: string, name: string): string | undefined {
   return own === undefined ? undefined : `packages/${own}/src/${path}.ts`;
 }
 
+/** Their tests run whole clusters or build releases: they reach nearly every file, take minutes, and count for their own files only. */
+const wholeClusters = ["packages/testing/", "tools/deploy/", "tools/dev-cluster/", "tools/publish/", "tools/simulate/"];
+
 /**
  * Test files that reach a file by imports, the most relevant first: of the same name, in the same folder, in the requested
- * folders, then by import distance.
+ * folders, then by import distance. Without those that run whole clusters.
  */
 export function testsOf(file: string, graph: ImportGraph, folders: readonly string[]): string[] {
   const distance = distancesTo(file, graph);
@@ -42,6 +45,7 @@ export function testsOf(file: string, graph: ImportGraph, folders: readonly stri
   };
   return [...distance.keys()]
     .filter((path) => path.endsWith(".test.ts"))
+    .filter((path) => !wholeClusters.some((folder) => path.startsWith(folder) && !file.startsWith(folder)))
     .sort((a, b) => rank(a) - rank(b) || (distance.get(a) ?? 0) - (distance.get(b) ?? 0) || (a < b ? -1 : 1));
 }
 
