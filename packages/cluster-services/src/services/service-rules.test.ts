@@ -30,6 +30,8 @@ function start(t: TestContext, { family = "IPv4" as Family, masqueradedNetworks 
   const written: string[] = [];
   const deleted: string[] = [];
   const failures: Error[] = [];
+  /** What else a program does before it answers. */
+  const before = { restore: async () => {}, list: async () => {} };
   const errors: unknown[] = [];
   const run = async (command: string, args: readonly string[], input = ""): Promise<string> => {
     if (command === "conntrack") {
@@ -37,7 +39,11 @@ function start(t: TestContext, { family = "IPv4" as Family, masqueradedNetworks 
       throw new ProgramError("conntrack: 0 flow entries have been deleted.", 1);
     }
     if (command.endsWith("-save")) return args.includes("nat") ? [...chains].map((chain) => `:${chain} - [0:0]`).join("\n") : "";
-    if (!command.endsWith("-restore")) return [...jumps].filter((jump) => jump.startsWith(`-A ${args.at(-1)} `)).join("\n");
+    if (!command.endsWith("-restore")) {
+      await before.list();
+      return [...jumps].filter((jump) => jump.startsWith(`-A ${args.at(-1)} `)).join("\n");
+    }
+    await before.restore();
     const failed = failures.shift();
     if (failed !== undefined) throw failed;
     written.push(input);
@@ -83,6 +89,7 @@ function start(t: TestContext, { family = "IPv4" as Family, masqueradedNetworks 
     take,
     deleted,
     failures,
+    before,
     errors,
     begin,
     set,
@@ -173,6 +180,56 @@ test("rules that the kernel lost are written again at the next check; a change m
   assert.equal(jumps.size, 8);
   await end();
   assert.equal(clock.waiting, 0);
+});
+
+test("rules that the kernel lost while a change is written are written after it, not at the next check", async (t) => {
+  const { clock, rules, services, chains, jumps, before, take, begin } = start(t);
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  await begin();
+  await clock.advance(29_900);
+  take();
+  const held = Promise.withResolvers<void>();
+  before.restore = () => held.promise;
+  services.set("default/b", aPort("b", "10.96.0.2", ["10.0.0.2"]));
+  rules.changed("default/b");
+  await clock.advance(50);
+  jumps.clear();
+  chains.clear();
+  await clock.advance(1_000); // the check comes, while the write of the change is held up
+  before.restore = async () => {};
+  held.resolve();
+  await clock.advance(5_000);
+  assert.match(take(), /10\.0\.0\.2:8080[\s\S]*:COX-POSTROUTING[\s\S]*10\.0\.0\.1:8080/);
+  assert.equal(jumps.size, 8);
+});
+
+test("rules that the kernel cannot be asked about are written again", async (t) => {
+  const { clock, services, before, take, begin } = start(t);
+  services.set("default/a", aPort("a", "10.96.0.1", ["10.0.0.1"]));
+  await begin();
+  take();
+  before.list = async () => {
+    before.list = async () => {};
+    throw new ProgramError("iptables: Resource temporarily unavailable", 4);
+  };
+  await clock.advance(31_000);
+  assert.match(take(), /:COX-POSTROUTING[\s\S]*10\.0\.0\.1:8080/);
+});
+
+test("the end waits for a check of the kernel that is under way", async (t) => {
+  const { clock, before, begin, end } = start(t);
+  await begin();
+  const held = Promise.withResolvers<void>();
+  before.list = () => held.promise;
+  await clock.advance(30_000);
+  let isOver = false;
+  const ended = end().then(() => {
+    isOver = true;
+  });
+  await clock.advance(1_000);
+  assert.equal(isOver, false);
+  held.resolve();
+  await ended;
 });
 
 test("a change of the node plans all Services anew: new ones, and those whose rules are in the kernel", async (t) => {

@@ -73,8 +73,8 @@ class KernelServiceRules implements ServiceRules {
     this.#hairpin = newHairpin(this.#rules, options.masqueradedNetworks);
   }
 
-  async #plan(): Promise<void> {
-    const keys = this.#everything ? new Set([...this.#written.keys(), ...this.#options.keys()]) : this.#waiting;
+  async #plan(everything: boolean): Promise<void> {
+    const keys = everything ? new Set([...this.#written.keys(), ...this.#options.keys()]) : this.#waiting;
     this.#waiting = new Set();
     for (const key of keys) {
       const turn = this.#options.turns.next();
@@ -104,21 +104,17 @@ class KernelServiceRules implements ServiceRules {
     );
   }
 
-  async #write(): Promise<void> {
+  async #write(everything: boolean): Promise<void> {
     if (this.#isDormant && this.#written.size === 0) return;
-    if (this.#isDormant || this.#everything) {
-      this.#everything = true;
+    const anew = this.#isDormant || everything;
+    if (anew) {
       this.#isDormant = !(await this.#learn());
-      if (this.#isDormant) {
-        this.#everything = false;
-        return;
-      }
+      if (this.#isDormant) return;
     }
     const input = this.#rules.pending();
     if (input !== undefined) await this.#iptables.restore(input.text);
     input?.written();
-    if (this.#everything) await this.#addMissingJumps();
-    this.#everything = false;
+    if (anew) await this.#addMissingJumps();
     if (this.#stale.length === 0) return;
     const filters = this.#stale;
     this.#stale = [];
@@ -135,10 +131,13 @@ class KernelServiceRules implements ServiceRules {
   async #sync(): Promise<void> {
     const triggers = this.#triggered;
     this.#triggered = [];
+    // The check of the kernel may ask for everything while this is under way: that is for the next write.
+    const everything = this.#everything;
+    this.#everything = false;
     const begun = this.#options.clock.monotonic();
     try {
-      await this.#plan();
-      await this.#write();
+      await this.#plan(everything);
+      await this.#write(everything);
     } catch (err) {
       this.#options.metrics.restoreFailures.inc();
       this.#everything = true; // what the kernel has is not known
