@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { DecisionLog } from "../decisions/decision-log.ts";
 import { newInformerFactory } from "../informers/factory.ts";
+import { conflict } from "../objects/errors/status-error.ts";
 import type { ReplicaSet } from "../objects/schema/kinds/apps/v1.ts";
 import type { Pod } from "../objects/schema/kinds/core/v1.ts";
 import { pods, replicaSets } from "../objects/schema/kinds/resources.ts";
@@ -183,6 +185,43 @@ test("events that come together are handled together when batching is configured
   assert.equal(calls, 0);
   await clock.advance(500);
   assert.equal(calls, 1);
+});
+
+test("what fails after the end is no failure, and is not tried again", async (t) => {
+  const { client, informers, stop, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }));
+  const errors: string[] = [];
+  const held = Promise.withResolvers<never>();
+  const { finished, controller } = await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    reconcile: () => held.promise,
+    log: { ...discardLogger, error: (text: string) => void errors.push(text) },
+  });
+  stop.abort();
+  held.reject(new Error("aborted"));
+  await finished;
+  assert.deepEqual([errors, controller.pending], [[], 0]);
+});
+
+test("a lost race is not kept as the reason why an object waits, another failure is, until there is a success", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }));
+  const decisions = new DecisionLog({ component: "test", clock });
+  const results: unknown[] = [conflict(pods, "a", "changed"), new Error("no space")];
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    decisions,
+    async reconcile() {
+      const failure = results.shift();
+      if (failure !== undefined) throw failure;
+      return {};
+    },
+  });
+  assert.deepEqual([results.length, decisions.entries], [1, 0]);
+  await clock.advance(5);
+  assert.deepEqual([results.length, decisions.entries], [0, 1]);
+  await clock.advance(10);
+  assert.equal(decisions.entries, 0);
 });
 
 test("expectations hold until everything was seen", () => {

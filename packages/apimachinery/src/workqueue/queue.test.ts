@@ -116,7 +116,7 @@ test("a failed key comes back with backoff, and at once after it was forgotten",
   const clock = newFakeClock();
   const queue = newRateLimitingQueue<string>({ clock, limiter: exponentialBackoff(100, 1000) });
   for (const waitMs of [100, 200]) {
-    queue.addRateLimited("a");
+    assert.equal(queue.addRateLimited("a"), waitMs);
     await clock.advance(waitMs - 1);
     assert.equal(queue.length, 0);
     await clock.advance(1);
@@ -175,6 +175,7 @@ test("shut down, delayed keys come no more, and none is taken", async () => {
   assert.equal(clock.waiting, 0);
   queue.addAfter("b", 1000);
   queue.addAfter("c", 0);
+  assert.equal(clock.waiting, 0);
   await clock.advance(5000);
   assert.deepEqual([queue.length, queue.shuttingDown], [0, true]);
 });

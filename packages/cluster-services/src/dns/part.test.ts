@@ -1,13 +1,18 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { type TestContext, test } from "node:test";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { encode } from "dns-packet";
 import type { PartContext } from "../part.ts";
 import { startDns } from "./part.ts";
 import { aService } from "./testing.ts";
@@ -18,14 +23,14 @@ const aNode = (name: string, uid: string, ...ips: string[]): Node => ({
   status: { addresses: ips.map((address) => ({ type: "InternalIP", address })) },
 });
 
-test("publishes the tenth address of the range, fails when its Node has other addresses or is another one, and withdraws", async (t) => {
+async function context(t: TestContext) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
   const informers = newInformerFactory(client, { clock, log: discardLogger });
   const ending = new AbortController();
   t.after(() => ending.abort());
   const failures: string[] = [];
-  const context = {
+  const partContext = {
     ...{ client, informers, clock, log: discardLogger, nodeName: "n1", metrics: newMetricsRegistry(), signal: ending.signal },
     flags: {
       "cluster-dns": "",
@@ -37,16 +42,21 @@ test("publishes the tenth address of the range, fails when its Node has other ad
     fail: (err: unknown) => void failures.push((err as Error).message),
   } as unknown as PartContext;
   informers.start(ending.signal);
-  await assert.rejects(startDns(context), /there is no Node n1 yet/);
+  return { client, ending, failures, partContext };
+}
+
+test("publishes the tenth address of the range, fails when its Node has other addresses or is another one, and withdraws", async (t) => {
+  const { client, ending, failures, partContext } = await context(t);
+  await assert.rejects(startDns(partContext), /there is no Node n1 yet/);
   client.put(nodes, aNode("n1", "u1"));
   await settle();
-  await assert.rejects(startDns(context), /no address of type InternalIP yet/);
+  await assert.rejects(startDns(partContext), /no address of type InternalIP yet/);
   client.put(nodes, aNode("n1", "u1", "127.0.0.1"));
   await settle();
-  await assert.rejects(startDns(context), /there is no Service default\/kubernetes yet/);
+  await assert.rejects(startDns(partContext), /there is no Service default\/kubernetes yet/);
   client.put(services, aService("kubernetes", { clusterIP: "10.96.0.1" }));
   await settle();
-  const part = await startDns(context);
+  const part = await startDns(partContext);
   await waitFor(() => client.objects(endpointSlices).length === 1);
   assert.equal(client.object<Service>(services, "kube-system/kube-dns")?.spec.clusterIP, "10.96.0.10");
   await settle();
@@ -62,4 +72,40 @@ test("publishes the tenth address of the range, fails when its Node has other ad
   ending.abort();
   await part.stop?.();
   assert.deepEqual(client.objects(endpointSlices), []);
+});
+
+/** Whether the server answers within a second. */
+async function answers(port: number): Promise<boolean> {
+  const socket = createSocket("udp4");
+  const query = encode({ id: 1, type: "query", questions: [{ name: "kubernetes.default.svc.cluster.local", type: "A" }] });
+  const answer = once(socket, "message", { signal: AbortSignal.timeout(1_000) }).then(
+    () => true,
+    () => false,
+  );
+  socket.send(query, port, "127.0.0.1");
+  const isAnswered = await answer;
+  socket.close();
+  return isAnswered;
+}
+
+test("answers until no pod is sent to it any more", async (t) => {
+  const { client, ending, partContext } = await context(t);
+  client.put(nodes, aNode("n1", "u1", "127.0.0.1"));
+  client.put(services, aService("kubernetes", { clusterIP: "10.96.0.1" }));
+  const part = await startDns(partContext);
+  t.after(async () => {
+    ending.abort();
+    await part.stop?.();
+  });
+  await waitFor(() => client.objects(endpointSlices).length === 1);
+  const port = client.objects<EndpointSlice>(endpointSlices)[0]?.ports[0]?.port as number;
+  let isHeardAtWithdrawal = false;
+  client.react("delete", "endpointslices", async () => {
+    isHeardAtWithdrawal = await answers(port);
+    throw notFound(endpointSlices, "gone already");
+  });
+  ending.abort();
+  await part.stop?.();
+  assert.equal(isHeardAtWithdrawal, true);
+  assert.equal(await answers(port), false);
 });

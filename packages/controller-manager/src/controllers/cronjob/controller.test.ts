@@ -256,3 +256,66 @@ test("Replace starts nothing while the job that runs cannot be deleted", async (
   await pass(30_000);
   assert.deepEqual([names(), status().active?.length], [[`tick-${first + 1}`], 1]);
 });
+
+test("Replace deletes each of several jobs that run, and lists the new one alone", async (t) => {
+  const cronJob = aCronJob({ spec: { concurrencyPolicy: "Allow" } });
+  const { names, status, pass, change } = await runCronJob(t, cronJob);
+  await pass(60_200);
+  await pass(60_000);
+  assert.equal(status().active?.length, 2);
+  await change({ concurrencyPolicy: "Replace" });
+  await pass(60_000);
+  assert.deepEqual(names(), [`tick-${first + 2}`]);
+  assert.deepEqual(
+    status().active?.map(({ name }) => name),
+    [`tick-${first + 2}`],
+  );
+});
+
+test("a job that cannot be read is not taken for missing", async (t) => {
+  const cronJob = aCronJob({ spec: { suspend: true } });
+  const active = [{ kind: "Job", name: "other", namespace: "default", uid: "other-uid" }];
+  const context = newTestContext(t);
+  let isAway = true;
+  context.client.react("get", "jobs", () => {
+    if (isAway) throw forbidden(jobs, "other", "not now");
+  });
+  context.client.put(cronJobs, { ...cronJob, status: { active } });
+  await context.run(newCronJobController(context.ctx));
+  const listed = () => context.client.object<CronJob>(cronJobs, "default/tick")?.status?.active?.length ?? 0;
+  assert.equal(listed(), 1);
+  isAway = false;
+  await context.clock.advance(60_000);
+  await settle(30);
+  assert.equal(listed(), 0);
+  assert.ok(context.events.includes("Normal MissingJob Active job went missing: other"));
+});
+
+test("a job that was started, not noted, and has ended is not listed as active", async (t) => {
+  const cronJob = aCronJob();
+  const name = `tick-${first}`;
+  const { names, status, pass, client } = await runCronJob(t, cronJob);
+  const ended = childOf(cronJob, name, { conditions: [finishedAt("2022-01-01T00:01:00Z")] });
+  client.react("create", "jobs", () => {
+    client.put(jobs, ended);
+    return undefined; // it exists already
+  });
+  await pass(60_200);
+  assert.deepEqual(names(), [name]);
+  assert.deepEqual([status().active, status().lastScheduleTime], [undefined, "2022-01-01T00:01:00Z"]);
+});
+
+test("a limit of 0 keeps no job, one that is being deleted counts no more, and what goes is not listed", async (t) => {
+  const ended = (at: string) => ({ conditions: [finishedAt(at)], startTime: at });
+  const cronJob = aCronJob({ spec: { suspend: true, successfulJobsHistoryLimit: 0 } });
+  const none = await runCronJob(t, cronJob, childOf(cronJob, "a", ended("2022-01-01T00:00:00Z")));
+  assert.deepEqual(none.names(), []);
+  const one = aCronJob({ spec: { suspend: true, successfulJobsHistoryLimit: 1 } });
+  const leaving = childOf(one, "leaving", ended("2021-12-30T00:00:00Z"));
+  leaving.metadata = { ...leaving.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["example.com/x"] };
+  const { client } = await runCronJob(t, one, leaving, childOf(one, "kept", ended("2021-12-31T00:00:00Z")));
+  assert.deepEqual(
+    client.writes.filter(({ verb }) => verb === "delete"),
+    [],
+  );
+});

@@ -261,3 +261,98 @@ test("an owner that leaves its dependents stays until each of them is an orphan"
   const owners = world.client.objects<Pod>(pods).map(({ metadata }) => metadata.ownerReferences?.length ?? 0);
   assert.deepEqual(owners, [0, 0]);
 });
+
+test("deletes exactly the object that it has looked at, and writes only on what it has read", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, owner);
+    client.put(pods, aPod({ name: "lost", ownerReferences: [nobody] }), aPod({ name: "half", owner, ownerReferences: [nobody] }));
+  });
+  const { writes } = world.client;
+  const deletion = writes.find(({ verb }) => verb === "delete");
+  assert.equal(deletion?.name, "lost");
+  assert.ok((deletion?.sent as { preconditions?: { uid?: string } } | undefined)?.preconditions?.uid);
+  const patch = writes.find(({ verb }) => verb === "patch")?.sent as Pod | undefined;
+  assert.ok(patch?.metadata.uid && patch.metadata.resourceVersion);
+});
+
+test("an owner that was made anew under its name is not the one that is gone", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, owner);
+    client.put(pods, aPod({ name: "old", ownerReferences: [{ ...nobody, name: "web" }] }), aPod({ name: "new", owner }));
+  });
+  assert.deepEqual(names(world), ["new"]);
+});
+
+test("an owner that only waits for others' finalizers keeps its dependents", async (t) => {
+  const world = await started(t, ({ client }) => {
+    const metadata = { ...owner.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["example.com/x"] };
+    client.put(replicaSets, { ...owner, metadata });
+    client.put(pods, aPod({ name: "a", owner }));
+  });
+  assert.deepEqual(names(world), ["a"]);
+});
+
+test("a cluster-scoped object with an owner in a namespace keeps its other owners too, even when they are gone", async (t) => {
+  const inNamespace = { apiVersion: "v1", kind: "Pod", name: "a", uid: "a-uid" };
+  const gone = { apiVersion: "v1", kind: "Node", name: "gone", uid: "gone-uid" };
+  const world = await started(t, ({ client }) => {
+    client.put(nodes, { ...aNode({ name: "n" }), metadata: { name: "n", uid: "n-uid", ownerReferences: [gone, inNamespace] } });
+  });
+  assert.deepEqual(world.client.objects(nodes)[0]?.metadata.ownerReferences, [gone, inNamespace]);
+});
+
+for (const [policy, finalizer] of [
+  ["Foreground", "foregroundDeletion"],
+  ["Orphan", "orphan"],
+] as const) {
+  test(`an owner deleted with ${policy} waits for a resource whose list has not come yet, and keeps others' finalizers`, async (t) => {
+    let away = true;
+    const world = await started(t, ({ client }) => {
+      client.put(replicaSets, { ...owner, metadata: { ...owner.metadata, finalizers: ["example.com/x"] } });
+    });
+    const { client, clock } = world;
+    const finalizers = () => client.objects(replicaSets)[0]?.metadata.finalizers;
+    client.react("list", "secrets", () => {
+      if (away) throw serviceUnavailable("starting");
+      return undefined;
+    });
+    client.rawAnswers.set("/api/v1", {
+      resources: ["Pod", "ConfigMap", "Secret"].map((kind) => ({
+        name: `${kind.toLowerCase()}s`,
+        kind,
+        namespaced: true,
+        verbs,
+      })),
+    });
+    await clock.advance(31_000);
+    await client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: policy });
+    await settle(60);
+    await clock.advance(6_000);
+    assert.deepEqual(finalizers(), ["example.com/x", finalizer]);
+    away = false;
+    for (let i = 0; i < 6; i++) {
+      await clock.advance(10_000);
+      await settle(60);
+    }
+    assert.deepEqual(finalizers(), ["example.com/x"]);
+  });
+}
+
+test("the owners of a group that cannot be discovered for a while are watched on", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, owner);
+    client.put(pods, aPod({ name: "a", owner }));
+  });
+  const raw = world.client.raw.bind(world.client);
+  world.client.raw = async (method, path) => {
+    if (path.startsWith("/apis/apps/v1")) throw serviceUnavailable("away");
+    return await raw(method, path);
+  };
+  await world.clock.advance(31_000);
+  await settle(60);
+  assert.deepEqual(names(world), ["a"]);
+  await world.client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Background" });
+  await world.clock.advance(5_000);
+  await settle(60);
+  assert.deepEqual(names(world), []);
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
+import { methodNotSupported, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Namespace } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMaps, namespaces, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNamespace, aPod } from "@coxswain/apimachinery/testing/builders";
@@ -200,4 +200,70 @@ test("a resource that is no longer served when its objects are listed is not in 
   await run(newNamespaceController(ctx));
   await clock.advance(5000);
   assert.equal(client.object(namespaces, "web"), undefined);
+});
+
+test("a resource that fails keeps the others from nothing, and the namespace until it does not", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  let isAway = true;
+  client.react("deletecollection", "pods", () => {
+    if (isAway) throw serviceUnavailable("etcd is away");
+  });
+  client.put(namespaces, { ...leaving, spec: { finalizers: ["kubernetes", "example.com/own"] }, status: { phase: "Active" } });
+  client.put(pods, aPod({ namespace: "web" }));
+  client.put(configMaps, aConfigMap("a"), aConfigMap("held", ["example.com/hold"]));
+  await run(newNamespaceController(ctx));
+  await clock.advance(5000);
+  const stored = () => client.object<Namespace>(namespaces, "web");
+  assert.deepEqual(
+    client.objects(configMaps).map(({ metadata }) => metadata.name),
+    ["held"],
+  );
+  assert.equal(stored()?.status?.phase, "Terminating");
+  const failed = stored()?.status?.conditions?.find(({ type }) => type === "NamespaceDeletionContentFailure");
+  assert.equal(failed?.status, "True");
+  isAway = false;
+  client.remove(configMaps, "web/held");
+  await clock.advance(120_000);
+  assert.equal(client.objects(pods).length, 0);
+  assert.deepEqual(stored()?.spec?.finalizers, ["example.com/own"], "those of others stay");
+});
+
+test("a collection that the server does not delete is deleted one by one, also what somebody else deletes meanwhile", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  client.react("deletecollection", "pods", () => {
+    throw methodNotSupported(pods, "deletecollection");
+  });
+  let isFirst = true;
+  client.react("delete", "pods", ({ name }) => {
+    if (!isFirst) return undefined;
+    isFirst = false;
+    client.remove(pods, `web/${name}`);
+    throw notFound(pods, name);
+  });
+  client.put(namespaces, leaving);
+  client.put(pods, aPod({ namespace: "web", name: "a" }), aPod({ namespace: "web", name: "b" }));
+  await run(newNamespaceController(ctx));
+  await clock.advance(5000);
+  assert.deepEqual([client.objects(pods).length, client.objects(namespaces).length], [0, 0]);
+});
+
+test("each finalizer of each object is counted, and a pod that has ended needs no time", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  client.put(namespaces, { ...leaving, metadata: { ...leaving.metadata, deletionTimestamp: "2022-01-01T00:00:00Z" } });
+  const ended = aPod({ namespace: "web", spec: { terminationGracePeriodSeconds: 3600 }, status: { phase: "Succeeded" } });
+  client.put(pods, { ...ended, metadata: { ...ended.metadata, finalizers: ["example.com/a", "example.com/b"] } });
+  await run(newNamespaceController(ctx));
+  await clock.advance(5000);
+  const conditions = client.object<Namespace>(namespaces, "web")?.status?.conditions ?? [];
+  const { message = "" } = conditions.find(({ type }) => type === "NamespaceFinalizersRemaining") ?? {};
+  assert.match(message, /example\.com\/a in 1 resource instances.*example\.com\/b in 1 resource instances/);
+  client.remove(pods, `web/${ended.metadata.name}`);
+  await clock.advance(20_000);
+  assert.equal(client.objects(namespaces).length, 0, "not after an hour");
 });
