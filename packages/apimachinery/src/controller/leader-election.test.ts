@@ -495,3 +495,23 @@ test("fields of the lease that are not the record stay, and two locks that name 
   a.stop.abort();
   await a.finished;
 });
+
+test("two locks are one: taken together, and held by nobody known while they disagree", async () => {
+  const client = newFakeClient();
+  const { signal } = new AbortController();
+  const record = { holderIdentity: "a", leaseDurationSeconds: 15, acquireTime: "", renewTime: "", leaderTransitions: 0 };
+  await newResourceLock("configmaps", "kube-system", "test").create(client, record, signal);
+  const both = newResourceLock("configmapsleases", "kube-system", "test");
+  assert.equal((await both.get(client, signal)).holderIdentity, "a", "the first alone");
+  const lease = newResourceLock("leases", "kube-system", "test");
+  await both.create(client, { ...record, holderIdentity: "b" }, signal);
+  assert.equal((await lease.get(client, signal)).holderIdentity, "b", "the second is made where the first exists");
+  assert.equal((await both.get(client, signal)).holderIdentity, "leaderelection.k8s.io/unknown");
+  client.clearActions();
+  await both.update(client, { ...record, holderIdentity: "c" }, signal);
+  assert.deepEqual(
+    client.writes.map(({ resource }) => resource),
+    ["configmaps", "leases"],
+  );
+  assert.equal((await both.get(client, signal)).holderIdentity, "c");
+});

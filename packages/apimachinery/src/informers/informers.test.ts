@@ -13,6 +13,7 @@ import { settle } from "../testing/wait-for.ts";
 import { newBackoff, reflectorBackoff } from "./backoff.ts";
 import { newInformerFactory } from "./factory.ts";
 import { newSharedInformer, type SharedInformer } from "./shared-informer.ts";
+import { newObjectStore } from "./store.ts";
 
 interface Setting {
   client: FakeClient;
@@ -223,7 +224,9 @@ test("a factory gives one informer for each resource and selector", async (t) =>
   t.after(() => stop.abort());
   const first = factory.for<Pod>(pods);
   assert.equal(factory.for<Pod>(pods), first);
-  assert.notEqual(factory.for<Pod>(pods, { labelSelector: "app=web" }), first);
+  for (const selectors of [{ labelSelector: "a=b" }, { fieldSelector: "a=b" }, { metadataOnly: true }])
+    assert.notEqual(factory.for<Pod>(pods, selectors), first);
+  assert.notEqual(factory.for<Pod>(pods, { fieldSelector: "a=b" }), factory.for<Pod>(pods, { labelSelector: "a=b" }));
   factory.start(stop.signal);
   await factory.waitForSync(stop.signal);
   assert.equal(first.synced, true);
@@ -438,4 +441,18 @@ test("handlers hear of what was stored, made smaller, also when it has gone", as
     gone.map(({ metadata }) => metadata.annotations),
     [{}],
   );
+});
+
+test("an object is found under each value of an index, and under none that it has lost", () => {
+  const store = newObjectStore<Pod>();
+  store.addIndex("label", ({ metadata }) => Object.keys(metadata.labels ?? {}));
+  const labelled = (...labels: string[]): Pod =>
+    aPod({ name: "a", labels: Object.fromEntries(labels.map((label) => [label, ""])) });
+  const found = (): string[] => ["x", "y", "z"].filter((value) => store.byIndex("label", value).length === 1);
+  store.set(labelled("x", "y"));
+  assert.deepEqual(found(), ["x", "y"]);
+  store.set(labelled("y", "z"));
+  assert.deepEqual(found(), ["y", "z"]);
+  store.delete("default/a");
+  assert.deepEqual(found(), []);
 });

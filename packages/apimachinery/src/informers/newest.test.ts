@@ -74,3 +74,11 @@ test("takes an older version when the cache goes back to it, as after a restore 
   updated?.(written("9"), written("4"));
   assert.equal(newest.get(key)?.metadata.resourceVersion, "4");
 });
+
+test("takes the object that was made anew under the name, whatever its version", async (t) => {
+  const { client, newest } = await startWithPod(t);
+  newest.written(written("999"));
+  client.put(pods, aPod({ name: "a", uid: "2" }));
+  await settle();
+  assert.equal(newest.get(key)?.metadata.uid, "2");
+});

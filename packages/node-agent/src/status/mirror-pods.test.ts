@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
@@ -37,6 +38,7 @@ test("a static pod has a mirror that the node owns, and once it has changed anot
   const { metadata } = await client.get<Pod>(pods, { namespace: "default", name: "web" });
   assert.deepEqual(metadata.ownerReferences, [{ apiVersion: "v1", kind: "Node", name: "n1", uid: "node-uid", controller: true }]);
   assert.notEqual(metadata.uid, "one", "its uid is the server's");
+  assert.equal((client.writes[0]?.sent as Pod | undefined)?.metadata.uid, undefined, "and none is asked for");
   await mirrors.ensure(fromFile("one"));
   assert.equal(client.writes.length, 1, "what is right is left alone");
   await mirrors.ensure(fromFile("two"));
@@ -98,4 +100,16 @@ test("a mirror that was replaced before it could be deleted is not the one to go
   await mirrors.ensure(fromFile("two"));
   await mirrors.removeOrphans([]);
   assert.deepEqual(errors, [], "neither is a failure");
+});
+
+test("a mirror that cannot be deleted keeps no other", async () => {
+  const { client, errors, mirrors, hear } = mirroring();
+  for (const name of ["first", "second"]) await mirrors.ensure(fromFile(name, name));
+  await hear();
+  client.react("delete", "pods", ({ name }) => {
+    if (name === "first") throw serviceUnavailable("away");
+    return undefined;
+  });
+  await mirrors.removeOrphans([]);
+  assert.deepEqual([await hear(), errors], [["first first"], ["Failed deleting mirror pod"]]);
 });
