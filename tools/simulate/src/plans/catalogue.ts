@@ -3,10 +3,12 @@ import { autoscalerPlan } from "./autoscaler.ts";
 import { cronJobPlan } from "./cronjob.ts";
 import { daemonSetPlan } from "./daemonset.ts";
 import { deploymentPlan } from "./deployment.ts";
+import { endpointSliceMirroringPlan } from "./endpointslicemirroring.ts";
 import { evictionPlan } from "./eviction.ts";
 import { jobPlan } from "./job.ts";
 import { leadershipPlan } from "./leadership.ts";
 import { namespacePlan } from "./namespace.ts";
+import { nodeIpamPlan } from "./nodeipam.ts";
 import { ownershipPlan } from "./ownership.ts";
 import type { Plan } from "./plan.ts";
 import { quotaPlan } from "./quota.ts";
@@ -14,6 +16,7 @@ import { replicationControllerPlan } from "./replicationcontroller.ts";
 import { restorePlan } from "./restore.ts";
 import { servicePlan } from "./service.ts";
 import { statefulSetPlan } from "./statefulset.ts";
+import { ttlAfterFinishedPlan } from "./ttl-after-finished.ts";
 import { volumesPlan } from "./volumes.ts";
 
 export const plans: readonly Plan[] = [
@@ -32,6 +35,9 @@ export const plans: readonly Plan[] = [
   accountsPlan,
   leadershipPlan,
   replicationControllerPlan,
+  ttlAfterFinishedPlan,
+  endpointSliceMirroringPlan,
+  nodeIpamPlan,
   restorePlan,
 ];
 
