@@ -45,7 +45,7 @@ const wanted: Readonly<Record<string, readonly RegExp[]>> = {
   Names: [/^Name:\s+web\.default\.svc\.cluster\.local$/m, /^it works$/m],
   TLS: [/^secret\/web-tls created$/m, /^it works$/m],
   "A database": [/^data-db-0 +Bound +pvc-\S+ .* local /m, /^42$/m],
-  "From outside": [/^it works$/m],
+  "From outside": [/^it works\nservice\/web-outside exposed\nit works$/m],
   Load: [/^\S+ +\d+m +\d+% +\d+Mi +\d+%/m, /^db-0 +\d+m +\d+Mi/m, /^horizontalpodautoscaler\S+ condition met$/m],
   "The end": [/^release "web" uninstalled$/m, /persistentvolumeclaim "data-db-0" deleted/],
 };

@@ -9,7 +9,7 @@ export interface AuditEvent {
   user: { username: string; groups?: string[] };
   responseStatus?: { code?: number };
   annotations?: Record<string, string>;
-  objectRef?: { resource: string; namespace?: string; name?: string };
+  objectRef?: { resource: string; subresource?: string; apiGroup?: string; namespace?: string; name?: string };
 }
 
 /** Allowed users of each daemon, by prefix of its user agent. */

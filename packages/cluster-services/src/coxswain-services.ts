@@ -20,7 +20,7 @@ import { startComponentServer } from "@coxswain/apimachinery/serving/component-s
 import { applyRights } from "./apply-rights.ts";
 import { chooseParts } from "./choose-parts.ts";
 import { coxswainServices, type ServicesFlags } from "./flags.ts";
-import { keepHeapSmall } from "./heap.ts";
+import { keepIdleMemorySmall } from "./idle-memory.ts";
 import type { PartDefinition } from "./part.ts";
 import { newPartHealth } from "./part-health.ts";
 import { parts } from "./parts.ts";
@@ -81,7 +81,7 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
   });
   log.info("starting", { parts: chosen.map((part) => part.name).join() });
   await removeLeftPodNetwork(flags, chosen, log);
-  keepHeapSmall(clock);
+  void keepIdleMemorySmall({ clock, signal });
   const nodeName = flags["node-name"] || hostname().toLowerCase();
   try {
     const running = runParts({

@@ -126,7 +126,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "run-part.ts": "starts a part again that failed, alone",
     "run-parts.ts": "parts of the node, and those of the holder of the lease",
     "clean-up.ts": "",
-    "heap.ts": "keeps the process small after its start",
+    "idle-memory.ts": "",
     testing: "",
     "coxswain-services.ts": "",
     "main.ts": "",

@@ -25,8 +25,8 @@ export const withoutSharedCluster: readonly string[] = [
   "e2e/ui/page.test.ts",
 ];
 
-/** These kill processes of the shared cluster, hence run last. */
-export const lastInSharedCluster: readonly string[] = ["e2e/robustness/kill.test.ts"];
+/** These kill or restart processes of the shared cluster, hence run last. */
+export const lastInSharedCluster: readonly string[] = ["e2e/cluster-services/process.test.ts", "e2e/robustness/kill.test.ts"];
 
 /** Files that take longer than 15 s, with measured seconds; they start first, to shorten the total time. */
 export const slow: Readonly<Record<string, number>> = {

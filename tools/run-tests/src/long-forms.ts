@@ -74,8 +74,12 @@ export const longForms: readonly LongForm[] = [
   { name: "page of a large cluster", files: ["e2e/ui/large.test.ts"], minutes: 2 },
   { name: "cost of keeping reasons", files: ["packages/scheduler/src/decisions-cost.test.ts"], minutes: 4 },
   {
-    name: "first week",
-    files: ["e2e/cluster-services/first-week.test.ts", "packages/cluster-services/src/load-balancers/announcer.test.ts"],
+    name: "first week, and churn of Services",
+    files: [
+      "e2e/cluster-services/first-week.test.ts",
+      "packages/cluster-services/src/load-balancers/announcer.test.ts",
+      "packages/cluster-services/src/services/churn.test.ts",
+    ],
     minutes: 15,
   },
   { name: "several machines", files: ["e2e/deploy/machines.test.ts"], minutes: 5 },

@@ -88,18 +88,21 @@ export const testSettings: RuleSettings = {
   localhostNodePorts: true,
 };
 
+/** A Service with its slices. */
+export type Change = readonly [Service, ...EndpointSlice[]];
+
 /** The rules of a node called `n1`, over Services that a test puts and removes. */
 export function startRules(t: TestContext, node: Namespace, settings: Partial<RuleSettings> = {}) {
   const services = new Map<string, { service: Service; slices: readonly EndpointSlice[] }>();
   const metrics = newMetricsRegistry();
-  const all = { ...testSettings, ...settings };
+  const merged = { ...testSettings, ...settings };
   const own = newProxyMetrics(metrics);
   const rules = newServiceRules({
-    settings: all,
+    settings: merged,
     keys: () => services.keys(),
     portsOf(key) {
       const found = services.get(key);
-      return found === undefined ? [] : servicePorts(found.service, found.slices, { name: "n1", zone: "z1" }, all.family);
+      return found === undefined ? [] : servicePorts(found.service, found.slices, { name: "n1", zone: "z1" }, merged.family);
     },
     masqueradedNetworks: [],
     checkPeriodMs: 50,
@@ -120,19 +123,27 @@ export function startRules(t: TestContext, node: Namespace, settings: Partial<Ru
     await waitFor(() => own.syncSeconds.count > count);
     rules.check();
   };
-  /** Resolves when the kernel has the rules. */
-  const put = async (...changes: readonly (readonly [Service, ...EndpointSlice[]])[]): Promise<void> => {
+  /** Without waiting for the kernel. */
+  const set = (...changes: readonly Change[]): void => {
     for (const [service, ...slices] of changes) services.set(keyOf(service), { service, slices });
-    const before = own.syncSeconds.count;
     if (running === undefined) running = rules.run(ending.signal);
     else for (const [service] of changes) rules.changed(keyOf(service));
+  };
+  const unset = (key: string): void => {
+    services.delete(key);
+    rules.changed(key);
+  };
+  /** Resolves when the kernel has the rules. */
+  const put = async (...changes: readonly Change[]): Promise<void> => {
+    const before = own.syncSeconds.count;
+    set(...changes);
     await untilWritten(before);
   };
   const remove = async (key: string): Promise<void> => {
-    services.delete(key);
     const before = own.syncSeconds.count;
-    rules.changed(key);
+    unset(key);
     await untilWritten(before);
   };
-  return { put, remove, stop, rules, syncs: () => own.syncSeconds.count };
+  const all = (): Change[] => [...services.values()].map(({ service, slices }) => [service, ...slices]);
+  return { put, remove, set, unset, all, stop, rules, syncs: () => own.syncSeconds.count };
 }

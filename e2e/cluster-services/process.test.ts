@@ -1,0 +1,194 @@
+/**
+ * The process coxswain-services of a whole cluster: what it costs when idle, where it listens, and that it uses every right it has. It is
+ * restarted once.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { request } from "node:https";
+import { test } from "node:test";
+import { auditLog } from "@coxswain/dev-cluster/daemons";
+import { runningPid } from "@coxswain/dev-cluster/processes";
+import { type AuditEvent, readAuditLog } from "../framework/audit.ts";
+import { getJson, isNotFound, kubectl, settings } from "../framework/kubectl.ts";
+import { newNamespace } from "../framework/namespace.ts";
+import { lookedAt, waitFor } from "../framework/wait-for.ts";
+import { endpointOf, listeningOn } from "./listeners.ts";
+
+const name = "coxswain-services";
+const dnsPort = 10053;
+const metricsPort = 10262;
+
+function pidOfServices(): number {
+  const pid = runningPid(settings, name);
+  assert.ok(pid !== undefined, `${name} runs`);
+  return pid;
+}
+
+/** CPU seconds of a process, without its children. Linux counts a hundred ticks a second on all machines. */
+function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+const residentMib = (pid: number): number =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+
+test("an idle process takes little of a core and of the memory", async (t) => {
+  const pid = pidOfServices();
+  // 90 MiB and 1 % with slack for what the tests before have left (docs/benchmarks.md has the figures).
+  const shares: number[] = [];
+  await waitFor(
+    "three seconds in which the process used less than 3 % of a core, in 120 MiB",
+    async () => {
+      const before = cpuSeconds(pid);
+      const begun = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, 3_000)); // what is measured is time
+      shares.push((cpuSeconds(pid) - before) / ((performance.now() - begun) / 1_000));
+      return (shares.at(-1) as number) < 0.03 && residentMib(pid) < 120;
+    },
+    { timeoutMs: 150_000 },
+  );
+  t.diagnostic(`${residentMib(pid).toFixed(0)} MiB, shares of a core: ${shares.map((share) => share.toFixed(3)).join()}`);
+});
+
+test("it listens on the node's address for DNS and the metrics API, on loopback for its own pages, and nowhere else", () => {
+  const pid = pidOfServices();
+  const inodes = new Set(
+    readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+      try {
+        return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? [];
+      } catch {
+        return []; // closed meanwhile
+      }
+    }),
+  );
+  const listening = (["tcp", "tcp6", "udp", "udp6"] as const).flatMap((protocol) =>
+    listeningOn(protocol, readFileSync(`/proc/${pid}/net/${protocol}`, "utf8"), inodes),
+  );
+  assert.deepEqual(
+    listening.toSorted(),
+    [
+      `tcp ${endpointOf("127.0.0.1", settings.ports.services)}`,
+      `tcp ${endpointOf(settings.nodeAddress, dnsPort)}`,
+      `tcp ${endpointOf(settings.nodeAddress, metricsPort)}`,
+      `udp ${endpointOf(settings.nodeAddress, dnsPort)}`,
+    ].toSorted(),
+  );
+});
+
+interface RoleView {
+  kind: string;
+  metadata: { name: string; namespace?: string };
+  rules?: { apiGroups: string[]; resources: string[]; resourceNames?: string[]; verbs: string[] }[];
+}
+
+/** Rights that no cluster without the flag uses, or that show elsewhere than in requests of the process. */
+const usedOtherwise: Readonly<Record<string, string>> = {
+  "get nodes/metrics": "asked of the API server by the kubelet",
+  "leases in coxswain-load-balancers": "--load-balancer-pool: announcer.test.ts",
+};
+
+test("every right of its roles is used", async (t) => {
+  if (!existsSync(auditLog(settings))) return t.skip("this cluster has no audit: COX_AUDIT_POLICY");
+  const namespace = await newNamespace(t, "services");
+  const before = pidOfServices();
+  await claimAndRelease(namespace);
+  await kubectl("-n", namespace, "create", "service", "loadbalancer", "lb", "--tcp=8099:80");
+  await waitFor("the LoadBalancer has an address", async () => {
+    const { status } = await getJson<{ status: { loadBalancer?: { ingress?: unknown[] } } }>("service", "lb", "-n", namespace);
+    return status.loadBalancer?.ingress?.length === 1;
+  });
+  await waitFor("metrics of nodes", () => kubectl("top", "nodes").then(() => true), { retry: () => true });
+  await askWithToken();
+  // What others have changed of its objects is put right.
+  const system = ["-n", "kube-system", "patch", "--type=merge"];
+  await kubectl(...system, "endpoints", "coxswain-metrics", "-p", '{"subsets":[]}');
+  const slices = await getJson<{ items: { metadata: { name: string } }[] }>(
+    ...["endpointslices", "-n", "kube-system", "-l", "kubernetes.io/service-name=kube-dns"],
+  );
+  await kubectl(...system, "endpointslice", slices.items[0]?.metadata.name ?? "", "-p", '{"endpoints":[]}');
+  // Its end and its next start: the DNS server is withdrawn, and the metrics API gets another certificate.
+  process.kill(before, "SIGTERM");
+  await waitFor("the next process", async () => ![undefined, before].includes(runningPid(settings, name)));
+
+  const { items } = await getJson<{ items: RoleView[] }>("clusterroles,roles", "-A");
+  const roles = items.filter((role) => role.metadata.name.startsWith(name));
+  assert.ok(roles.length >= 8, "a role for each part");
+  await waitFor("all rights were used", async () => {
+    const events = readAuditLog(auditLog(settings)).filter(({ user }) => user.username.startsWith(`system:${name}:`));
+    const unused = [...new Set(roles.flatMap((role) => unusedRights(role, events)))];
+    lookedAt(unused);
+    return unused.length === 0;
+  });
+});
+
+/** A claim that is refused, again and again, and one whose volume is made and deleted. */
+async function claimAndRelease(namespace: string): Promise<void> {
+  const claim = (claimName: string, mode: string) => ({
+    ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: claimName, namespace } },
+    spec: { accessModes: [mode], resources: { requests: { storage: "1Mi" } } },
+  });
+  const pod = (claimName: string) => ({
+    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: claimName, namespace } },
+    spec: {
+      terminationGracePeriodSeconds: 0,
+      containers: [
+        { name: "main", image: "busybox:1.35", command: ["sleep", "3600"], volumeMounts: [{ name: "data", mountPath: "/data" }] },
+      ],
+      volumes: [{ name: "data", persistentVolumeClaim: { claimName } }],
+    },
+  });
+  const items = [claim("data", "ReadWriteOnce"), pod("data"), claim("refused", "ReadWriteMany"), pod("refused")];
+  await kubectl("apply", "-f", "-", { input: JSON.stringify({ apiVersion: "v1", kind: "List", items }) });
+  await kubectl("-n", namespace, "wait", "--for=condition=Ready", "pod/data", "--timeout=120s");
+  const refusals = ["events", "-n", namespace, "--field-selector=involvedObject.name=refused,reason=ProvisioningFailed"];
+  await waitFor("the refusal is an event", async () => (await getJson<{ items: unknown[] }>(...refusals)).items.length > 0);
+  await kubectl("-n", namespace, "annotate", "pvc/refused", "again=yes");
+  const { spec } = await getJson<{ spec: { volumeName: string } }>("pvc", "data", "-n", namespace);
+  await kubectl("-n", namespace, "delete", "pod/data", "pvc/data");
+  await waitFor("its volume is deleted", async () => {
+    try {
+      await getJson("pv", spec.volumeName);
+      return false;
+    } catch (err) {
+      if (isNotFound(err as Error)) return true;
+      throw err;
+    }
+  });
+}
+
+/** A token that nobody issued: the process asks the API server whose it is. */
+const askWithToken = (): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const headers = { authorization: "Bearer nobody" };
+    const path = "/apis/metrics.k8s.io/v1beta1/nodes";
+    request({ host: settings.nodeAddress, port: metricsPort, path, headers, rejectUnauthorized: false }, (response) => {
+      response.resume().on("end", () => (response.statusCode === 401 ? resolve() : reject(new Error(`${response.statusCode}`))));
+    })
+      .on("error", reject)
+      .end();
+  });
+
+function unusedRights({ metadata: { namespace }, rules = [] }: RoleView, events: readonly AuditEvent[]): string[] {
+  return rules.flatMap(({ apiGroups, resources, resourceNames = [], verbs }) =>
+    resources.flatMap((resource) =>
+      verbs.flatMap((verb) => {
+        const right = `${verb} ${resource}${namespace === undefined ? "" : ` in ${namespace}`}`;
+        if (Object.keys(usedOtherwise).some((known) => right.endsWith(known))) return [];
+        const isUsed = events.some(({ verb: asked, objectRef }) => {
+          if (objectRef === undefined || asked !== verb) return false;
+          const { apiGroup = "", subresource, name: object = "" } = objectRef;
+          const path = subresource === undefined ? objectRef.resource : `${objectRef.resource}/${subresource}`;
+          const isHere = namespace === undefined || objectRef.namespace === namespace;
+          return (
+            isHere &&
+            path === resource &&
+            apiGroups.includes(apiGroup) &&
+            (resourceNames.length === 0 || resourceNames.includes(object))
+          );
+        });
+        return isUsed ? [] : [`${right}${resourceNames.length === 0 ? "" : ` (${resourceNames.join()})`}`];
+      }),
+    ),
+  );
+}
