@@ -108,10 +108,11 @@ async function compare(work: Work, clusters: readonly Cluster[]): Promise<boolea
   const ratios = kept.map((seconds, i) => seconds / (none[i] as number));
   const share = median(kept) / median(none) - 1;
   const isWithin = share <= mostShare;
+  const spread = (Math.max(...none) - Math.min(...none)) / median(none);
   const percent = (value: number): string => `${(value * 100).toFixed(1)} %`;
   console.log(
     `${work.daemon}, ${work.what}: ${median(none).toFixed(2)} s of CPU without reasons, ${median(kept).toFixed(2)} s with them: ` +
-      `${percent(share)} (median of the ${ratios.length} pairs ${percent(median(ratios) - 1)}), ` +
+      `${percent(share)} (median of the ${ratios.length} pairs ${percent(median(ratios) - 1)}, spread ${percent(spread)}), ` +
       `limit at most ${percent(mostShare)}: ${isWithin ? "ok" : "NOT OK"}`,
   );
   return isWithin;
