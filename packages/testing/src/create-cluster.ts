@@ -1,3 +1,4 @@
+import type { RequestListener } from "node:http";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Impersonation } from "@coxswain/apimachinery/client/config";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
@@ -23,6 +24,12 @@ export interface Cluster extends AsyncDisposable {
   listen(options?: SocketOptions): Promise<{ readonly url: string; readonly ca: string }>;
   /** For programs and libraries that need an address; opens a port, unless there is one. JSON, which is YAML. */
   kubeconfig(): Promise<string>;
+  /**
+   * Serves HTTPS in this process, without a port, at a host that the API server can reach: webhooks of admission and conversion.
+   * @param host a name that need not exist: `hook.test`
+   * @returns for `clientConfig`: the URL, to which a path may be added, and the bundle
+   */
+  serve(host: string, listener: RequestListener): Promise<{ readonly url: string; readonly caBundle: string }>;
   /** Milliseconds since the epoch, by the cluster's clock. */
   now(): number;
   /** Moves virtual time on, through all that happens meanwhile. @throws Error in real time */
@@ -133,6 +140,10 @@ class RunningCluster implements Cluster {
   async listen(options?: SocketOptions): Promise<{ url: string; ca: string }> {
     const { url, ca } = await this.#parts.socket(options);
     return { url, ca };
+  }
+
+  serve(host: string, listener: RequestListener): Promise<{ url: string; caBundle: string }> {
+    return this.#parts.serve(host, listener);
   }
 
   kubeconfig(): Promise<string> {

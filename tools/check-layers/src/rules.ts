@@ -178,6 +178,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     store: "etcd in memory, and a client of it",
     faults: "requests that fail, watches that break or lag, wrong clocks",
     history: "who wrote what, and an object's story for failed assertions",
+    tls: "HTTPS without sockets",
     nodes: "nodes without containers, whose pods behave by rules",
     cluster: "the parts of a cluster: servers without sockets, virtual time, waiting",
     "create-cluster.ts": "`createCluster`",

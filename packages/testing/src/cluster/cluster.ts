@@ -1,3 +1,4 @@
+import { createServer, type RequestListener } from "node:http";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, type Impersonation, userAgentOf } from "@coxswain/apimachinery/client/config";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
@@ -14,6 +15,7 @@ import { checkRules } from "../nodes/pod-rules.ts";
 import { type DirectEtcdClient, newDirectEtcdClient } from "../store/direct-client.ts";
 import { type MemoryEtcd, newMemoryEtcd } from "../store/memory-etcd.ts";
 import { type ClusterClock, newTrackedClock, VirtualClock } from "../time/virtual-clock.ts";
+import { InProcessTls } from "../tls/in-process-tls.ts";
 import { Activity, untilIdle } from "./activity.ts";
 import { type InProcessApiServer, startInProcessApiServer } from "./api-server.ts";
 import { newControllers } from "./controllers.ts";
@@ -218,6 +220,13 @@ export class ClusterParts {
   client(user: keyof Tokens, config: Partial<ClientConfig> & { readonly impersonate?: Impersonation }): Client {
     const transport = this.#transport();
     return newClient({ ...this.#configOf(user), ...config }, { clock: this.clock, transport });
+  }
+
+  /** An HTTPS server at a host that only this cluster's API server knows. */
+  async serve(host: string, listener: RequestListener): Promise<{ url: string; caBundle: string }> {
+    const tls = new InProcessTls(createServer(listener), [host]);
+    this.dialer.serve(host, tls.accept);
+    return { url: `https://${host}`, caBundle: Buffer.from(await tls.ca()).toString("base64") };
   }
 
   /** The port, opened by the first call. @throws Error when it is taken */

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
 import type { ContainerStatus, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { InProcessTls } from "../../tls/in-process-tls.ts";
 import { runExec } from "./exec.ts";
 import { logOptionsOf, logText } from "./log-text.ts";
 import { acceptStreams, refuse } from "./remote-command.ts";
@@ -22,28 +22,16 @@ export class FakeKubelet {
   readonly #pods: KubeletPods;
   readonly #clock: Clock;
   readonly #server: Server;
-  #secure: Promise<SecureContext> | undefined;
+  /** Takes a connection of the API server. */
+  readonly accept: (connection: Duplex) => void;
 
   constructor(pods: KubeletPods, clock: Clock) {
     this.#pods = pods;
     this.#clock = clock;
     this.#server = createServer((request, response) => void this.#answer(request, response));
+    this.accept = new InProcessTls(this.#server).accept;
     this.#server.on("upgrade", (request, socket, head) => void this.#upgrade(request, socket, head));
   }
-
-  /** Takes a connection, which begins with TLS. */
-  readonly accept = (connection: Duplex): void => {
-    connection.on("error", () => connection.destroy());
-    this.#secure ??= newSecureContext();
-    this.#secure.then(
-      (secureContext) => {
-        const socket = new TLSSocket(connection, { isServer: true, secureContext });
-        socket.on("error", () => socket.destroy());
-        this.#server.emit("connection", socket);
-      },
-      (err) => connection.destroy(err as Error),
-    );
-  };
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const refused = (code: number, text: string): void => {
@@ -122,15 +110,6 @@ export class FakeKubelet {
     socket.once("close", () => gone.abort(new Error("the client is gone")));
     await runExec(exec, { pod, container, command: query.getAll("command"), tty }, streams, gone.signal);
   }
-}
-
-/** Of this process: a thread for it would be outside of virtual time. */
-async function newSecureContext(): Promise<SecureContext> {
-  // The certificate library takes long to load, and few clusters need it.
-  const { newCa, newCertificate } = await import("@coxswain/apimachinery/serving/certificates");
-  const ca = await newCa({ commonName: "fake-nodes-ca" });
-  const { certPem, keyPem } = await newCertificate({ commonName: "fake-node", usages: ["server"], ca });
-  return createSecureContext({ cert: certPem, key: keyPem });
 }
 
 function statusOf(pod: Pod | undefined, container: string): ContainerStatus | undefined {

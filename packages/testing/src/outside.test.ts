@@ -1,0 +1,77 @@
+/** What a cluster has outside of itself: webhooks, a real etcd. */
+import assert from "node:assert/strict";
+import type { RequestListener } from "node:http";
+import { json } from "node:stream/consumers";
+import { test } from "node:test";
+import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
+import { configMaps, deployments, validatingWebhookConfigurations } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { createCluster } from "./create-cluster.ts";
+import { aDeployment, isReady } from "./testing/objects.ts";
+
+const aConfigMap = (name: string) => ({ metadata: { name, namespace: "default" }, data: {} }) as never;
+
+test("an admission webhook in the process refuses what it should, and one that is silent is given up", async () => {
+  await using cluster = await createCluster({ nodes: 0, controllers: false, scheduler: false });
+  let isSilent = false;
+  const review: RequestListener = async (request, response) => {
+    const { request: asked } = (await json(request)) as { request: { uid: string; name: string } };
+    if (isSilent) return;
+    const allowed = asked.name !== "bad";
+    const answer = { uid: asked.uid, allowed, ...(!allowed && { status: { message: "bad names are refused" } }) };
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: answer }));
+  };
+  const { url, caBundle } = await cluster.serve("hook.test", (request, response) => void review(request, response));
+  await cluster.client.create(validatingWebhookConfigurations, {
+    metadata: { name: "hook" },
+    webhooks: [
+      {
+        name: "hook.test.example",
+        clientConfig: { url: `${url}/validate`, caBundle },
+        rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] }],
+        sideEffects: "None",
+        admissionReviewVersions: ["v1"],
+        timeoutSeconds: 1,
+      },
+    ],
+  } as never);
+  await cluster.waitFor(() =>
+    cluster.client.create(configMaps, aConfigMap("bad"), { dryRun: true }).then(
+      () => false,
+      (err: Error) => {
+        assert.match(err.message, /admission webhook "hook.test.example" denied the request: bad names are refused/);
+        return true;
+      },
+    ),
+  );
+  await cluster.client.create(configMaps, aConfigMap("good"));
+  isSilent = true;
+  await assert.rejects(
+    cluster.client.create(configMaps, aConfigMap("late")),
+    /failed calling webhook "hook.test.example".*(?:context deadline exceeded|Timeout)/,
+  );
+});
+
+test("a cluster over a real etcd works, and says what it cannot do", async () => {
+  const etcd = await startEtcd();
+  const options = { etcd: [etcd.endpoint], etcdPrefix: `/in-process-${process.pid}` };
+  await using cluster = await createCluster(options);
+  await cluster.client.create(deployments, aDeployment("web", 3));
+  await cluster.eventually<Deployment>(deployments, { namespace: "default", name: "web" }, isReady(3));
+  await assert.rejects(cluster.fork(), /a cluster over a real etcd cannot be forked/);
+  await assert.rejects(cluster.settle(), /over a real etcd cannot tell when it has settled/);
+  assert.throws(() => cluster.faults.breakStoreWatch(), /over a real etcd/);
+  await cluster.stop();
+  // What it wrote is there for the next one.
+  await using next = await createCluster({ ...options, controllers: false, scheduler: false, nodes: 0 });
+  await next.client.get(deployments, { namespace: "default", name: "web" });
+});
+
+test("programs whose clocks are wrong get along: the scheduler behind, the controllers ahead", async () => {
+  await using cluster = await createCluster({ clock: "virtual", nodes: 2 });
+  cluster.faults.skew("kube-scheduler", -3_600_000);
+  cluster.faults.skew("kube-controller-manager", 30_000);
+  await cluster.client.create(deployments, aDeployment("web", 2));
+  await cluster.eventually<Deployment>(deployments, { namespace: "default", name: "web" }, isReady(2));
+});
