@@ -1,4 +1,3 @@
-import type { RequestListener } from "node:http";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Impersonation } from "@coxswain/apimachinery/client/config";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
@@ -13,6 +12,7 @@ import type { Faults } from "./faults/faults.ts";
 import type { ObjectTarget } from "./history/target.ts";
 import type { FakeNodes } from "./nodes/fake-nodes.ts";
 import type { Duration } from "./time/duration.ts";
+import type { WebListener } from "./tls/in-process-tls.ts";
 
 /** A Kubernetes cluster in this process. */
 export interface Cluster extends AsyncDisposable {
@@ -29,7 +29,7 @@ export interface Cluster extends AsyncDisposable {
    * @param host a name that need not exist: `hook.test`
    * @returns for `clientConfig`: the URL, to which a path may be added, and the bundle
    */
-  serve(host: string, listener: RequestListener): Promise<{ readonly url: string; readonly caBundle: string }>;
+  serve(host: string, listener: WebListener): Promise<{ readonly url: string; readonly caBundle: string }>;
   /** Milliseconds since the epoch, by the cluster's clock. */
   now(): number;
   /** Moves virtual time on, through all that happens meanwhile. @throws Error in real time */
@@ -142,7 +142,7 @@ class RunningCluster implements Cluster {
     return { url, ca };
   }
 
-  serve(host: string, listener: RequestListener): Promise<{ url: string; caBundle: string }> {
+  serve(host: string, listener: WebListener): Promise<{ url: string; caBundle: string }> {
     return this.#parts.serve(host, listener);
   }
 

@@ -14,3 +14,4 @@ export type { Exec, ExecRequest, ExecResult, LogLines, LogRequest, Logs } from "
 export type { PodMatch, PodRule } from "./nodes/pod-rules.ts";
 export type { PodStage, StageExpression, StageMoment, StageOutcome, StageSelector } from "./nodes/pod-stages.ts";
 export type { Duration } from "./time/duration.ts";
+export type { WebListener } from "./tls/in-process-tls.ts";

@@ -1,6 +1,5 @@
 /** What a cluster has outside of itself: webhooks, a real etcd. */
 import assert from "node:assert/strict";
-import type { RequestListener } from "node:http";
 import { json } from "node:stream/consumers";
 import { test } from "node:test";
 import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
@@ -8,13 +7,14 @@ import { configMaps, deployments, validatingWebhookConfigurations } from "@coxsw
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { createCluster } from "./create-cluster.ts";
 import { aDeployment, isReady } from "./testing/objects.ts";
+import type { WebListener } from "./tls/in-process-tls.ts";
 
 const aConfigMap = (name: string) => ({ metadata: { name, namespace: "default" }, data: {} }) as never;
 
 test("an admission webhook in the process refuses what it should, and one that is silent is given up", async () => {
   await using cluster = await createCluster({ nodes: 0, controllers: false, scheduler: false });
   let isSilent = false;
-  const review: RequestListener = async (request, response) => {
+  const review: WebListener = async (request, response) => {
     const { request: asked } = (await json(request)) as { request: { uid: string; name: string } };
     if (isSilent) return;
     const allowed = asked.name !== "bad";
@@ -22,7 +22,7 @@ test("an admission webhook in the process refuses what it should, and one that i
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: answer }));
   };
-  const { url, caBundle } = await cluster.serve("hook.test", (request, response) => void review(request, response));
+  const { url, caBundle } = await cluster.serve("hook.test", review);
   await cluster.client.create(validatingWebhookConfigurations, {
     metadata: { name: "hook" },
     webhooks: [

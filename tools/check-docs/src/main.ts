@@ -19,7 +19,7 @@ const documents = globSync(["*.md", "docs/**/*.md", "tools/*/README.md"], { cwd:
 const inTree = (pattern: string): string[] =>
   globSync(pattern, { cwd: root, exclude: (path) => /(^|\/)(node_modules|dist)$/.test(String(path)) });
 const checkReferences = newReferenceCheck({
-  files: ["*", "packages/**/*.*", "tools/**/*.*", "e2e/**/*.*", "docs/**/*.*"].flatMap(inTree),
+  files: ["*", "packages/**/*.*", "tools/**/*.*", "e2e/**/*.*", "examples/**/*.*", "docs/**/*.*"].flatMap(inTree),
   verbs: [...read("cox").matchAll(/^ {2}([a-z]+)(?=[ \n])/gm)].map(([, verb = ""]) => verb),
   scripts: Object.keys(JSON.parse(read("package.json")).scripts),
 });

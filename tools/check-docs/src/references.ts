@@ -31,7 +31,10 @@ export function newReferenceCheck({ files, verbs, scripts }: Tree): (path: strin
     for (const script of firstGroups(markdown, /`pnpm (?:run )?([a-z]+)/g)) {
       if (!scripts.includes(script)) problems.push(`package.json has no script ${script}`);
     }
-    for (const program of firstGroups(markdown, /\bnode (?:-C cox-source )?(?:--test )?((?:packages|tools|e2e)\/[\w./-]+)/g)) {
+    for (const program of firstGroups(
+      markdown,
+      /\bnode (?:-C cox-source )?(?:--test )?((?:packages|tools|e2e|examples)\/[\w./-]+)/g,
+    )) {
       if (!whole.has(program)) problems.push(`there is no ${program} to run`);
     }
     return problems.map((problem) => `${path}: ${problem}`);
@@ -39,7 +42,7 @@ export function newReferenceCheck({ files, verbs, scripts }: Tree): (path: strin
 }
 
 /** Paths starting at a folder of the root. */
-const rooted = /^(packages|tools|e2e|docs)\//;
+const rooted = /^(packages|tools|e2e|examples|docs)\//;
 
 function firstGroups(text: string, pattern: RegExp): string[] {
   return [...text.matchAll(pattern)].map(([, group = ""]) => group);

@@ -29,7 +29,7 @@ const withOthers = [...files, ...others];
 const cycles = importCycles(withOthers);
 for (const line of [...problems, ...cycles.map((cycle) => describeCycle(cycle, withOthers))]) console.error(line);
 
-const everywhere = globSync("{packages,tools,e2e}/**/*.{ts,tsx}", {
+const everywhere = globSync("{packages,tools,e2e,examples}/**/*.{ts,tsx}", {
   cwd: root,
   exclude: (path) => /node_modules|\/dist/.test(path),
 });

@@ -14,7 +14,7 @@ import { type FileRun, type Limits, runFile } from "./run-file.ts";
  * See options.ts for the flags, report.ts for the output.
  */
 const root = resolve(import.meta.dirname, "..", "..", "..");
-const tests = globSync(["packages/*/src/**/*.test.ts", "tools/*/src/**/*.test.ts", "e2e/**/*.test.ts"], {
+const tests = globSync(["packages/*/src/**/*.test.ts", "tools/*/src/**/*.test.ts", "e2e/**/*.test.ts", "examples/**/*.test.ts"], {
   cwd: root,
   exclude: (name) => name === "node_modules",
 });

@@ -73,6 +73,6 @@ export function selectTests(tests: readonly string[], paths: readonly string[]):
   const isBelow = (file: string, path: string): boolean => path === "." || file === path || file.startsWith(`${path}/`);
   for (const path of paths)
     if (!tests.some((file) => isBelow(file, path)))
-      throw new UsageError(`${path}: no test file there (tests are *.test.ts in packages/*/src, tools/*/src and e2e)`);
+      throw new UsageError(`${path}: no test file there (tests are *.test.ts in packages/*/src, tools/*/src, e2e and examples)`);
   return paths.length === 0 ? [...tests] : tests.filter((file) => paths.some((path) => isBelow(file, path)));
 }

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from "node:http";
+import { createServer } from "node:http";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, type Impersonation, userAgentOf } from "@coxswain/apimachinery/client/config";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
@@ -15,7 +15,7 @@ import { checkRules } from "../nodes/pod-rules.ts";
 import { type DirectEtcdClient, newDirectEtcdClient } from "../store/direct-client.ts";
 import { type MemoryEtcd, newMemoryEtcd } from "../store/memory-etcd.ts";
 import { type ClusterClock, newTrackedClock, VirtualClock } from "../time/virtual-clock.ts";
-import { InProcessTls } from "../tls/in-process-tls.ts";
+import { InProcessTls, type WebListener } from "../tls/in-process-tls.ts";
 import { Activity, untilIdle } from "./activity.ts";
 import { type InProcessApiServer, startInProcessApiServer } from "./api-server.ts";
 import { newControllers } from "./controllers.ts";
@@ -223,8 +223,11 @@ export class ClusterParts {
   }
 
   /** An HTTPS server at a host that only this cluster's API server knows. */
-  async serve(host: string, listener: RequestListener): Promise<{ url: string; caBundle: string }> {
-    const tls = new InProcessTls(createServer(listener), [host]);
+  async serve(host: string, listener: WebListener): Promise<{ url: string; caBundle: string }> {
+    const server = createServer((request, response) => {
+      (async () => listener(request, response))().catch(() => response.destroy());
+    });
+    const tls = new InProcessTls(server, [host]);
     this.dialer.serve(host, tls.accept);
     return { url: `https://${host}`, caBundle: Buffer.from(await tls.ca()).toString("base64") };
   }

@@ -1,6 +1,9 @@
-import type { Server } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
+
+/** Answers requests; what it throws or rejects with breaks the connection. */
+export type WebListener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 interface Identity {
   readonly context: SecureContext;
