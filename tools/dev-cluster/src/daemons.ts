@@ -65,7 +65,10 @@ export function etcdProcess(settings: Settings): ProcessSpec {
 export function daemonProcess(settings: Settings, name: DaemonName): ProcessSpec {
   const extra = settings.extraArgs[name].filter((arg) => name !== "coxswain-services" || !choosesParts(arg));
   const flags = withExtraArgs(flagsOf[name](settings), extra);
-  return { name, command: process.execPath, args: [programOf(settings, name), ...flags], version: kubernetesRelease.gitVersion };
+  const args = [programOf(settings, name), ...flags];
+  // As in its unit: each of the C library's further arenas would keep some memory.
+  const env = name === "coxswain-services" ? { MALLOC_ARENA_MAX: "1" } : undefined;
+  return { name, command: process.execPath, args, version: kubernetesRelease.gitVersion, ...(env !== undefined && { env }) };
 }
 
 const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = {
