@@ -1,4 +1,4 @@
-/** `coxswain init|join|reset|token|etcd`: sets machines up. The launcher gives the command's name as the first argument. */
+/** `coxswain init|join|reset|token|etcd|upgrade`: sets machines up. The launcher gives the command's name as the first argument. */
 import { join } from "node:path";
 import { runMachines } from "@coxswain/machines/main";
 

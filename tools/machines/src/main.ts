@@ -7,6 +7,7 @@ import { joinCommand } from "./commands/join.ts";
 import { type Archive, newCommand } from "./commands/options.ts";
 import { resetCommand } from "./commands/reset.ts";
 import { tokenCommand } from "./commands/token.ts";
+import { upgradeCommand } from "./commands/upgrade.ts";
 import { Failure } from "./failure.ts";
 
 /** All commands that set machines up, below `coxswain`. */
@@ -14,7 +15,14 @@ function program(archive: Archive): Command {
   const root = newCommand("coxswain", "Makes machines a cluster.").exitOverride((err) =>
     process.exit(err.exitCode === 0 ? 0 : 2),
   );
-  for (const command of [initCommand(archive), joinCommand(archive), resetCommand(archive), tokenCommand(), etcdCommand(archive)])
+  for (const command of [
+    initCommand(archive),
+    joinCommand(archive),
+    resetCommand(archive),
+    tokenCommand(),
+    etcdCommand(archive),
+    upgradeCommand(archive),
+  ])
     root.addCommand(inherit(command));
   return root;
 }

@@ -82,7 +82,7 @@ export const longForms: readonly LongForm[] = [
     ],
     minutes: 15,
   },
-  { name: "several machines", files: ["e2e/deploy/machines.test.ts"], minutes: 5 },
+  { name: "several machines", files: ["e2e/deploy/machines.test.ts", "e2e/deploy/upgrade.test.ts"], minutes: 10 },
   { name: "compose", files: ["e2e/deploy/compose.test.ts"], minutes: 10 },
   { name: "static pods", files: ["e2e/deploy/static-pods.test.ts"], minutes: 10 },
   { name: "kubelet configuration", files: ["e2e/node/dynamic-config.test.ts"], minutes: 5 },

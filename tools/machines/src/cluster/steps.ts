@@ -108,13 +108,16 @@ export const servicesRightsStep: Step<Machine> = {
       );
       return [...(hasRights ? [] : rights), ...(await missingObjects(client, servicesObjects()))];
     }),
-  run: (machine) => writeServicesRights(machine),
+  async run(machine) {
+    await writeServicesRights(machine.home);
+    await asAdminNow(machine, (client) => writeObjects(client, servicesObjects()));
+  },
 };
 
-export async function writeServicesRights(machine: Machine): Promise<void> {
-  const program = join(machine.home, "bin", "coxswain-services");
+/** @param home folder of the archive whose rights they are */
+export async function writeServicesRights(home: string): Promise<void> {
+  const program = join(home, "bin", "coxswain-services");
   await runProgram(program, ["--apply-rights", "--enable=api-proxy", `--kubeconfig=${adminConf}`]);
-  await asAdminNow(machine, (client) => writeObjects(client, servicesObjects()));
 }
 
 const sealedMs = 2 * 3_600_000;

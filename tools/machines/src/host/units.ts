@@ -25,10 +25,12 @@ function commandOf(text: string): Command {
     before: lines.slice(0, first),
     after: lines.slice(last + 1),
     start,
-    flags: Object.fromEntries(words.filter((word) => word.startsWith("--")).map((word) => splitFlag(word.slice(2)))),
-    rest: words.filter((word) => !word.startsWith("--")),
+    flags: Object.fromEntries(words.filter(isFlag).map((word) => splitFlag(unquoted(word).slice(2)))),
+    rest: words.filter((word) => !isFlag(word)),
   };
 }
+
+const isFlag = (word: string): boolean => /^"?--/.test(word);
 
 export const unitFlags = (text: string): FlagMap => commandOf(text).flags;
 
@@ -54,4 +56,10 @@ function splitFlag(text: string): [string, string] {
 export function quoted(word: string): string {
   const escaped = word.replaceAll("%", "%%").replaceAll("$", "$$$$");
   return /^[\w@%+=:,./$*[\]-]+$/.test(escaped) ? escaped : `"${escaped.replaceAll(/[\\"]/g, "\\$&")}"`;
+}
+
+/** The inverse of {@link quoted}. */
+function unquoted(word: string): string {
+  const inner = word.startsWith('"') ? word.slice(1, -1).replaceAll(/\\([\\"])/g, "$1") : word;
+  return inner.replaceAll("%%", "%").replaceAll("$$", "$");
 }

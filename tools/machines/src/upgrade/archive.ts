@@ -1,0 +1,46 @@
+/** What a machine runs, and from which archive. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Failure } from "../failure.ts";
+import { linkTarget } from "../host/files.ts";
+import { askProgram } from "../host/programs.ts";
+
+export interface ArchiveVersion {
+  /** Folder of the archive. */
+  readonly home: string;
+  readonly coxswain: string;
+  readonly kubernetes: string;
+}
+
+/** @throws Failure */
+export function versionOf(home: string): ArchiveVersion {
+  let text: string;
+  try {
+    text = readFileSync(join(home, "VERSION"), "utf8");
+  } catch (err) {
+    throw new Failure(`${home} is no archive of Coxswain (any more): ${(err as Error).message}`);
+  }
+  const [, coxswain, kubernetes] = /^Coxswain (\S+), Kubernetes (\S+)\n$/.exec(text) ?? [];
+  if (coxswain === undefined || kubernetes === undefined) throw new Failure(`${home}/VERSION is damaged`);
+  return { home, coxswain, kubernetes };
+}
+
+/** The archive whose programs are linked in /usr/bin. @throws Failure on a machine that is in no cluster */
+export function installedArchive(): ArchiveVersion {
+  const [, home] = /^(.+)\/bin\/kubelet$/.exec(linkTarget("/usr/bin/kubelet") ?? "") ?? [];
+  if (home === undefined) throw new Failure("/usr/bin/kubelet is not of an archive: coxswain init and join set machines up");
+  return versionOf(home);
+}
+
+/** Whether a unit's process was started from an archive. */
+export async function runsFrom(unit: string, home: string): Promise<boolean> {
+  const pid = (await askProgram("systemctl", "show", "--property=MainPID", "--value", unit))?.trim();
+  if (pid === undefined || pid === "" || pid === "0") return false;
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8")
+      .split("\0")
+      .some((word) => word.startsWith(`${home}/lib/`));
+  } catch {
+    return false; // it has just ended
+  }
+}

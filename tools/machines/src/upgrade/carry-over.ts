@@ -1,0 +1,15 @@
+/** Units of another archive, with what was changed for this machine. Pure. */
+import { header, unitFlags, unitWithFlags } from "../host/units.ts";
+
+/**
+ * @param installed the unit on the machine
+ * @param from the unit of the archive that it was made of
+ * @param to the unit of the other archive
+ * @returns that one with the flags that the machine's has beside or in place of its archive's
+ */
+export function carriedOver(installed: string, from: string, to: string): string {
+  if (installed === header + from) return header + to;
+  const before = unitFlags(from);
+  const own = Object.entries(unitFlags(installed)).filter(([name, value]) => before[name] !== value);
+  return unitWithFlags(to, Object.fromEntries(own));
+}
