@@ -10,7 +10,7 @@ export interface LongForm {
 }
 
 /** Without a file: tools/mutate runs after all tests. */
-export const mutation: LongForm = { name: "mutation", files: [], minutes: 80, isTimed: true };
+export const mutation: LongForm = { name: "mutation", files: [], minutes: 65, isTimed: true };
 
 /** Every file that reads COX_TEST_LONG is in one of them (tested). */
 export const longForms: readonly LongForm[] = [
@@ -83,8 +83,8 @@ export const longForms: readonly LongForm[] = [
     minutes: 15,
   },
   { name: "several machines", files: ["e2e/deploy/machines.test.ts", "e2e/deploy/upgrade.test.ts"], minutes: 10 },
-  { name: "compose", files: ["e2e/deploy/compose.test.ts"], minutes: 10 },
-  { name: "static pods", files: ["e2e/deploy/static-pods.test.ts"], minutes: 10 },
+  { name: "compose", files: ["e2e/deploy/compose.test.ts"], minutes: 15 },
+  { name: "static pods", files: ["e2e/deploy/static-pods.test.ts"], minutes: 15 },
   { name: "kubelet configuration", files: ["e2e/node/dynamic-config.test.ts"], minutes: 5 },
 ];
 
