@@ -95,6 +95,7 @@ describe("a control plane and a node get another version and the earlier one aga
 
   test("the way back: nodes with their pods drained first, then the control plane", async () => {
     await kubectl("run", "alone", "--image=busybox:1.35", "--", "sleep", "3600");
+    await kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/alone");
     await assert.rejects(node.run(coxswain, "upgrade", "node", "--drain"), /pod default\/alone has no controller/);
     await kubectl("delete", "pod", "alone", "--now");
     const pods = await containers();

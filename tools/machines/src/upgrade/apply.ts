@@ -6,7 +6,7 @@ import { isActive } from "../host/systemd.ts";
 import { until } from "../host/until.ts";
 import { answers } from "../node/steps.ts";
 import { runSteps, type Step } from "../steps.ts";
-import { type ArchiveVersion, runsFrom } from "./archive.ts";
+import { type ArchiveVersion, isSteady, runsFrom } from "./archive.ts";
 import { drain, podsOn, podsToEvict, setSchedulable } from "./drain.ts";
 import { filesOf, installedDaemons, missingOf, presentFiles, writeMachine } from "./machine-files.ts";
 
@@ -42,7 +42,7 @@ const filesStep: Step<Upgrade> = {
 
 /** Whether a daemon of the archive works. */
 async function works(name: string, home: string, isApiReady: () => Promise<boolean>): Promise<boolean> {
-  if (!(await runsFrom(name, home)) || !(await isActive(name))) return false;
+  if (!(await runsFrom(name, home)) || !(await isSteady(name))) return false;
   if (name === "kube-apiserver") return isApiReady();
   return name !== "kubelet" || answers("http://127.0.0.1:10248/healthz");
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Failure } from "../failure.ts";
 import { linkTarget } from "../host/files.ts";
 import { askProgram } from "../host/programs.ts";
+import { isActive } from "../host/systemd.ts";
 
 export interface ArchiveVersion {
   /** Folder of the archive. */
@@ -43,4 +44,14 @@ export async function runsFrom(unit: string, home: string): Promise<boolean> {
   } catch {
     return false; // it has just ended
   }
+}
+
+/** One that exits at once, and that systemd starts again and again, is active for a moment each time. */
+const steadySeconds = 5;
+
+/** Whether a unit has been active for some time. */
+export async function isSteady(unit: string): Promise<boolean> {
+  const text = await askProgram("systemctl", "show", "--property=ActiveEnterTimestampMonotonic", "--value", unit);
+  const uptime = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]);
+  return (await isActive(unit)) && uptime - Number(text?.trim() || uptime * 1e6) / 1e6 >= steadySeconds;
 }

@@ -73,10 +73,10 @@ export async function drain({ client, nodeName, timeoutMs }: DrainOptions): Prom
 
 /** @returns whether it was accepted; a budget may allow it later */
 async function evict(client: Client, { metadata }: Pod): Promise<boolean> {
-  const { name, namespace } = metadata;
+  const { name = "", namespace } = metadata;
   const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name, namespace } };
   try {
-    await client.create(pods, eviction, { subresource: "eviction", signal: AbortSignal.timeout(requestMs) });
+    await client.create(pods, eviction, { name, subresource: "eviction", signal: AbortSignal.timeout(requestMs) });
     return true;
   } catch (err) {
     if (isNotFound(err)) return true;
