@@ -1,6 +1,7 @@
 import { compareKubeVersions, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { FieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
+import type { Framer } from "./watch-framer.ts";
 
 /** One resource in one served version, as verb handlers use it. */
 export interface ServedResource {
@@ -18,6 +19,8 @@ export interface ServedResource {
   readonly fieldManagers: Map<string, FieldManager>;
   /** Stores of its subresources, by name: its own store with another strategy. */
   readonly subresourceStores: Map<string, RegistryStore>;
+  /** Encoders of watch events, by media type and form; shared by the watches of this version. */
+  readonly watchFramers: Map<string, Framer>;
 }
 
 /**
@@ -58,6 +61,7 @@ export function newServedResources(): ServedResources {
         isHub: hubGroup === definition.group && definition.hub === version.version,
         fieldManagers: new Map(),
         subresourceStores: new Map(),
+        watchFramers: new Map(),
       });
       generation++;
     },

@@ -5,7 +5,7 @@ import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import { deliver, type Sink } from "./watch-delivery.ts";
-import type { Batch, Framer } from "./watch-frames.ts";
+import type { Batch, Framer } from "./watch-framer.ts";
 
 const never = new AbortController().signal;
 const added = (key: string): WatchEvent => ({ type: "ADDED", entry: { key } as Entry });

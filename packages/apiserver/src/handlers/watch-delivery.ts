@@ -5,7 +5,7 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { WatchEvent, WatchStream } from "../storage/storage.ts";
-import type { Batch, Framer } from "./watch-frames.ts";
+import type { Batch, Framer } from "./watch-framer.ts";
 
 /** The destination of events. */
 export interface Sink {

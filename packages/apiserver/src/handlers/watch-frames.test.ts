@@ -8,7 +8,7 @@ import type { Output } from "./response.ts";
 import { framerFor } from "./watch-frames.ts";
 
 const json: Output = { mediaType: "application/json", pretty: false, stream: true, indent: false };
-const call = { served: { kind: { group: "", version: "v1", kind: "ConfigMap" }, isHub: true } } as Call;
+const call = { served: { watchFramers: new Map(), kind: { group: "", version: "v1", kind: "ConfigMap" }, isHub: true } } as Call;
 
 function anEntry(name: string): Entry {
   const memo = new Map<string, unknown>();
@@ -40,7 +40,7 @@ test("watches that see the same in one turn share its bytes", async () => {
 
 test("frames are counted for each watch that gets them, at the latest at the end of the turn", async () => {
   const registry = newMetricsRegistry();
-  const served = { ...call.served };
+  const served = { ...call.served, watchFramers: new Map() };
   const counted = { ...call, served } as Call;
   const metrics = watchMetricsOf(registry, served);
   const [some, more] = [[added("a")], [added("a"), added("longer")]];

@@ -15,24 +15,13 @@ import { countFrames, type WatchMetrics } from "./metrics.ts";
 import { encodeStatus, type Output, protobufType, tableOptions } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { partialMetadata, tableJson } from "./transform.ts";
-
-/** A batch of encoded events: separately, and concatenated. Shared: read only. */
-export interface Batch {
-  readonly frames: readonly Buffer[];
-  readonly bytes: Buffer;
-}
-
-/** Encodes events from the front until they exceed `batchBytes`, and counts them. */
-export type Framer = (events: readonly WatchEvent[]) => Batch;
+import type { Batch, Framer } from "./watch-framer.ts";
 
 /** Limits what a watch encodes ahead of its client. A single event may be larger. */
 const batchBytes = 64 * 1024;
 
-/** Framers by resource and form; watches of the same form share one, and the frames of the current event-loop turn. */
-const shared = new WeakMap<ServedResource, Map<string, Framer>>();
-
 /**
- * The framer of one watch.
+ * The framer of one watch. Watches of the same resource and form share one, and with it the frames of the current event-loop turn.
  * @param rewrite transforms entries for this watch; its frames are not shared then
  */
 export function framerFor(call: Call, output: Output, metrics?: WatchMetrics, rewrite?: (entry: Entry) => Entry): Framer {
@@ -41,18 +30,9 @@ export function framerFor(call: Call, output: Output, metrics?: WatchMetrics, re
   const newForm = (): Form => (as === "" ? objectForm(served, mediaType) : metadataForm(mediaType, version));
   if (as === "Table") return counting(newFramer(mediaType, tableForm(call, output), rewrite), metrics);
   if (rewrite !== undefined) return counting(newFramer(mediaType, newForm(), rewrite), metrics);
-  let framers = shared.get(served);
-  if (framers === undefined) {
-    framers = new Map();
-    shared.set(served, framers);
-  }
-  const name = `${mediaType} ${as} ${version}`;
-  let framer = framers.get(name);
-  if (framer === undefined) {
-    framer = oncePerTurn(newFramer(mediaType, newForm()), metrics);
-    framers.set(name, framer);
-  }
-  return framer;
+  return served.watchFramers.getOrInsertComputed(`${mediaType} ${as} ${version}`, () =>
+    oncePerTurn(newFramer(mediaType, newForm()), metrics),
+  );
 }
 
 function newFramer(mediaType: string, form: Form, rewrite = (entry: Entry): Entry => entry): Framer {
