@@ -1,155 +1,17 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
-import { type RequestOptions, request as secureRequest } from "node:https";
-import { syncBuiltinESMExports } from "node:module";
-import net, { connect, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
-import { discardLogger, newLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
-import { type CertificatePool, newCertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
+import { newCertificatePool } from "@coxswain/apimachinery/serving/authentication/x509";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
-import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
-import type { TlsOptions } from "@coxswain/apimachinery/serving/tls-options";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import type { NodePod } from "../pod/pod.ts";
-import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
-import { aNodePod } from "../testing/builders.ts";
-import { newTestRunner } from "../testing/runner.ts";
-import type { VolumeUsage } from "../volumes/volume-usage.ts";
 import { attributesOf, newAuth } from "./auth.ts";
-import { newHealthHandler, newKubeletHandler } from "./server.ts";
-
-interface Answer {
-  status: number;
-  body: string;
-}
-
-/** The handler over plain HTTP, with a fake runtime, one running Pod, and an API server that accepts two tokens. */
-async function serve(
-  t: TestContext,
-  options: {
-    mode?: "AlwaysAllow" | "Webhook";
-    anonymous?: boolean;
-    clientCa?: CertificatePool;
-    tls?: TlsOptions;
-    readOnly?: boolean;
-    volumes?: readonly VolumeUsage[];
-    ofSandboxes?: boolean;
-  } = {},
-): Promise<{
-  get(path: string, token?: string, method?: string, tls?: RequestOptions): Promise<Answer>;
-  port: number;
-  runtime: FakeRuntime;
-  pod: NodePod;
-  reviews: string[];
-}> {
-  // Generated certificates are valid from the real current time.
-  const clock = options.tls === undefined ? newFakeClock() : newFakeClock(Date.now());
-  const runtime = newFakeRuntime(clock);
-  runtime.addImage("registry.test/busybox:1");
-  const dir = await mkdtemp(join(tmpdir(), "cox-server-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
-  const { runner, statusOf } = await newTestRunner(t, runtime, clock);
-  const pod = aNodePod();
-  await runner.sync(pod, new AbortController().signal);
-  const reviews: string[] = [];
-  const client = {
-    async create(ref: { resource: string }, body: { spec: Record<string, unknown> }) {
-      if (ref.resource === "tokenreviews") {
-        const token = body.spec.token;
-        reviews.push(`token ${token}`);
-        return {
-          status: token === "bad" ? { authenticated: false } : { authenticated: true, user: { username: token, groups: [] } },
-        };
-      }
-      const { user, resourceAttributes } = body.spec as {
-        user: string;
-        resourceAttributes: { verb: string; subresource: string };
-      };
-      reviews.push(`access ${user} ${resourceAttributes.verb} ${resourceAttributes.subresource}`);
-      return { status: { allowed: user === "admin" } };
-    },
-  } as unknown as Client;
-  const auth = newAuth({
-    client,
-    clock,
-    log: discardLogger,
-    nodeName: "node1",
-    anonymous: options.anonymous ?? false,
-    tokenWebhook: true,
-    tokenTtlMs: 120_000,
-    clientCa: options.clientCa,
-    metrics: newMetricsRegistry(),
-    mode: options.mode ?? "Webhook",
-    authorizedTtlMs: 300_000,
-    unauthorizedTtlMs: 30_000,
-  });
-  const byName = (namespace: string, name: string): NodePod | undefined =>
-    namespace === pod.metadata.namespace && name === pod.metadata.name ? pod : undefined;
-  const server = await startHttpServer({
-    port: 0,
-    bindAddress: "127.0.0.1",
-    tls: options.tls,
-    log: discardLogger,
-    handler: newKubeletHandler({
-      auth: options.readOnly ? undefined : auth,
-      log: discardLogger,
-      runtime,
-      metrics: newMetricsRegistry(),
-      probeMetrics: newMetricsRegistry(),
-      podLogsDir: dir,
-      cgroupParentOf: () => "",
-      sandboxImage: "pause",
-      debuggingHandlers: !options.readOnly,
-      debugPages: options.readOnly ? undefined : newDebugPages({ log: newLogger({ write: () => undefined }), clock }),
-      pods: () => [pod],
-      podByName: byName,
-      statusOf,
-      stats: {
-        runtime,
-        nodeName: "node1",
-        rootDir: dir,
-        pods: () => [pod],
-        volumes: () => options.volumes ?? [],
-        startedAt: 0,
-        now: () => clock.now(),
-        ofSandboxes: options.ofSandboxes ?? false,
-      },
-      machine: { cpuCount: 2, memoryBytes: 1024 },
-      config: () => ({ port: 1 }),
-      health: () => undefined,
-      now: () => clock.now(),
-    }),
-  });
-  t.after(() => server.close(0));
-  return {
-    port: server.port,
-    runtime,
-    pod,
-    reviews,
-    get(path, token = "admin", method = "GET", tls = {}) {
-      return new Promise((resolve, reject) => {
-        const headers: Record<string, string> = token === "" ? {} : { authorization: `Bearer ${token}` };
-        const to = { host: "127.0.0.1", port: server.port, path, method, headers, agent: false, ...tls };
-        const sent = (options.tls === undefined ? request : secureRequest)(to, (response) => {
-          const pieces: Buffer[] = [];
-          response.on("data", (piece: Buffer) => pieces.push(piece));
-          response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(pieces).toString("utf8") }));
-        });
-        sent.on("error", reject);
-        sent.end();
-      });
-    },
-  };
-}
+import { newHealthHandler } from "./server.ts";
+import { serveKubelet } from "./testing.ts";
 
 const everyRoute = [
   "/healthz",
@@ -175,7 +37,7 @@ const everyRoute = [
 ];
 
 test("every route wants credentials, and rights", async (t) => {
-  const { get } = await serve(t);
+  const { get } = await serveKubelet(t);
   for (const path of everyRoute) {
     assert.equal((await get(path, "")).status, 401, `${path} without credentials`);
     assert.equal((await get(path, "bad")).status, 401, `${path} with wrong ones`);
@@ -185,15 +47,15 @@ test("every route wants credentials, and rights", async (t) => {
 });
 
 test("anonymous requests are those of system:anonymous, a bad token is nobody's", async (t) => {
-  const { get, reviews } = await serve(t, { anonymous: true });
+  const { get, reviews } = await serveKubelet(t, { anonymous: true });
   assert.equal((await get("/pods", "")).status, 403);
   assert.deepEqual(reviews, ["access system:anonymous get proxy"]);
   assert.equal((await get("/pods", "bad")).status, 401);
-  assert.equal((await (await serve(t, { anonymous: true, mode: "AlwaysAllow" })).get("/pods", "")).status, 200);
+  assert.equal((await (await serveKubelet(t, { anonymous: true, mode: "AlwaysAllow" })).get("/pods", "")).status, 200);
 });
 
 test("the API server is queried once for the same question", async (t) => {
-  const { get, reviews } = await serve(t);
+  const { get, reviews } = await serveKubelet(t);
   await get("/pods");
   await get("/pods");
   assert.deepEqual(reviews, ["token admin", "access admin get proxy"]);
@@ -205,7 +67,7 @@ test("a client certificate is its CommonName; one of another authority, or for s
   const [ca, other] = await Promise.all([newCa({ commonName: "clients" }), newCa({ commonName: "clients" })]);
   const serving = await newCertificate({ commonName: "node1", ips: ["127.0.0.1"], usages: ["server"], ca });
   const tls = { cert: serving.certPem, key: serving.keyPem, clientCa: ca.certPem };
-  const { get, reviews } = await serve(t, { anonymous: true, tls, clientCa: newCertificatePool(ca.certPem, "test") });
+  const { get, reviews } = await serveKubelet(t, { anonymous: true, tls, clientCa: newCertificatePool(ca.certPem, "test") });
   const as = async (commonName: string, signer = ca, usage: "client" | "server" = "client"): Promise<number> => {
     const pair = await newCertificate({ commonName, usages: [usage], ca: signer });
     return (await get("/pods", "", "GET", { ca: ca.certPem, cert: pair.certPem, key: pair.keyPem })).status;
@@ -219,7 +81,7 @@ test("a client certificate is its CommonName; one of another authority, or for s
 });
 
 test("the read-only port shows status to everybody and reaches into no container", async (t) => {
-  const { get, reviews } = await serve(t, { readOnly: true });
+  const { get, reviews } = await serveKubelet(t, { readOnly: true });
   for (const path of ["/healthz", "/pods", "/stats/summary", "/metrics", "/metrics/cadvisor", "/metrics/resource"]) {
     assert.equal((await get(path, "")).status, 200, path);
   }
@@ -279,7 +141,9 @@ test("the health port answers /healthz without credentials, and nothing else", a
 test("/stats/summary tells what a pod's volumes take, and what it takes of the node's disk", async (t) => {
   const at = Date.parse("2026-01-01T00:00:00Z");
   const disk = { availableBytes: 50, capacityBytes: 100, inodes: 10, inodesFree: 5 };
-  const { get, runtime, pod } = await serve(t, { volumes: [{ name: "scratch", at, usedBytes: 30, inodesUsed: 3, ...disk }] });
+  const { get, runtime, pod } = await serveKubelet(t, {
+    volumes: [{ name: "scratch", at, usedBytes: 30, inodesUsed: 3, ...disk }],
+  });
   const labels = { "io.kubernetes.pod.uid": "uid-1", "io.kubernetes.container.name": "main", "io.kubernetes.pod.name": "web" };
   const layer = { timestamp: at * 1e6, fsId: null, usedBytes: { value: 12 }, inodesUsed: { value: 2 } };
   const attributes = { id: "c", metadata: { name: "main", attempt: 0 }, labels, annotations: {} };
@@ -292,7 +156,7 @@ test("/stats/summary tells what a pod's volumes take, and what it takes of the n
 });
 
 test("with PodAndContainerStatsFromCRI /stats/summary tells what the runtime measures of pods, if it does", async (t) => {
-  const { get, runtime, pod } = await serve(t, { ofSandboxes: true });
+  const { get, runtime, pod } = await serveKubelet(t, { ofSandboxes: true });
   const [{ id } = { id: "" }] = await runtime.listPodSandboxes();
   const timestamp = Date.parse("2026-01-01T00:00:00Z") * 1e6;
   const time = "2026-01-01T00:00:00Z";
@@ -330,14 +194,14 @@ test("with PodAndContainerStatsFromCRI /stats/summary tells what the runtime mea
 });
 
 test("shows its pods with their present status", async (t) => {
-  const { get } = await serve(t);
+  const { get } = await serveKubelet(t);
   const list = JSON.parse((await get("/pods")).body);
   assert.equal(list.kind, "PodList");
   assert.partialDeepStrictEqual(list.items[0], { metadata: { name: "web" }, status: { phase: "Running" } });
 });
 
 test("/runningpods/ shows what the runtime runs, /configz the configuration, /debug the profiles", async (t) => {
-  const { get } = await serve(t);
+  const { get } = await serveKubelet(t);
   assert.deepEqual(JSON.parse((await get("/runningpods/")).body), {
     kind: "PodList",
     apiVersion: "v1",
@@ -383,14 +247,14 @@ for (const { path, status, body } of [
   { path: "/exec/default/web/main?command=ls&output=1", status: 400, body: "Upgrade request required" },
 ]) {
   test(`GET ${path} answers ${status}`, async (t) => {
-    const { get } = await serve(t);
+    const { get } = await serveKubelet(t);
     assert.deepEqual(await get(path), { status, body });
   });
 }
 
 for (const method of ["POST", "PUT"]) {
   test(`takes no manifests over HTTP: ${method} is for nobody`, async (t) => {
-    const { get } = await serve(t);
+    const { get } = await serveKubelet(t);
     for (const path of ["/container", "/manifest", "/manifests"])
       assert.equal((await get(path, undefined, method)).status, 404, path);
     assert.equal(JSON.parse((await get("/pods")).body).items.length, 1);
@@ -398,162 +262,15 @@ for (const method of ["POST", "PUT"]) {
 }
 
 test("a container that has ended is not there to be entered", async (t) => {
-  const { get, runtime } = await serve(t);
+  const { get, runtime } = await serveKubelet(t);
   runtime.exit(runtime.find("main")?.id ?? "", 1);
   for (const what of ["exec/default/web/main?command=ls&output=1", "run/default/web/main?cmd=ls"]) {
     assert.deepEqual(await get(`/${what}`, "admin"), { status: 500, body: 'container not found ("main")' });
   }
 });
 
-test("an upgrade passes through to the runtime's streaming server, without the client's credentials", async (t) => {
-  let head = "";
-  const backend = createServer((socket) => {
-    socket.once("data", (data) => {
-      head = data.toString("latin1");
-      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
-      socket.on("data", (more) => socket.write(`echo ${more}`));
-      socket.on("end", () => socket.end());
-    });
-  });
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  t.after(() => void backend.close());
-  const { port, runtime } = await serve(t);
-  const requested: unknown[] = [];
-  runtime.exec = async (ask) => {
-    requested.push(ask);
-    return `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
-  };
-  const got = await new Promise<string>((resolve, reject) => {
-    const sent = request({
-      host: "127.0.0.1",
-      port,
-      method: "POST",
-      path: "/exec/default/web/main?command=sh&command=-c&input=1&output=1&error=1&tty=1",
-      headers: {
-        authorization: "Bearer admin",
-        connection: "Upgrade",
-        upgrade: "SPDY/3.1",
-        "x-stream-protocol-version": ["v4.channel.k8s.io", "v3.channel.k8s.io"],
-      },
-    });
-    sent.on("upgrade", (response, socket) => {
-      assert.equal(response.statusCode, 101);
-      socket.once("data", (data: Buffer) => {
-        socket.end();
-        resolve(data.toString());
-      });
-      socket.write("bytes");
-    });
-    sent.on("error", reject);
-    sent.end();
-  });
-  assert.equal(got, "echo bytes");
-  assert.match(head, /^POST \/exec\/token1 HTTP\/1\.1\r\n/);
-  assert.match(head, /x-stream-protocol-version: v4\.channel\.k8s\.io\r\nx-stream-protocol-version: v3\.channel\.k8s\.io\r\n/i);
-  assert.doesNotMatch(head, /authorization/i);
-  assert.partialDeepStrictEqual(requested, [{ cmd: ["sh", "-c"], stdin: true, stdout: true, stderr: false, tty: true }]);
-});
-
-/** Asks for a stream; resolves to the status of the answer. */
-const askForStream = (port: number) =>
-  new Promise<number>((resolve, reject) => {
-    const headers = { authorization: "Bearer admin", connection: "Upgrade", upgrade: "SPDY/3.1" };
-    const path = "/exec/default/web/main?command=sh&output=1";
-    request({ host: "127.0.0.1", port, method: "POST", path, headers, agent: false }, (response) => {
-      response.resume();
-      response.on("end", () => resolve(response.statusCode ?? 0));
-    })
-      .on("error", reject)
-      .end();
-  });
-
-test("a streaming server that refuses is answered with 500, and no timer stays behind", async (t) => {
-  const gone = createServer();
-  await new Promise<void>((resolve) => gone.listen(0, "127.0.0.1", resolve));
-  const { port: closed } = gone.address() as { port: number };
-  await new Promise((resolve) => gone.close(resolve));
-  const { port, runtime } = await serve(t);
-  runtime.exec = async () => `http://127.0.0.1:${closed}/exec/token1`;
-  const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
-  const before = timers();
-  for (let i = 0; i < 5; i++) assert.equal(await askForStream(port), 500);
-  assert.ok(timers() < before + 5, `${before} timers before, ${timers()} after`);
-});
-
-/** A streaming server that upgrades every connection; the request of a client to it; and how many connections are open. */
-async function streaming(t: TestContext) {
-  const sockets = new Set<Socket>();
-  let connections = 0;
-  const backend = createServer((socket) => {
-    connections++;
-    sockets.add(socket);
-    socket.on("error", () => {});
-    socket.once("close", () => sockets.delete(socket));
-    socket.once("data", () =>
-      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"),
-    );
-  });
-  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
-  t.after(() => void backend.close());
-  const { port, runtime } = await serve(t);
-  const url = `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
-  const ask = (): Socket => {
-    const client = connect(port, "127.0.0.1");
-    client.on("error", () => {});
-    client.write("POST /exec/default/web/main?command=sh&output=1 HTTP/1.1\r\nHost: node1\r\nAuthorization: Bearer admin\r\n");
-    client.write("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
-    return client;
-  };
-  return { runtime, url, ask, sockets, connections: () => connections };
-}
-
-test("a client that goes away before its stream is connected leaves no connection to the runtime open", async (t) => {
-  const { runtime, url, ask, sockets, connections } = await streaming(t);
-  const requested = Promise.withResolvers<void>();
-  const located = Promise.withResolvers<string>();
-  runtime.exec = () => {
-    requested.resolve();
-    return located.promise;
-  };
-  const client = ask();
-  await requested.promise;
-  const open = () => process.getActiveResourcesInfo().filter((resource) => resource === "TCPSocketWrap").length;
-  const before = open();
-  client.resetAndDestroy();
-  await waitFor(() => open() <= before - 2, { what: "both ends to be closed" });
-  located.resolve(url);
-  await waitFor(() => connections() === 1 && sockets.size === 0);
-});
-
-test("a stream ends at both ends when one of them breaks, and stays however long nothing is said", async (t) => {
-  const { runtime, url, ask, sockets } = await streaming(t);
-  runtime.exec = async () => url;
-  const dialled: Socket[] = [];
-  const dial = net.connect;
-  net.connect = ((...args: Parameters<typeof dial>) => {
-    const socket = dial(...args);
-    if (typeof args[0] === "object" && url.includes(`:${(args[0] as { port?: number }).port}/`)) dialled.push(socket);
-    return socket;
-  }) as typeof dial;
-  syncBuiltinESMExports();
-  t.after(() => {
-    net.connect = dial;
-    syncBuiltinESMExports();
-  });
-  for (const breaks of ["client", "runtime"] as const) {
-    const client = ask();
-    assert.match(String((await once(client, "data"))[0]), /^HTTP\/1\.1 101 /);
-    assert.equal(dialled.at(-1)?.timeout, 0, "the time limit of connecting is over");
-    const closed = once(client, "close");
-    if (breaks === "client") client.resetAndDestroy();
-    else for (const socket of sockets) socket.resetAndDestroy();
-    await closed;
-    await waitFor(() => sockets.size === 0);
-  }
-});
-
 test("a runtime that fails is answered with 500, and the next request is served", async (t) => {
-  const { get, runtime } = await serve(t);
+  const { get, runtime } = await serveKubelet(t);
   const list = runtime.listContainers;
   runtime.listContainers = () => Promise.reject(new RuntimeError("Unavailable", "away"));
   assert.deepEqual(await get("/runningpods/"), { status: 500, body: "rpc error: code = Unavailable desc = away\n" });
@@ -562,7 +279,7 @@ test("a runtime that fails is answered with 500, and the next request is served"
 });
 
 test("/runningpods/ passes over what is not ours, what has ended and no more than that", async (t) => {
-  const { get, runtime } = await serve(t);
+  const { get, runtime } = await serveKubelet(t);
   const found = runtime.find("main");
   assert.ok(found);
   const [own] = await runtime.listContainers();
@@ -591,7 +308,7 @@ for (const { exitCode, want } of [
   { exitCode: 3, want: { status: 500, body: "out errcommand terminated with exit code 3" } },
 ]) {
   test(`/run answers with what a command wrote that ends with ${exitCode}`, async (t) => {
-    const { get, runtime } = await serve(t);
+    const { get, runtime } = await serveKubelet(t);
     const ran: unknown[] = [];
     runtime.onExec = (id, command) => {
       ran.push(id, command);
@@ -603,7 +320,7 @@ for (const { exitCode, want } of [
 }
 
 test("ports that are none are not forwarded; a pod without a running sandbox forwards nothing", async (t) => {
-  const { port, get, runtime } = await serve(t);
+  const { port, get, runtime } = await serveKubelet(t);
   const requested: unknown[] = [];
   runtime.portForward = async (ask) => {
     requested.push(ask);
@@ -628,7 +345,7 @@ test("ports that are none are not forwarded; a pod without a running sandbox for
 });
 
 test("the use of CPU is reported as a rate between two looks, of each container and of their sum", async (t) => {
-  const { get, runtime } = await serve(t);
+  const { get, runtime } = await serveKubelet(t);
   const at = Date.parse("2026-01-01T00:00:00Z") * 1e6;
   const stats = (id: string, seconds: number, usedNs: number, uid = "uid-1") => {
     const labels = { "io.kubernetes.pod.uid": uid, "io.kubernetes.container.name": id, "io.kubernetes.pod.name": "web" };
@@ -669,7 +386,7 @@ test("volumes of claims and those in memory take nothing of the node's disk", as
     inodes: 1,
     inodesFree: 1,
   });
-  const { get, runtime, pod } = await serve(t, {
+  const { get, runtime, pod } = await serveKubelet(t, {
     volumes: [usage("data", 1), usage("fast", 2), usage("own", 4), usage("late", 8)],
   });
   pod.spec.volumes = [

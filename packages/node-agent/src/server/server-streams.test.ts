@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
+import net, { connect, createServer, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { serveKubelet } from "./testing.ts";
+
+test("an upgrade passes through to the runtime's streaming server, without the client's credentials", async (t) => {
+  let head = "";
+  const backend = createServer((socket) => {
+    socket.once("data", (data) => {
+      head = data.toString("latin1");
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+      socket.on("data", (more) => socket.write(`echo ${more}`));
+      socket.on("end", () => socket.end());
+    });
+  });
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  t.after(() => void backend.close());
+  const { port, runtime } = await serveKubelet(t);
+  const requested: unknown[] = [];
+  runtime.exec = async (ask) => {
+    requested.push(ask);
+    return `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
+  };
+  const got = await new Promise<string>((resolve, reject) => {
+    const sent = request({
+      host: "127.0.0.1",
+      port,
+      method: "POST",
+      path: "/exec/default/web/main?command=sh&command=-c&input=1&output=1&error=1&tty=1",
+      headers: {
+        authorization: "Bearer admin",
+        connection: "Upgrade",
+        upgrade: "SPDY/3.1",
+        "x-stream-protocol-version": ["v4.channel.k8s.io", "v3.channel.k8s.io"],
+      },
+    });
+    sent.on("upgrade", (response, socket) => {
+      assert.equal(response.statusCode, 101);
+      socket.once("data", (data: Buffer) => {
+        socket.end();
+        resolve(data.toString());
+      });
+      socket.write("bytes");
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
+  assert.equal(got, "echo bytes");
+  assert.match(head, /^POST \/exec\/token1 HTTP\/1\.1\r\n/);
+  assert.match(head, /x-stream-protocol-version: v4\.channel\.k8s\.io\r\nx-stream-protocol-version: v3\.channel\.k8s\.io\r\n/i);
+  assert.doesNotMatch(head, /authorization/i);
+  assert.partialDeepStrictEqual(requested, [{ cmd: ["sh", "-c"], stdin: true, stdout: true, stderr: false, tty: true }]);
+});
+
+/** Asks for a stream; resolves to the status of the answer. */
+const askForStream = (port: number) =>
+  new Promise<number>((resolve, reject) => {
+    const headers = { authorization: "Bearer admin", connection: "Upgrade", upgrade: "SPDY/3.1" };
+    const path = "/exec/default/web/main?command=sh&output=1";
+    request({ host: "127.0.0.1", port, method: "POST", path, headers, agent: false }, (response) => {
+      response.resume();
+      response.on("end", () => resolve(response.statusCode ?? 0));
+    })
+      .on("error", reject)
+      .end();
+  });
+
+test("a streaming server that refuses is answered with 500, and no timer stays behind", async (t) => {
+  const gone = createServer();
+  await new Promise<void>((resolve) => gone.listen(0, "127.0.0.1", resolve));
+  const { port: closed } = gone.address() as { port: number };
+  await new Promise((resolve) => gone.close(resolve));
+  const { port, runtime } = await serveKubelet(t);
+  runtime.exec = async () => `http://127.0.0.1:${closed}/exec/token1`;
+  const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+  const before = timers();
+  for (let i = 0; i < 5; i++) assert.equal(await askForStream(port), 500);
+  assert.ok(timers() < before + 5, `${before} timers before, ${timers()} after`);
+});
+
+/** A streaming server that upgrades every connection; the request of a client to it; and how many connections are open. */
+async function streaming(t: TestContext) {
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const backend = createServer((socket) => {
+    connections++;
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.once("close", () => sockets.delete(socket));
+    socket.once("data", () =>
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"),
+    );
+  });
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  t.after(() => void backend.close());
+  const { port, runtime } = await serveKubelet(t);
+  const url = `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
+  const ask = (): Socket => {
+    const client = connect(port, "127.0.0.1");
+    client.on("error", () => {});
+    client.write("POST /exec/default/web/main?command=sh&output=1 HTTP/1.1\r\nHost: node1\r\nAuthorization: Bearer admin\r\n");
+    client.write("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    return client;
+  };
+  return { runtime, url, ask, sockets, connections: () => connections };
+}
+
+test("a client that goes away before its stream is connected leaves no connection to the runtime open", async (t) => {
+  const { runtime, url, ask, sockets, connections } = await streaming(t);
+  const requested = Promise.withResolvers<void>();
+  const located = Promise.withResolvers<string>();
+  runtime.exec = () => {
+    requested.resolve();
+    return located.promise;
+  };
+  const client = ask();
+  await requested.promise;
+  const open = () => process.getActiveResourcesInfo().filter((resource) => resource === "TCPSocketWrap").length;
+  const before = open();
+  client.resetAndDestroy();
+  await waitFor(() => open() <= before - 2, { what: "both ends to be closed" });
+  located.resolve(url);
+  await waitFor(() => connections() === 1 && sockets.size === 0);
+});
+
+test("a stream ends at both ends when one of them breaks, and stays however long nothing is said", async (t) => {
+  const { runtime, url, ask, sockets } = await streaming(t);
+  runtime.exec = async () => url;
+  const dialled: Socket[] = [];
+  const dial = net.connect;
+  net.connect = ((...args: Parameters<typeof dial>) => {
+    const socket = dial(...args);
+    if (typeof args[0] === "object" && url.includes(`:${(args[0] as { port?: number }).port}/`)) dialled.push(socket);
+    return socket;
+  }) as typeof dial;
+  syncBuiltinESMExports();
+  t.after(() => {
+    net.connect = dial;
+    syncBuiltinESMExports();
+  });
+  for (const breaks of ["client", "runtime"] as const) {
+    const client = ask();
+    assert.match(String((await once(client, "data"))[0]), /^HTTP\/1\.1 101 /);
+    assert.equal(dialled.at(-1)?.timeout, 0, "the time limit of connecting is over");
+    const closed = once(client, "close");
+    if (breaks === "client") client.resetAndDestroy();
+    else for (const socket of sockets) socket.resetAndDestroy();
+    await closed;
+    await waitFor(() => sockets.size === 0);
+  }
+});
