@@ -8,7 +8,7 @@ import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordina
 import { leases, namespaces, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "@coxswain/apiserver/testing/start-test-server";
-import { type DaemonProcess, startDaemon, type TestContext } from "../framework/daemon-process.ts";
+import { type DaemonProcess, startDaemon, startKubelet, type TestContext } from "../framework/daemon-process.ts";
 
 const definitions: ResourceRef = {
   group: "apiextensions.k8s.io",
@@ -115,26 +115,7 @@ test("a kubelet with more watches than a connection has streams renews its lease
   const config = join(dir, "config.yaml");
   const settings = { apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration", nodeLeaseDurationSeconds: 4 };
   await writeFile(config, JSON.stringify(settings));
-  const kubelet = await startDaemon(t, server, {
-    packageName: "node-agent",
-    user: "system:node:n1",
-    groups: ["system:nodes"],
-    flags: (kubeconfig) => [
-      `--kubeconfig=${kubeconfig}`,
-      `--config=${config}`,
-      `--root-dir=${join(dir, "root")}`,
-      `--cert-dir=${join(dir, "pki")}`,
-      "--hostname-override=n1",
-      "--container-runtime=remote",
-      `--container-runtime-endpoint=unix://${join(dir, "no-runtime.sock")}`,
-      "--enable-server=false",
-      "--healthz-port=0",
-      "--cgroups-per-qos=false",
-      "--enforce-node-allocatable=",
-      "--fail-swap-on=false",
-      "--make-iptables-util-chains=false",
-    ],
-  });
+  const kubelet = await startKubelet(t, server, dir, `--config=${config}`);
   const watches = async (): Promise<number> => {
     const { text } = await server.request("GET", "/metrics");
     const found = text.matchAll(/^apiserver_longrunning_requests\{[^}]*verb="WATCH"[^}]*\} (\d+)$/gm);

@@ -59,6 +59,34 @@ export async function startDaemon(t: TestContext, server: TestServer, program: D
   };
 }
 
+/**
+ * A kubelet of the node n1 that only uses the API: without a container runtime, cgroups or a server of its own.
+ * @param folder its files, which a later start finds again
+ * @param more further flags
+ */
+export function startKubelet(t: TestContext, server: TestServer, folder: string, ...more: string[]): Promise<DaemonProcess> {
+  return startDaemon(t, server, {
+    packageName: "node-agent",
+    user: "system:node:n1",
+    groups: ["system:nodes"],
+    flags: (kubeconfig) => [
+      `--kubeconfig=${kubeconfig}`,
+      `--root-dir=${join(folder, "root")}`,
+      `--cert-dir=${join(folder, "pki")}`,
+      "--hostname-override=n1",
+      "--container-runtime=remote",
+      `--container-runtime-endpoint=unix://${join(folder, "no-runtime.sock")}`,
+      "--enable-server=false",
+      "--healthz-port=0",
+      "--cgroups-per-qos=false",
+      "--enforce-node-allocatable=",
+      "--fail-swap-on=false",
+      "--make-iptables-util-chains=false",
+      ...more,
+    ],
+  });
+}
+
 async function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill("SIGKILL");

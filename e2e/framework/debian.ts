@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   closeSync,
@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { flock } from "@coxswain/dev-cluster/lock";
 import pins from "./debian-packages.json" with { type: "json" };
 import { settings } from "./kubectl.ts";
 
@@ -53,9 +54,7 @@ export function unpackedPackage(name: DebianPackage): string {
   // Test files run in parallel: two that unpacked the same package would remove it from under each other.
   const lock = openSync(join(debianFolder, "lock"), "a");
   try {
-    // flock(2) locks the open file description, which the child shares: the lock stays held after the child exits.
-    const { status, error } = spawnSync("flock", ["3"], { stdio: ["ignore", "ignore", "inherit", lock] });
-    if (status !== 0) throw error ?? new Error(`flock ended with ${status}`);
+    flock(lock, { waits: true });
     return unpackIfMissing(name);
   } finally {
     closeSync(lock);

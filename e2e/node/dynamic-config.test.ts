@@ -11,7 +11,7 @@ import type { ConfigMap, Event, Node, NodeConfigStatus } from "@coxswain/apimach
 import { configMaps, events, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer } from "@coxswain/apiserver/testing/start-test-server";
-import { startDaemon } from "../framework/daemon-process.ts";
+import { startKubelet } from "../framework/daemon-process.ts";
 
 const skip =
   process.env["COX_TEST_LONG"] === undefined ? "long: only with ./cox test --long" : process.getuid?.() !== 0 && "needs root";
@@ -24,28 +24,7 @@ test("a kubelet ends for the configuration of its node's source, uses it, and fa
   const server = await startTestServer(t, [gate]);
   const { client } = server;
   const map = { namespace: "kube-system", name: "settings" };
-  const kubelet = () =>
-    startDaemon(t, server, {
-      packageName: "node-agent",
-      user: "system:node:n1",
-      groups: ["system:nodes"],
-      flags: (kubeconfig) => [
-        gate,
-        `--kubeconfig=${kubeconfig}`,
-        `--dynamic-config-dir=${join(dir, "dynamic")}`,
-        `--root-dir=${join(dir, "root")}`,
-        `--cert-dir=${join(dir, "pki")}`,
-        "--hostname-override=n1",
-        "--container-runtime=remote",
-        `--container-runtime-endpoint=unix://${join(dir, "no-runtime.sock")}`,
-        "--enable-server=false",
-        "--healthz-port=0",
-        "--cgroups-per-qos=false",
-        "--enforce-node-allocatable=",
-        "--fail-swap-on=false",
-        "--make-iptables-util-chains=false",
-      ],
-    });
+  const kubelet = () => startKubelet(t, server, dir, gate, `--dynamic-config-dir=${join(dir, "dynamic")}`);
   const node = (): Promise<Node> => client.get<Node>(nodes, { name: "n1" });
   const status = async (): Promise<NodeConfigStatus | undefined> => (await node()).status?.config;
   const content = (maxPods: number): Record<string, string> => ({

@@ -95,17 +95,29 @@ function tryAcquire(file: string): number | undefined {
   const handle = openSync(file, "a+", 0o644);
   let isHeld = false;
   try {
-    // flock(2) locks the open file description, which the child shares: the lock stays held after the child exits.
-    const flock = which("flock");
-    if (flock === undefined) throw new Failure("flock is missing; install Debian's package util-linux");
-    const { status, error } = spawnSync(flock, ["--nonblock", "3"], { stdio: ["ignore", "ignore", "ignore", handle] });
-    if (error !== undefined) throw error;
     // `down --purge` deletes the lock file while holding it; a lock on a deleted file excludes no one, so try again.
-    isHeld = status === 0 && statSync(file, { throwIfNoEntry: false })?.ino === fstatSync(handle).ino;
+    isHeld = flock(handle, { waits: false }) && statSync(file, { throwIfNoEntry: false })?.ino === fstatSync(handle).ino;
     return isHeld ? handle : undefined;
   } finally {
     if (!isHeld) closeSync(handle);
   }
+}
+
+/**
+ * Takes an exclusive flock(2), which the kernel releases when the descriptor is closed.
+ * @param handle descriptor of an open file
+ * @returns false when another process holds it and `waits` is false
+ * @throws Failure when the program flock is missing or fails
+ */
+export function flock(handle: number, { waits }: { waits: boolean }): boolean {
+  const program = which("flock");
+  if (program === undefined) throw new Failure("flock is missing; install Debian's package util-linux");
+  // flock(2) locks the open file description, which the child shares: the lock stays held after the child exits.
+  const args = waits ? ["3"] : ["--nonblock", "3"];
+  const { status, error } = spawnSync(program, args, { stdio: ["ignore", "ignore", "ignore", handle] });
+  if (error !== undefined) throw error;
+  if (waits && status !== 0) throw new Failure(`flock ended with ${status}`);
+  return status === 0;
 }
 
 /** @returns the holder; undefined when the lock is free or its holder has not written the file yet. */
