@@ -1,6 +1,8 @@
 import { benchApi } from "./api.ts";
 import { benchCodec } from "./codec.ts";
+import { benchCluster } from "./daemons/cluster-idle.ts";
 import { benchControllers } from "./daemons/controllers.ts";
+import { benchNode } from "./daemons/node.ts";
 import { benchScheduler } from "./daemons/scheduler.ts";
 import { parseReasonsOptions } from "./options.ts";
 import { benchPortSharing } from "./port-sharing.ts";
@@ -18,6 +20,8 @@ try {
   else if (argv[0] === "reasons") process.exitCode = (await benchReasons(parseReasonsOptions(argv))) ? 0 : 1;
   else if (argv[0] === "start") await benchStart(argv);
   else if (argv[0] === "controllers") await benchControllers(argv.slice(1));
+  else if (argv[0] === "cluster") await benchCluster(argv.slice(1));
+  else if (argv[0] === "node") await benchNode(argv.slice(1));
   else if (argv[0] === "scheduler") await benchScheduler(argv.slice(1));
   else if (argv.length === 1 && argv[0] === "ports") await benchPortSharing();
   else if (argv.length === 1 && argv[0] === "floor") await benchWatchFloor();

@@ -70,13 +70,7 @@ async function start(parts: Parts, program: DaemonProgram, flags: readonly strin
   const client = newClient({ host: api.url, ca: ca?.toString(), token, qps: -1 }, { observer });
   parts.add(() => client.close());
   const namespace = "bench";
-  await client.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-  // There may be no controller that makes it.
-  await client
-    .create(serviceAccounts, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default", namespace } })
-    .catch((err) => {
-      if (!isAlreadyExists(err)) throw err;
-    });
+  await makeNamespace(client, namespace);
   const folder = mkdtempSync(join(tmpdir(), "cox-bench-"));
   parts.add(() => rmSync(folder, { recursive: true, force: true }));
   const kubeconfig = join(folder, "kubeconfig");
@@ -103,6 +97,16 @@ async function start(parts: Parts, program: DaemonProgram, flags: readonly strin
     },
     stop: () => parts.stop(),
   };
+}
+
+/** Makes a namespace that pods can be created in, whether there is a controller manager or not. */
+export async function makeNamespace(client: Client, name: string): Promise<void> {
+  const ifMissing = (err: unknown): void => {
+    if (!isAlreadyExists(err)) throw err;
+  };
+  await client.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata: { name } }).catch(ifMissing);
+  const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default", namespace: name } };
+  await client.create(serviceAccounts, account).catch(ifMissing);
 }
 
 function kubeconfigText(server: string, ca: Buffer | undefined, token: string): string {

@@ -17,7 +17,7 @@ const controllerSizes: SizeFlags = {
 const about = `Time, CPU, requests and memory of the controller manager: etcd, our API server, and pods that the tool makes ready.`;
 
 /** `main.ts controllers [flags]` */
-export async function benchControllers(argv: readonly string[]): Promise<RowReport[]> {
+export async function benchControllers(argv: readonly string[]): Promise<readonly RowReport[]> {
   const options = parseDaemonOptions(argv, controllerSizes);
   if (options.isHelp) {
     process.stdout.write(helpOf("controllers", about, controllerSizes));

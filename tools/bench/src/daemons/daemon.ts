@@ -17,9 +17,10 @@ export interface RunningDaemon {
   stop(): Promise<void>;
 }
 
-const root = join(fileURLToPath(new URL(".", import.meta.url)), "..", "..", "..", "..");
+export const root = join(fileURLToPath(new URL(".", import.meta.url)), "..", "..", "..", "..");
 
 const packages = {
+  "kube-apiserver": "apiserver",
   "kube-controller-manager": "controller-manager",
   "kube-scheduler": "scheduler",
   kubelet: "node-agent",
@@ -47,19 +48,26 @@ export function programsOf(daemon: DaemonName, options: ProgramOptions): DaemonP
 /** Starts a daemon with a secure port on loopback; resolves when its /healthz answers 200. It ends with this process. */
 export async function startDaemon(program: DaemonProgram, flags: readonly string[]): Promise<RunningDaemon> {
   const port = await freePort();
-  const own = ["--bind-address=127.0.0.1", `--secure-port=${port}`];
-  const [command = "", ...args] = program.command;
-  const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...args, ...flags, ...own], {
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  return spawnDaemon(program, [...flags, "--bind-address=127.0.0.1", `--secure-port=${port}`], `https://127.0.0.1:${port}`);
+}
+
+/** Like `startDaemon`, with all of its flags. @param address of its /healthz */
+export async function spawnDaemon(
+  { command: [command = "", ...args] }: DaemonProgram,
+  flags: readonly string[],
+  address: string,
+  path = "/healthz",
+): Promise<RunningDaemon> {
+  const child = spawn("setpriv", ["--pdeathsig", "KILL", command, ...args, ...flags], { stdio: ["ignore", "ignore", "pipe"] });
   let output = "";
   child.stderr?.on("data", (chunk: Buffer) => {
     output = (output + chunk.toString()).slice(-4000);
   });
-  const client = newClient({ host: `https://127.0.0.1:${port}`, insecure: true, qps: -1 });
+  const client = newClient({ host: address, insecure: true, qps: -1 });
   try {
-    await waitFor(async () => child.exitCode !== null || (await client.raw("GET", "/healthz")).status === 200, {
+    await waitFor(async () => child.exitCode !== null || (await client.raw("GET", path)).status === 200, {
       what: `${command} to be healthy`,
+      timeoutMs: 120_000,
       retry: () => true,
     });
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);

@@ -84,7 +84,7 @@ export function helpOf(verb: string, about: string, sizeFlags: SizeFlags): strin
     ["--rounds <n>", "rounds of each row, after one of warm-up; default 3 (the median is shown)"],
     ["--only <text>", "only rows whose name contains this"],
     ["--quick", "small sizes and one round: shows that all rows work"],
-    ["--json", "prints all rounds as JSON"],
+    ["--json", "prints the rows as JSON"],
     ["--svg <file>", "writes a picture of the ratios"],
     ["--cpu-prof <folder>", "writes a CPU profile of ours"],
     ["--node-flag <flag>", "a flag of Node for ours, such as --max-semi-space-size=4; may be repeated"],

@@ -8,6 +8,11 @@ export interface RowReport {
   readonly peer?: RoundResult;
 }
 
+/** @param rounds of ours, then of the second implementation when there is one */
+export function reportOf(name: string, limits: ScenarioLimits, [ours = [], peer]: readonly RoundResult[][]): RowReport {
+  return { name, limits, ours: medianOf(ours), ...(peer && { peer: medianOf(peer) }) };
+}
+
 /** Median of each figure over the rounds. @throws Error without rounds */
 export function medianOf(rounds: readonly RoundResult[]): RoundResult {
   const of = (figure: keyof RoundResult): number => median(rounds.map((round) => round[figure]));
@@ -42,7 +47,7 @@ const columns: readonly Column[] = [
   { title: "CPU ms each", digits: 3, of: ({ cpuSeconds, operations }) => (cpuSeconds / operations) * 1000 },
   { title: "API calls", digits: 0, limit: "apiCalls", of: ({ apiCalls }) => apiCalls },
   { title: "server CPU s", digits: 2, of: ({ serverCpuSeconds }) => serverCpuSeconds },
-  { title: "RSS MB", digits: 0, of: ({ residentMb }) => residentMb },
+  { title: "RSS MB", digits: 0, limit: "memory", of: ({ residentMb }) => residentMb },
 ];
 
 const width = 13;

@@ -1,11 +1,9 @@
-import { writeFileSync } from "node:fs";
-import { loadavg } from "node:os";
 import { type DaemonCluster, startDaemonCluster } from "./cluster.ts";
 import { type DaemonName, programsOf } from "./daemon.ts";
-import { type DaemonBenchOptions, machineLine } from "./options.ts";
-import { medianOf, type RowReport, reportHeader, reportLines } from "./report.ts";
+import type { DaemonBenchOptions } from "./options.ts";
+import { ReportPrinter } from "./printer.ts";
+import { type RowReport, reportOf } from "./report.ts";
 import { type RoundResult, runScenario, type Scenario } from "./scenario.ts";
-import { svgOf } from "./svg.ts";
 
 export interface DaemonBench {
   readonly daemon: DaemonName;
@@ -20,37 +18,22 @@ export interface DaemonBench {
  * Runs the rows on a cluster for each implementation, in alternating rounds, so that other load on the machine affects all
  * alike. One round before is not counted: code not yet optimized is slower, which does not matter for long-running daemons.
  */
-export async function runDaemonBench(bench: DaemonBench, options: DaemonBenchOptions): Promise<RowReport[]> {
-  const print = options.isJson ? () => {} : console.log;
-  print(machineLine(loadavg()[0] ?? 0));
+export async function runDaemonBench(bench: DaemonBench, options: DaemonBenchOptions): Promise<readonly RowReport[]> {
   const clusters: DaemonCluster[] = [];
-  const reports: RowReport[] = [];
-  const rounds: Record<string, unknown> = {};
   try {
     for (const program of programsOf(bench.daemon, options)) {
       const flags = [...bench.flags, ...(program.name === "peer" ? (bench.peerFlags ?? []) : [])];
       clusters.push(await startDaemonCluster(program, flags));
     }
-    print(reportHeader());
+    const printer = new ReportPrinter(options);
     for (const scenario of bench.scenarios.filter(({ name }) => name.includes(options.only))) {
-      const results = await measureScenario(scenario, clusters, options);
-      const [ours = [], peer] = results;
-      const report = {
-        name: scenario.name,
-        limits: scenario.limits,
-        ours: medianOf(ours),
-        ...(peer && { peer: medianOf(peer) }),
-      };
-      reports.push(report);
-      rounds[scenario.name] = { ours, peer };
-      for (const line of reportLines(report)) print(line);
+      const rounds = await measureScenario(scenario, clusters, options);
+      printer.row(reportOf(scenario.name, scenario.limits, rounds));
     }
+    return printer.end(bench.daemon);
   } finally {
     for (const cluster of clusters) await cluster.stop();
   }
-  if (options.isJson) console.log(JSON.stringify({ machine: machineLine(loadavg()[0] ?? 0), reports, rounds }, undefined, 2));
-  if (options.svgFile !== undefined) writeFileSync(options.svgFile, svgOf(bench.daemon, reports));
-  return reports;
 }
 
 async function measureScenario(

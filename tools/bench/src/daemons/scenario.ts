@@ -5,18 +5,19 @@ export interface ScenarioLimits {
   readonly seconds?: number;
   readonly cpu?: number;
   readonly apiCalls?: number;
+  readonly memory?: number;
 }
 
 /** One kind of work for a daemon; the same for all implementations. */
-export interface Scenario {
+export interface Scenario<Cluster extends DaemonCluster = DaemonCluster> {
   readonly name: string;
   readonly limits: ScenarioLimits;
   /** Not measured. */
-  prepare?(cluster: DaemonCluster): Promise<void>;
+  prepare?(cluster: Cluster): Promise<void>;
   /** @returns how many objects the work was about */
-  run(cluster: DaemonCluster): Promise<number>;
+  run(cluster: Cluster): Promise<number>;
   /** Not measured. */
-  clean?(cluster: DaemonCluster): Promise<void>;
+  clean?(cluster: Cluster): Promise<void>;
 }
 
 /** What one scenario took with one implementation, in one round. */
@@ -29,7 +30,10 @@ export interface RoundResult {
   readonly residentMb: number;
 }
 
-export async function runScenario(scenario: Scenario, cluster: DaemonCluster): Promise<RoundResult> {
+export async function runScenario<Cluster extends DaemonCluster>(
+  scenario: Scenario<Cluster>,
+  cluster: Cluster,
+): Promise<RoundResult> {
   await scenario.prepare?.(cluster);
   const before = await cluster.usage();
   const operations = await scenario.run(cluster);

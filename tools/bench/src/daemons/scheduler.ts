@@ -13,7 +13,7 @@ const schedulerSizes: SizeFlags = {
 const about = `Pods that are bound a second, and the scheduler's CPU: etcd, our API server, and nodes that are objects only.`;
 
 /** `main.ts scheduler [flags]` */
-export async function benchScheduler(argv: readonly string[]): Promise<RowReport[]> {
+export async function benchScheduler(argv: readonly string[]): Promise<readonly RowReport[]> {
   const options = parseDaemonOptions(argv, schedulerSizes);
   if (options.isHelp) {
     process.stdout.write(helpOf("scheduler", about, schedulerSizes));

@@ -1,0 +1,154 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { type DaemonName, daemonNames, daemonProcess } from "@coxswain/dev-cluster/daemons";
+import type { Settings } from "@coxswain/dev-cluster/settings";
+import { adminClient } from "@coxswain/dev-cluster/up";
+import { cpuSeconds, residentMb } from "../process-usage.ts";
+import { makeNamespace } from "./cluster.ts";
+import { repeat } from "./cluster-objects.ts";
+import { type DaemonProgram, programsOf, type RunningDaemon, spawnDaemon } from "./daemon.ts";
+import { aNodePod, isRunning } from "./node-scenarios.ts";
+import { NodeStage } from "./node-stage.ts";
+import { type DaemonBenchOptions, helpOf, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
+import { PodView } from "./pod-view.ts";
+import { ReportPrinter } from "./printer.ts";
+import { type RowReport, reportOf } from "./report.ts";
+import type { RoundResult, ScenarioLimits } from "./scenario.ts";
+
+const clusterSizes: SizeFlags = {
+  pods: { help: "pods that run", normal: [20], quick: [1], most: 110 },
+  "idle-seconds": { help: "seconds of a round", normal: [60], quick: [3], most: 3_600 },
+};
+
+const about = `CPU time and memory of all daemons of a cluster of one node that does nothing, without etcd and containerd. As root.`;
+
+/** Those that both implementations have, in the order of their start. */
+const compared = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"] as const;
+type Compared = (typeof compared)[number];
+
+/** Time for the daemons to become idle after the last pod runs. */
+const settleMs = 20_000;
+
+/** `main.ts cluster [flags]` */
+export async function benchCluster(argv: readonly string[]): Promise<readonly RowReport[]> {
+  const options = parseDaemonOptions(argv, clusterSizes);
+  if (options.isHelp) {
+    process.stdout.write(helpOf("cluster", about, clusterSizes));
+    return [];
+  }
+  const stage = NodeStage.start();
+  try {
+    await stage.stopDaemons(...(daemonNames as readonly DaemonName[]).toReversed());
+    return await measure(stage.settings, options);
+  } finally {
+    stage.remove();
+  }
+}
+
+async function measure(settings: Settings, options: DaemonBenchOptions): Promise<readonly RowReport[]> {
+  const printer = new ReportPrinter(options);
+  const implementations = programsOf("kubelet", options).map(({ name }) => name);
+  const results = implementations.map((): Map<Compared, RoundResult>[] => []);
+  for (let round = 0; round < options.rounds; round++) {
+    for (const [index, name] of implementations.entries()) results[index]?.push(await measureRound(settings, name, options));
+  }
+  const row = (name: string, limits: ScenarioLimits, resultOf: (round: Map<Compared, RoundResult>) => RoundResult): void =>
+    printer.row(
+      reportOf(
+        name,
+        limits,
+        results.map((rounds) => rounds.map(resultOf)),
+      ),
+    );
+  for (const name of compared) row(name, {}, (round) => round.get(name) as RoundResult);
+  row("all of them", { cpu: 0.35, memory: 0.5 }, (round) => sumOf([...round.values()]));
+  return printer.end("idle cluster");
+}
+
+export function sumOf(results: readonly RoundResult[]): RoundResult {
+  const sum = (figure: keyof RoundResult): number => results.reduce((all, result) => all + result[figure], 0);
+  const [first] = results;
+  return {
+    operations: first?.operations ?? 0,
+    seconds: first?.seconds ?? 0,
+    cpuSeconds: sum("cpuSeconds"),
+    serverCpuSeconds: sum("serverCpuSeconds"),
+    apiCalls: sum("apiCalls"),
+    residentMb: sum("residentMb"),
+  };
+}
+
+/** Each implementation has its own objects in the same etcd. */
+async function measureRound(
+  settings: Settings,
+  name: DaemonProgram["name"],
+  options: DaemonBenchOptions,
+): Promise<Map<Compared, RoundResult>> {
+  const running = new Map<Compared, RunningDaemon>();
+  try {
+    for (const daemon of compared) running.set(daemon, await start(settings, name, daemon, options));
+    await runPods(settings, sizeOf(options, "pods"));
+    await sleep(options.isQuick ? 1_000 : settleMs);
+    const before = new Map([...running].map(([daemon, { pid }]) => [daemon, cpuSeconds(pid)]));
+    const seconds = sizeOf(options, "idle-seconds");
+    await sleep(seconds * 1000);
+    const resultOf = (daemon: Compared, pid: number): RoundResult => ({
+      operations: sizeOf(options, "pods"),
+      seconds,
+      cpuSeconds: cpuSeconds(pid) - (before.get(daemon) ?? 0),
+      serverCpuSeconds: 0,
+      apiCalls: 0,
+      residentMb: residentMb(pid),
+    });
+    return new Map([...running].map(([daemon, { pid }]) => [daemon, resultOf(daemon, pid)]));
+  } finally {
+    for (const daemon of [...running.values()].toReversed()) await daemon.stop();
+  }
+}
+
+/** Waits until the API server is ready and the others are healthy. */
+function start(
+  settings: Settings,
+  name: DaemonProgram["name"],
+  daemon: Compared,
+  options: DaemonBenchOptions,
+): Promise<RunningDaemon> {
+  const { ports } = settings;
+  const addresses: Readonly<Record<Compared, string>> = {
+    "kube-apiserver": `https://127.0.0.1:${ports.apiserver}`,
+    "kube-controller-manager": `https://127.0.0.1:${ports.controllerManager}`,
+    "kube-scheduler": `https://127.0.0.1:${ports.scheduler}`,
+    kubelet: `http://127.0.0.1:${ports.kubeletHealthz}`,
+  };
+  const program = programsOf(daemon, options).find((one) => one.name === name) as DaemonProgram;
+  const [, ...args] = daemonProcess(settings, daemon).args; // the first is our program
+  const isServer = daemon === "kube-apiserver";
+  const flags = isServer ? [...args.filter((flag) => flag !== "--ui"), `--etcd-prefix=/registry-${name}`] : args;
+  return spawnDaemon(program, flags, addresses[daemon], isServer ? "/readyz" : "/healthz");
+}
+
+/** Makes the pods unless they are there already from an earlier round, and waits for them. */
+async function runPods(settings: Settings, count: number): Promise<void> {
+  const client = await adminClient(settings);
+  const namespace = "bench";
+  const view = new PodView(client);
+  try {
+    await makeNamespace(client, namespace);
+    const isReadyNode = ({ status }: Node): boolean =>
+      status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") === true;
+    await waitFor(async () => isReadyNode(await client.get<Node>(nodes, { name: settings.nodeName })), {
+      what: "the node to be ready",
+      timeoutMs: 120_000,
+      retry: () => true,
+    });
+    await client.deleteCollection(pods, { namespace }, { gracePeriodSeconds: 0 });
+    await view.start();
+    await repeat(count, (index) => client.create(pods, aNodePod(settings, `pod-${index}`), { namespace }));
+    await view.until("all pods to run", count, (pod) => pod.metadata.namespace === namespace && isRunning(pod));
+  } finally {
+    await view.stop();
+    client.close();
+  }
+}

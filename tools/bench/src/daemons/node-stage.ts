@@ -1,0 +1,115 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { daemonProcess } from "@coxswain/dev-cluster/daemons";
+import { stop as stopSupervised } from "@coxswain/dev-cluster/processes";
+import { readSettings, type Settings } from "@coxswain/dev-cluster/settings";
+import { adminClient } from "@coxswain/dev-cluster/up";
+import { cpuSeconds, residentMb } from "../process-usage.ts";
+import { type DaemonCluster, makeNamespace, type Usage } from "./cluster.ts";
+import { type DaemonProgram, type RunningDaemon, root, spawnDaemon } from "./daemon.ts";
+import { sumOfSamples } from "./metrics-text.ts";
+import { PodView } from "./pod-view.ts";
+
+/** A cluster of `./cox up` with a real container runtime, whose kubelets are started one after the other. */
+export class NodeStage {
+  readonly settings: Settings;
+  readonly #env: NodeJS.ProcessEnv;
+
+  private constructor(settings: Settings, env: NodeJS.ProcessEnv) {
+    this.settings = settings;
+    this.#env = env;
+  }
+
+  /** @throws Error with the output of `./cox up` when the cluster does not start */
+  static start(): NodeStage {
+    const state = mkdtempSync(join(tmpdir(), "cox-bench-"));
+    const env = { ...process.env, COX_STATE: state, COX_NODE_NAME: "bench-node", COX_ETCD_WITHOUT_SYNC: "1" };
+    try {
+      execFileSync(cox, ["up"], { env, stdio: ["ignore", "ignore", "pipe"] });
+      return new NodeStage(readSettings(root, env), env);
+    } catch (err) {
+      remove(state, env);
+      throw err;
+    }
+  }
+
+  /** Stops processes that `up` has started, without their being started again. */
+  async stopDaemons(...names: string[]): Promise<void> {
+    for (const name of names) await stopSupervised(this.settings, name);
+  }
+
+  remove(): void {
+    remove(this.settings.state, this.#env);
+  }
+}
+
+const cox = join(root, "cox");
+
+function remove(state: string, env: NodeJS.ProcessEnv): void {
+  execFileSync(cox, ["down", "--purge"], { env, stdio: ["ignore", "ignore", "inherit"] });
+  rmSync(state, { recursive: true, force: true });
+}
+
+/** The node with one implementation of the kubelet. */
+export class NodeCluster implements DaemonCluster {
+  readonly name: DaemonProgram["name"];
+  readonly client: Client;
+  readonly pods: PodView;
+  readonly namespace = "bench";
+  readonly settings: Settings;
+  readonly #program: DaemonProgram;
+  #kubelet: RunningDaemon | undefined;
+  /** CPU time of kubelets that have ended. */
+  #endedCpuSeconds = 0;
+
+  private constructor(settings: Settings, program: DaemonProgram, client: Client) {
+    this.name = program.name;
+    this.settings = settings;
+    this.client = client;
+    this.pods = new PodView(client);
+    this.#program = program;
+  }
+
+  /** Does not start the kubelet yet. */
+  static async open(settings: Settings, program: DaemonProgram): Promise<NodeCluster> {
+    const client = await adminClient(settings);
+    const cluster = new NodeCluster(settings, program, client);
+    await makeNamespace(client, cluster.namespace);
+    await cluster.pods.start();
+    return cluster;
+  }
+
+  async startKubelet(): Promise<void> {
+    const [, ...args] = daemonProcess(this.settings, "kubelet").args; // the first is our program
+    const health = `http://127.0.0.1:${this.settings.ports.kubeletHealthz}`;
+    this.#kubelet = await spawnDaemon(this.#program, args, health);
+  }
+
+  async stopKubelet(): Promise<void> {
+    if (this.#kubelet === undefined) return;
+    this.#endedCpuSeconds += cpuSeconds(this.#kubelet.pid);
+    await this.#kubelet.stop();
+    this.#kubelet = undefined;
+  }
+
+  async usage(): Promise<Usage> {
+    const metrics = await this.client.raw("GET", "/metrics");
+    const pid = this.#kubelet?.pid;
+    return {
+      atMs: performance.now(),
+      cpuSeconds: this.#endedCpuSeconds + (pid === undefined ? 0 : cpuSeconds(pid)),
+      serverCpuSeconds: 0,
+      apiCalls: sumOfSamples(metrics.body.toString(), "apiserver_request_total"),
+      residentMb: pid === undefined ? 0 : residentMb(pid),
+    };
+  }
+
+  async stop(): Promise<void> {
+    await this.stopKubelet();
+    await this.pods.stop();
+    this.client.close();
+  }
+}

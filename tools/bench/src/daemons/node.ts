@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { containerdSocket } from "@coxswain/dev-cluster/containerd";
+import { newCriClient } from "@coxswain/node-agent/runtime/cri-client";
+import { programsOf } from "./daemon.ts";
+import { nodeScenarios } from "./node-scenarios.ts";
+import { NodeCluster, NodeStage } from "./node-stage.ts";
+import { type DaemonBenchOptions, helpOf, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
+import { ReportPrinter } from "./printer.ts";
+import { type RowReport, reportOf } from "./report.ts";
+import { type RoundResult, runScenario } from "./scenario.ts";
+
+const nodeSizes: SizeFlags = {
+  pods: { help: "pods that are started and deleted at once, at most 110", normal: [20], quick: [2], most: 110 },
+  "idle-seconds": { help: "seconds of the idle row", normal: [30], quick: [3], most: 600 },
+  requests: { help: "commands and reads of logs", normal: [50], quick: [3], most: 10_000 },
+};
+
+const about = `Pods on a real containerd with one kubelet after the other: start, deletion, idle CPU, restart, commands, logs. As root.`;
+
+/** Time for a started kubelet to register its node and to become idle. */
+const settleMs = 3_000;
+
+/** `main.ts node [flags]` */
+export async function benchNode(argv: readonly string[]): Promise<readonly RowReport[]> {
+  const options = parseDaemonOptions(argv, nodeSizes);
+  if (options.isHelp) {
+    process.stdout.write(helpOf("node", about, nodeSizes));
+    return [];
+  }
+  const stage = NodeStage.start();
+  try {
+    await stage.stopDaemons("kubelet", "kube-controller-manager", "kube-scheduler");
+    return await measure(stage, options);
+  } finally {
+    stage.remove();
+  }
+}
+
+/** In each round the kubelets take turns, each through all rows; the first round is not counted, as it also warms the runtime. */
+async function measure({ settings }: NodeStage, options: DaemonBenchOptions): Promise<readonly RowReport[]> {
+  const printer = new ReportPrinter(options);
+  const size = (flag: string): number => sizeOf(options, flag);
+  const scenarios = nodeScenarios({ pods: size("pods"), idleSeconds: size("idle-seconds"), requests: size("requests") });
+  const chosen = scenarios.filter(({ name }) => name.includes(options.only));
+  const programs = programsOf("kubelet", options);
+  const results = programs.map(() => chosen.map((): RoundResult[] => []));
+  for (let round = options.isQuick ? 0 : -1; round < options.rounds; round++) {
+    for (const [which, program] of programs.entries()) {
+      const cluster = await NodeCluster.open(settings, program);
+      try {
+        await cluster.startKubelet();
+        await sleep(settleMs);
+        for (const [row, scenario] of chosen.entries()) {
+          const result = await runScenario(scenario, cluster);
+          if (round >= 0) results[which]?.[row]?.push(result);
+        }
+      } finally {
+        await cluster.stop();
+      }
+    }
+  }
+  const alone = await criAlone(containerdSocket(settings), settings.run);
+  printer.note(`the runtime alone: a sandbox and one container started in ${alone.toFixed(2)} s (median of 5)`);
+  for (const [row, { name, limits }] of chosen.entries()) {
+    const rounds = results.map((rows) => rows[row] ?? []);
+    printer.row(reportOf(name, limits, rounds));
+  }
+  return printer.end("kubelet");
+}
+
+/** Median time of the calls that start a pod of one container. */
+async function criAlone(socket: string, logs: string): Promise<number> {
+  const runtime = newCriClient({ endpoint: `unix://${socket}`, requestTimeoutMs: 120_000 });
+  const times: number[] = [];
+  try {
+    for (let index = 0; index < 5; index++) {
+      const name = `alone-${index}`;
+      const sandbox = {
+        metadata: { name, namespace: "bench", uid: name, attempt: 0 },
+        hostname: name,
+        logDirectory: logs,
+        linux: {},
+      };
+      const start = performance.now();
+      const id = await runtime.runPodSandbox(sandbox, "");
+      const container = {
+        metadata: { name: "main", attempt: 0 },
+        image: { image: "docker.io/library/busybox:1.36" },
+        command: ["sleep", "3600"],
+        logPath: `${name}.log`,
+        linux: {},
+      };
+      await runtime.startContainer(await runtime.createContainer(id, container, sandbox));
+      times.push((performance.now() - start) / 1000);
+      await runtime.stopPodSandbox(id);
+      await runtime.removePodSandbox(id);
+    }
+  } finally {
+    runtime.close();
+  }
+  return times.toSorted((a, b) => a - b)[2] ?? Number.NaN;
+}

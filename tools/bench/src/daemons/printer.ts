@@ -1,0 +1,41 @@
+import { writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
+import { type DaemonBenchOptions, machineLine } from "./options.ts";
+import { type RowReport, reportHeader, reportLines } from "./report.ts";
+import { svgOf } from "./svg.ts";
+
+/** Prints rows as text while they come, or all of them as JSON at the end, and writes the picture. */
+export class ReportPrinter {
+  readonly #options: DaemonBenchOptions;
+  readonly #machine = machineLine(loadavg()[0] ?? 0);
+  readonly #reports: RowReport[] = [];
+  readonly #notes: string[] = [];
+
+  constructor(options: DaemonBenchOptions) {
+    this.#options = options;
+    this.#say(this.#machine);
+    this.#say(reportHeader());
+  }
+
+  #say(line: string): void {
+    if (!this.#options.isJson) console.log(line);
+  }
+
+  note(text: string): void {
+    this.#notes.push(text);
+    this.#say(text);
+  }
+
+  row(report: RowReport): void {
+    this.#reports.push(report);
+    for (const line of reportLines(report)) this.#say(line);
+  }
+
+  end(title: string): readonly RowReport[] {
+    const { isJson, svgFile } = this.#options;
+    const all = { machine: this.#machine, notes: this.#notes, reports: this.#reports };
+    if (isJson) console.log(JSON.stringify(all, undefined, 2));
+    if (svgFile !== undefined) writeFileSync(svgFile, svgOf(title, this.#reports));
+    return this.#reports;
+  }
+}
