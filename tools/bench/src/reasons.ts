@@ -12,6 +12,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { closedLoop } from "./load.ts";
 import type { ReasonsOptions } from "./options.ts";
 import { cpuSeconds } from "./process-usage.ts";
+import { estimateOf, mostShare, verdictOf } from "./share.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const namespace = "default";
@@ -33,12 +34,10 @@ interface Cluster {
   pidOf(daemon: string): number;
 }
 
-const mostShare = 0.02;
-
 /**
  * `main.ts reasons`: what it costs the daemons to keep the reasons of their decisions. Two clusters of real daemons run side by
  * side, one of which keeps none (COXSWAIN_DECISIONS=off); the same work is done by one and the other in turn.
- * @returns whether every daemon is within the limit
+ * @returns whether every daemon was shown to be within the limit
  */
 export async function benchReasons({ rounds, pods: podCount, only }: ReasonsOptions): Promise<boolean> {
   const state = mkdtempSync(join(tmpdir(), "cox-bench-reasons-"));
@@ -105,17 +104,15 @@ async function compare(work: Work, clusters: readonly Cluster[]): Promise<boolea
   }
   const of = (isKeeping: boolean) => spent.get(clusters.find((cluster) => cluster.isKeeping === isKeeping) as Cluster) ?? [];
   const [kept, none] = [of(true), of(false)];
-  const ratios = kept.map((seconds, i) => seconds / (none[i] as number));
-  const share = median(kept) / median(none) - 1;
-  const isWithin = share <= mostShare;
-  const spread = (Math.max(...none) - Math.min(...none)) / median(none);
+  const shares = kept.map((seconds, i) => seconds / (none[i] as number) - 1);
+  const verdict = verdictOf(shares);
   const percent = (value: number): string => `${(value * 100).toFixed(1)} %`;
+  const { share, error } = estimateOf(shares);
   console.log(
     `${work.daemon}, ${work.what}: ${median(none).toFixed(2)} s of CPU without reasons, ${median(kept).toFixed(2)} s with them: ` +
-      `${percent(share)} (median of the ${ratios.length} pairs ${percent(median(ratios) - 1)}, spread ${percent(spread)}), ` +
-      `limit at most ${percent(mostShare)}: ${isWithin ? "ok" : "NOT OK"}`,
+      `${percent(share)} ± ${percent(error)} (${shares.length} pairs of rounds), limit at most ${percent(mostShare)}: ${verdict}`,
   );
-  return isWithin;
+  return verdict === "ok";
 }
 
 const median = (values: readonly number[]): number => {
