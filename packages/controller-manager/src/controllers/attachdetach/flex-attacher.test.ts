@@ -182,7 +182,7 @@ test("a driver that hangs keeps neither those that come later nor other drivers'
   await bench.clock.advance(60_000);
   await waitFor(() => requestedFor("late", "init"));
   await waitFor(async () => (await bench.requested()).filter((line) => line === "attach").length === 3);
-  const slow = (await readFile(join(bench.folder, "slow~disk", "asked"), "utf8")).split("\n");
+  const slow = (await readFile(join(bench.folder, "slow~disk", "requested"), "utf8")).split("\n");
   assert.equal(slow.filter((line) => line === "isattached").length, 1, "while it runs it is not started again");
 });
 
