@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { reserve } from "./reserve.ts";
 import { waitFor } from "./wait-for.ts";
 
 export interface TestEtcd {
@@ -113,18 +114,14 @@ export async function isHealthy(endpoint: string): Promise<boolean> {
   }
 }
 
-const given = new Set<number>();
-
 /**
  * An unused TCP port of 127.0.0.1 outside the ephemeral range (32768 and above), so that the kernel does not assign it to
- * another socket before it is used, or while a test relies on nothing listening there.
+ * another socket before it is used, or while a test relies on nothing listening there. No other test gets it while this process runs.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(24_000, 30_000);
-    if (given.has(port)) continue;
-    given.add(port);
-    if (await canListen(port)) return port;
+    if ((await canListen(port)) && reserve(`port-${port}`)) return port;
   }
 }
 

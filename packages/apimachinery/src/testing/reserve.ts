@@ -1,0 +1,44 @@
+import { readlinkSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const links = new Set<string>();
+
+/**
+ * Reserves something of the machine, such as a port, for this process until it ends. Tests run in several processes, and what
+ * one has chosen is not always in use yet when another one chooses.
+ * @returns false when another running process has it
+ */
+export function reserve(name: string): boolean {
+  const link = join(tmpdir(), `cox-test-${name}`);
+  if (linkToSelf(link)) return true;
+  if (ownerRuns(link)) return false;
+  rmSync(link, { force: true });
+  return linkToSelf(link);
+}
+
+/** Creating a symbolic link is atomic, and its target says who has it. */
+function linkToSelf(link: string): boolean {
+  try {
+    symlinkSync(String(process.pid), link);
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw err;
+  }
+  if (links.size === 0) process.once("exit", giveBack);
+  links.add(link);
+  return true;
+}
+
+function giveBack(): void {
+  for (const link of links) rmSync(link, { force: true });
+}
+
+function ownerRuns(link: string): boolean {
+  try {
+    process.kill(Number(readlinkSync(link)), 0);
+    return true;
+  } catch (err) {
+    return (err as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
