@@ -61,8 +61,19 @@ interface Look {
 }
 
 const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
-const usage = (page: Page): Promise<unknown> =>
-  Promise.all([page.getByText("cores used").waitFor(), page.getByText("it requests 150m").waitFor()]);
+
+/** The page's clock stands still, so that it does not ask again for what a busy server could not answer in time: it is loaded anew. */
+async function usage(page: Page): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await Promise.all(["cores used", "it requests 150m"].map((text) => page.getByText(text).waitFor({ timeout: 15_000 })));
+      return;
+    } catch (err) {
+      if (attempt === 8) throw err;
+      await page.reload();
+    }
+  }
+}
 
 const looks: readonly Look[] = [
   { name: "cluster-dark", hash: "#/cluster", until: usage },
@@ -74,7 +85,6 @@ const looks: readonly Look[] = [
     name: "why",
     hash: "#/trouble?o=deployments.apps/shop/cart",
     async until(page) {
-      // The page's clock stands still, so that it does not ask again for an explanation that the server could not give yet.
       await waitFor(async () => /"remedy"/.test(await explained("deployments.apps", "shop", "cart")), { what: "an explanation" });
       await page.reload();
       await Promise.all([page.getByText("What to do").waitFor(), page.getByText("it requests 150m").waitFor()]);
