@@ -1,5 +1,5 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
-import { collectGarbage } from "@coxswain/apimachinery/process/memory/start-memory";
+import { newUtilization, releaseMemory } from "@coxswain/apimachinery/process/memory/start-memory";
 
 /** By then all parts have started, unless the API server is away. */
 const firstMs = 15_000;
@@ -22,7 +22,7 @@ export interface IdleMemoryOptions {
  * by 8 MB. Takes 0.05 % of a core.
  */
 export async function keepIdleMemorySmall(options: IdleMemoryOptions): Promise<void> {
-  const { clock, signal, collect = collectAll, state = newState() } = options;
+  const { clock, signal, collect = releaseMemory, state = newState() } = options;
   for (let waitMs = firstMs; !signal.aborted; waitMs = periodMs) {
     await clock.sleep(waitMs, signal).catch(() => {});
     const { utilization, heapBytes } = state();
@@ -30,14 +30,7 @@ export async function keepIdleMemorySmall(options: IdleMemoryOptions): Promise<v
   }
 }
 
-const collectAll = (): void => collectGarbage({ type: "major", flavor: "last-resort" });
-
 function newState(): NonNullable<IdleMemoryOptions["state"]> {
-  let before = performance.eventLoopUtilization();
-  return () => {
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, before);
-    before = now;
-    return { utilization, heapBytes: process.memoryUsage().heapUsed };
-  };
+  const utilization = newUtilization();
+  return () => ({ utilization: utilization(), heapBytes: process.memoryUsage().heapUsed });
 }

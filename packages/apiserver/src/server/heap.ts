@@ -1,5 +1,5 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
-import { collectGarbage, releaseStartMemory } from "@coxswain/apimachinery/process/memory/start-memory";
+import { collectGarbage, newUtilization, releaseStartMemory } from "@coxswain/apimachinery/process/memory/start-memory";
 import type { OpenRequests } from "../filters/lifetime.ts";
 
 /** Tunes V8's garbage collector for a process that only runs an API server. */
@@ -48,16 +48,13 @@ const pauseMs = 1;
 export function collectBetweenRequests(requests: OpenRequests, collect: () => void = collectYoung): void {
   let waiting = false;
   let lookedAt = 0;
-  let before = performance.eventLoopUtilization();
+  const utilization = newUtilization();
   requests.onIdle = () => {
     const now = performance.now();
     if (waiting || now - lookedAt < lookEveryMs) return;
     lookedAt = now;
     if (youngShare() < fullShare) return;
-    const loop = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(loop, before);
-    before = loop;
-    if (utilization > mostBusyShare) return;
+    if (utilization() > mostBusyShare) return;
     waiting = true;
     setTimeout(() => {
       waiting = false;

@@ -13,21 +13,30 @@ const mostLooks = 60;
  * which an idle server never triggers. Takes about 70 ms.
  * @param release runs the collection; replaced by tests
  */
-export function releaseStartMemory(release: () => void = () => collectGarbage({ type: "major", flavor: "last-resort" })): {
-  cancel(): void;
-} {
+export function releaseStartMemory(release: () => void = releaseMemory): { cancel(): void } {
   let looks = 0;
-  let before = performance.eventLoopUtilization();
+  const utilization = newUtilization();
   const timer = setInterval(() => {
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, before);
-    before = now;
-    const isQuiet = utilization < quietShare;
+    const isQuiet = utilization() < quietShare;
     if (isQuiet && process.memoryUsage().heapUsed <= largestBytes) release();
     if (isQuiet || ++looks === mostLooks) clearInterval(timer);
   }, quietMs).unref();
   return { cancel: () => clearInterval(timer) };
 }
+
+/** @returns a function for the share of time, from 0 to 1, that the event loop was busy since its last call */
+export function newUtilization(): () => number {
+  let before = performance.eventLoopUtilization();
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, before);
+    before = now;
+    return utilization;
+  };
+}
+
+/** Collects all garbage and returns the memory to the machine. */
+export const releaseMemory = (): void => collectGarbage({ type: "major", flavor: "last-resort" });
 
 type Collect = (options: { type: "major" | "minor"; flavor?: "last-resort" }) => void;
 let collector: Collect | undefined;
