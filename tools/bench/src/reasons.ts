@@ -10,6 +10,7 @@ import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicate
 import { nodes, pods, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { closedLoop } from "./load.ts";
+import { median } from "./median.ts";
 import type { ReasonsOptions } from "./options.ts";
 import { cpuSeconds } from "./process-usage.ts";
 import { estimateOf, mostShare, verdictOf } from "./share.ts";
@@ -114,12 +115,6 @@ async function compare(work: Work, clusters: readonly Cluster[]): Promise<boolea
   );
   return verdict === "ok";
 }
-
-const median = (values: readonly number[]): number => {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? (sorted[middle] as number) : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
-};
 
 const everywhere = [{ operator: "Exists" }];
 const fakeNodes = 20;

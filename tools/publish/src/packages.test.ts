@@ -51,7 +51,8 @@ await client.patch(nodes, { name: "node" }, { type: "merge", body: { spec: { tai
 const template = { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "c", image: "i" }] } };
 const spec = { replicas: 2, selector: { matchLabels: { app: "web" } }, template };
 await client.create(deployments, { metadata: { name: "web", namespace: "default" }, spec });
-for (;;) {
+for (const end = Date.now() + 120_000; ; ) {
+  assert.ok(Date.now() < end, "the pods of the Deployment were not bound within two minutes");
   const { items } = await client.list(pods, { namespace: "default" });
   if (items.filter(({ spec }) => spec.nodeName === "node").length === 2) break;
   await new Promise((resolve) => setTimeout(resolve, 20));

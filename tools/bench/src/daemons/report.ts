@@ -1,3 +1,4 @@
+import { median } from "../median.ts";
 import type { RoundResult, ScenarioLimits } from "./scenario.ts";
 
 /** Medians of one row for one implementation, and for both where there are two. */
@@ -24,13 +25,6 @@ export function medianOf(rounds: readonly RoundResult[]): RoundResult {
     apiCalls: of("apiCalls"),
     residentMb: of("residentMb"),
   };
-}
-
-/** The lower of the two in the middle of an even number. */
-function median(values: readonly number[]): number {
-  const value = values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
-  if (value === undefined) throw new Error("a median needs at least one value");
-  return value;
 }
 
 interface Column {
