@@ -100,7 +100,9 @@ export class ClientConnection implements StreamConnection, ServerFrames {
         [settings.initialWindowSize, options.streamWindowBytes],
       ]),
     );
-    this.output.send(numberFrame(frameTypes.windowUpdate, 0, options.connectionWindowBytes - defaultWindowBytes));
+    // An increment of 0 is a protocol error of this client (RFC 9113, section 6.9).
+    const grown = options.connectionWindowBytes - defaultWindowBytes;
+    if (grown > 0) this.output.send(numberFrame(frameTypes.windowUpdate, 0, grown));
     this.output.flush();
   }
 

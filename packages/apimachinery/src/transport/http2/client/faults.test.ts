@@ -130,6 +130,16 @@ test("informational responses are not the response", async (t) => {
 
 const small = { streamWindowBytes: 100, connectionWindowBytes: 70_000 };
 
+for (const { bytes: connectionWindowBytes, sent } of [
+  { bytes: 65_535, sent: [] },
+  { bytes: 65_536, sent: ["windowUpdate 0 1"] },
+]) {
+  test(`a connection's window of ${connectionWindowBytes} bytes is announced without an increment of 0`, async (t) => {
+    const { turn } = pipeOver(t, { ...small, connectionWindowBytes });
+    assert.deepEqual(await turn(), sent);
+  });
+}
+
 test("a stream that reads at its own pace holds back its server, and no other stream", async (t) => {
   const { ask, says, turn, begin, ends } = pipeOver(t, small);
   await begin();
