@@ -62,11 +62,11 @@ interface Look {
 
 const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
 
-/** The page's clock stands still, so that it does not ask again for what a busy server could not answer in time: it is loaded anew. */
-async function usage(page: Page): Promise<void> {
+/** Reloads the page until it shows the texts: its clock is fixed, so it never repeats a request that a busy server did not answer. */
+async function shows(page: Page, texts: readonly string[]): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      await Promise.all(["cores used", "it requests 150m"].map((text) => page.getByText(text).waitFor({ timeout: 15_000 })));
+      await Promise.all(texts.map((text) => page.getByText(text).waitFor({ timeout: 15_000 })));
       return;
     } catch (err) {
       if (attempt === 8) throw err;
@@ -74,6 +74,7 @@ async function usage(page: Page): Promise<void> {
     }
   }
 }
+const usage = (page: Page): Promise<void> => shows(page, ["cores used", "it requests 150m"]);
 
 const looks: readonly Look[] = [
   { name: "cluster-dark", hash: "#/cluster", until: usage },
@@ -87,7 +88,7 @@ const looks: readonly Look[] = [
     async until(page) {
       await waitFor(async () => /"remedy"/.test(await explained("deployments.apps", "shop", "cart")), { what: "an explanation" });
       await page.reload();
-      await Promise.all([page.getByText("What to do").waitFor(), page.getByText("it requests 150m").waitFor()]);
+      await shows(page, ["What to do", "it requests 150m"]);
     },
   },
   { name: "phone", hash: "#/cluster", until: usage, more: phone },

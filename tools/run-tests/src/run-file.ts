@@ -61,6 +61,7 @@ function startFile(
   const flags = [
     "-C",
     "cox-source",
+    `--import=${import.meta.resolve("@coxswain/dev-cluster/compile-cache")}`,
     `--test-timeout=${limits.testMs}`,
     `--test-reporter=${join(import.meta.dirname, "event-writer.ts")}`,
     ...namePatterns.map((pattern) => `--test-name-pattern=${pattern}`),

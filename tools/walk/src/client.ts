@@ -18,6 +18,8 @@ export interface Sent {
   readonly body?: Buffer | undefined;
   /** Bytes sent after the server accepted an upgrade. */
   readonly afterUpgrade?: Buffer;
+  /** Time until the response is cut, from its first byte. Default: 400 ms, enough to look at a stream. */
+  readonly cutAfterMs?: number;
 }
 
 export interface Answer {
@@ -35,8 +37,8 @@ export interface Client {
   close(): void;
 }
 
-const cutAfterMs = 400;
-const giveUpAfterMs = 20_000;
+const defaultCutAfterMs = 400;
+export const giveUpAfterMs = 20_000;
 const mostBytes = 4 << 20;
 
 /** Sends requests exactly as given. Rejects when there is no response. */
@@ -47,6 +49,7 @@ export function newClient(target: Target): Client {
   /** @param again retries the request once on a new connection */
   const send = (sent: Sent, again?: () => Promise<Answer>): Promise<Answer> =>
     new Promise((resolve, reject) => {
+      const { cutAfterMs = defaultCutAfterMs } = sent;
       const outgoing = request({
         ...{ host: hostname, port, agent, method: sent.method, path: sent.path },
         ...{ ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), rejectUnauthorized: ca !== undefined },

@@ -1,4 +1,4 @@
-import type { Client } from "./client.ts";
+import { type Client, giveUpAfterMs } from "./client.ts";
 import type { Definitions } from "./objects.ts";
 
 /** A resource or subresource in one version, from discovery. */
@@ -40,8 +40,8 @@ interface Named {
 /** @throws Error when discovery or the OpenAPI document is unavailable. */
 export async function readSurface(client: Client): Promise<Surface> {
   const get = async <T>(path: string): Promise<T> => {
-    const answer = await client.send({ method: "GET", path, headers: {} });
-    if (answer.code !== 200) throw new Error(`GET ${path}: ${answer.code} ${answer.text.slice(0, 200)}`);
+    const answer = await client.send({ method: "GET", path, headers: {}, cutAfterMs: giveUpAfterMs });
+    if (answer.code !== 200 || answer.wasCut) throw new Error(`GET ${path}: ${answer.code} ${answer.text.slice(0, 200)}`);
     return JSON.parse(answer.text) as T;
   };
   const groups = await get<{ groups: { versions: { groupVersion: string }[] }[] }>("/apis");
