@@ -28,6 +28,11 @@ for (const { name, path = "packages/a/src/a.ts", text, want } of [
   ].map((text) => ({
     ...{ name: text.trim(), path: "packages/apiserver/src/a.ts", text, want: [] },
   })),
+  ...[
+    { name: "a program's parts for tests", path: "packages/apimachinery/src/testing/a.ts", want: [] },
+    { name: "clusters in a test's process", path: "packages/testing/src/a.ts", want: [/imports node:http/] },
+    { name: "their parts for tests", path: "packages/testing/src/testing/a.ts", want: [] },
+  ].map((row) => ({ ...row, text: 'import http from "node:http";\n' })),
   { name: "a table", path: "packages/apimachinery/src/objects/schema/kinds/x.ts", text: "x\n".repeat(700), want: [] },
 ]) {
   test(`conventions: ${name}`, () => {

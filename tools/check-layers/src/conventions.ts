@@ -40,8 +40,8 @@ export function conventionProblems(sources: readonly Source[]): string[] {
 }
 
 const isStarted = (path: string): boolean =>
-  /^packages\/(?:apimachinery|apiserver|cluster-services|controller-manager|node-agent|scheduler)\/src\//.test(path) &&
-  !/\.test\.ts$|\/testing(?:\/|\.ts$)/.test(path);
+  /^packages\/(?:apimachinery|apiserver|cluster-services|controller-manager|node-agent|scheduler|testing)\/src\//.test(path) &&
+  !/\.test\.ts$|\/src\/(?:.*\/)?testing(?:\/|\.ts$)/.test(path);
 
 function tooLong(path: string, text: string): string[] {
   const lines = text.split("\n").length - 1;

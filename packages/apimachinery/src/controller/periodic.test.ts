@@ -102,3 +102,32 @@ test("a guarded callback logs what it throws, and may be called again", () => {
   assert.equal(calls, 2);
   assert.deepEqual(said, [["cannot look", "Error: ill"]]);
 });
+
+for (const { startsLate, want } of [
+  { startsLate: false, want: [0, 1000, 2000] },
+  { startsLate: true, want: [1000, 2000] },
+]) {
+  test(`periodic work starts ${startsLate ? "after a period" : "at once"}`, async () => {
+    const clock = newFakeClock();
+    const stop = new AbortController();
+    const at: number[] = [];
+    const work = async (): Promise<void> => void at.push(clock.monotonic());
+    const running = newPeriodic({ name: "check", periodMs: 1000, startsLate, work, log: discardLogger, clock }).run(stop.signal);
+    await clock.advance(2500);
+    stop.abort();
+    await running;
+    assert.deepEqual(at, want);
+  });
+}
+
+test("periodic work that starts late does not run when it is stopped before", async () => {
+  const clock = newFakeClock();
+  const stop = new AbortController();
+  const work = async (): Promise<void> => assert.fail("it ran");
+  const running = newPeriodic({ name: "check", periodMs: 1000, startsLate: true, work, log: discardLogger, clock }).run(
+    stop.signal,
+  );
+  await clock.advance(500);
+  stop.abort();
+  await running;
+});

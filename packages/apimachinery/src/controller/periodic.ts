@@ -7,6 +7,8 @@ export interface PeriodicOptions {
   readonly periodMs: number;
   /** Informers to wait for before the first run. */
   readonly synced?: readonly { waitForSync(signal: AbortSignal): Promise<void> }[];
+  /** Whether the first run is after a period: the work was done once before. Default: at once. */
+  readonly startsLate?: boolean;
   /** An error is logged and does not end the loop. */
   readonly work: (signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
@@ -19,7 +21,7 @@ export interface Periodic {
   run(signal: AbortSignal): Promise<void>;
 }
 
-export function newPeriodic({ name, periodMs, synced = [], work, log, clock }: PeriodicOptions): Periodic {
+export function newPeriodic({ name, periodMs, synced = [], startsLate = false, work, log, clock }: PeriodicOptions): Periodic {
   return {
     async run(signal) {
       try {
@@ -28,6 +30,7 @@ export function newPeriodic({ name, periodMs, synced = [], work, log, clock }: P
         if (signal.aborted) return;
         throw err;
       }
+      if (startsLate) await clock.sleep(periodMs, signal).catch(() => {});
       while (!signal.aborted) {
         try {
           await work(signal);

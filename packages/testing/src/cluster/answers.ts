@@ -1,5 +1,5 @@
-import { STATUS_CODES } from "node:http";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { STATUS_CODES } from "@coxswain/apimachinery/transport/node-http";
 
 const reasons: Readonly<Record<number, string>> = {
   400: "BadRequest",

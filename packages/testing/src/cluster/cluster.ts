@@ -1,4 +1,3 @@
-import { createServer } from "node:http";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, type Impersonation, userAgentOf } from "@coxswain/apimachinery/client/config";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
@@ -7,6 +6,7 @@ import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { discardLogger, type Logger, newLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { createServer } from "@coxswain/apimachinery/transport/node-http";
 import { newKubeScheduler } from "@coxswain/scheduler";
 import { Faults, type WatchFaults } from "../faults/faults.ts";
 import { WriteLog } from "../history/write-log.ts";

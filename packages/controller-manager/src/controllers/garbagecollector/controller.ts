@@ -44,6 +44,7 @@ export function newGarbageCollector(base: ControllerContext): Runnable | undefin
   const discovery = definePeriodic(ctx, {
     name: "garbagecollector",
     periodMs: 30_000,
+    startsLate: true,
     work: ({ builder }, signal) => builder.refresh(signal),
   });
   return {

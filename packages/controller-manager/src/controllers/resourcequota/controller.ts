@@ -60,6 +60,7 @@ export function newResourceQuotaController(base: ControllerContext): Runnable {
   const discovery = definePeriodic(ctx, {
     name: "resourcequota-discovery",
     periodMs: 30_000,
+    startsLate: true,
     async work(_ctx, signal) {
       if (await monitors.refresh(signal)) enqueueAll();
     },

@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ContainerStatus, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { createServer } from "@coxswain/apimachinery/transport/node-http";
 import { InProcessTls } from "../../tls/in-process-tls.ts";
 import { runExec } from "./exec.ts";
 import { logOptionsOf, logText } from "./log-text.ts";

@@ -1,7 +1,8 @@
-import { createServer as createHttpServer, type RequestListener } from "node:http";
+import type { RequestListener } from "node:http";
 import { createServer as createHttp2Server, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { duplexPair } from "node:stream";
+import { createServer as createHttpServer } from "@coxswain/apimachinery/transport/node-http";
 
 /** Why a call failed. Source: gRPC's status codes */
 export class CallFailed extends Error {
