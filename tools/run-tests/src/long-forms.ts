@@ -84,8 +84,9 @@ export const longForms: readonly LongForm[] = [
     minutes: 15,
   },
   { name: "several machines", files: ["e2e/deploy/machines.test.ts", "e2e/deploy/upgrade.test.ts"], minutes: 10 },
-  { name: "compose", files: ["e2e/deploy/compose.test.ts"], minutes: 15 },
-  { name: "static pods", files: ["e2e/deploy/static-pods.test.ts"], minutes: 15 },
+  { name: "restored machines", files: ["e2e/deploy/restore.test.ts"], minutes: 15 },
+  { name: "compose", files: ["e2e/deploy/compose.test.ts"], minutes: 9 },
+  { name: "static pods", files: ["e2e/deploy/static-pods.test.ts"], minutes: 6 },
   { name: "kubelet configuration", files: ["e2e/node/dynamic-config.test.ts"], minutes: 5 },
 ];
 

@@ -8,7 +8,7 @@ import { readIfThere, writeWhole } from "../host/files.ts";
 import { askProgram, findProgram, runProgram } from "../host/programs.ts";
 import { startUnits } from "../host/systemd.ts";
 import type { Step } from "../steps.ts";
-import { readSnapshot } from "./snapshot-file.ts";
+import { readSnapshot, type SnapshotInfo } from "./snapshot-file.ts";
 
 export interface Restore {
   readonly snapshot: string;
@@ -70,13 +70,15 @@ export const restoreSteps: readonly Step<Restore>[] = [
   },
   {
     name: "start",
-    missing: () => ["start etcd, then kube-apiserver"],
+    missing: () => ["start etcd, then kube-apiserver; restart kubelet"],
     async run({ members }) {
       writeWhole(etcdDropIn, withMembers(readIfThere(etcdDropIn) ?? "", members), 0o644);
       await startUnits(["etcd"]);
       // One of several waits for the majority; the API server's unit does, too.
       if (Object.keys(members).length === 1) await waitForEtcd();
       await startUnits(["kube-apiserver"]);
+      // On a machine that is newer than the snapshot its Node is gone, which a kubelet registers when it starts.
+      await runProgram("systemctl", ["try-restart", "--no-block", "kubelet"]);
     },
   },
 ];
@@ -89,12 +91,11 @@ async function writeData(restore: Restore): Promise<void> {
   const folder = mkdtempSync(join(dataDir, "restore-"));
   try {
     const plain = join(folder, "snapshot.db");
-    unsealTo(plain, snapshot, key);
+    const { digest } = unsealTo(plain, snapshot, key);
     const flags = {
       name,
       "initial-cluster": initialCluster(members),
-      // A member of the old cluster that comes back is refused by the new one.
-      "initial-cluster-token": `restored-${restore.nowMs}`,
+      "initial-cluster-token": clusterToken(restore, digest),
       "initial-advertise-peer-urls": peerUrl,
       "data-dir": join(folder, "data"),
     };
@@ -113,11 +114,18 @@ async function writeData(restore: Restore): Promise<void> {
   }
 }
 
+/**
+ * Pure: the name of the new cluster, so that a member of the old one that comes back is refused. All members that are restored from one file
+ * have to have the same.
+ */
+export const clusterToken = ({ members, nowMs }: Pick<Restore, "members" | "nowMs">, digest: string): string =>
+  `restored-${Object.keys(members).length === 1 ? nowMs : digest.slice(0, 32)}`;
+
 /** etcdctl reads a file that is not sealed. */
-function unsealTo(path: string, snapshot: string, key: Buffer | undefined): void {
+function unsealTo(path: string, snapshot: string, key: Buffer | undefined): SnapshotInfo {
   const file = openSync(path, "wx", 0o600);
   try {
-    readSnapshot(snapshot, key, (piece) => {
+    return readSnapshot(snapshot, key, (piece) => {
       for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at);
     });
   } finally {

@@ -64,6 +64,8 @@ export class SnapshotWriter {
 export interface SnapshotInfo {
   readonly sizeBytes: number;
   readonly isSealed: boolean;
+  /** Its checksum, hexadecimal: the same for sealed and unsealed copies. */
+  readonly digest: string;
 }
 
 /**
@@ -87,7 +89,7 @@ export function readSnapshot(path: string, key: Buffer | undefined, take: (piece
     if (isSealed) unseal(file, size, key as Buffer, next, path);
     else for (let at = 0; at < size; at += pieceBytes) next(readAt(file, at, Math.min(pieceBytes, size - at)));
     if (!check.isWhole()) throw new Failure(`${path} is not a whole snapshot: its checksum is another one`);
-    return { sizeBytes: check.size, isSealed };
+    return { sizeBytes: check.size, isSealed, digest: check.digest };
   } finally {
     closeSync(file);
   }
@@ -120,6 +122,10 @@ class DigestCheck {
     const known = Math.max(0, all.length - digestBytes);
     this.#hash.update(all.subarray(0, known));
     this.#tail = all.subarray(known);
+  }
+
+  get digest(): string {
+    return this.#tail.toString("hex");
   }
 
   isWhole(): boolean {

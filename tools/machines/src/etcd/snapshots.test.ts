@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { timerUnits } from "../host/timer.ts";
 import { EtcdClient } from "./client.ts";
-import { memberOf, withMembers } from "./restore.ts";
+import { clusterToken, memberOf, withMembers } from "./restore.ts";
 import { readSnapshot, SnapshotWriter } from "./snapshot-file.ts";
 import { listSnapshots, removeSurplus, saveSnapshot, snapshotName, surplus } from "./snapshots.ts";
 
@@ -26,7 +26,9 @@ async function anEtcd(t: TestContext): Promise<EtcdClient> {
 test("a snapshot of a real etcd is whole, and readable by its owner only", async (t) => {
   const path = join(aFolder(t), "a", "s.db");
   const size = await saveSnapshot({ client: await anEtcd(t), path, key: undefined });
-  assert.deepEqual(readSnapshot(path, undefined), { sizeBytes: size, isSealed: false });
+  const { digest, ...info } = readSnapshot(path, undefined);
+  assert.deepEqual(info, { sizeBytes: size, isSealed: false });
+  assert.equal(digest, readFileSync(path).subarray(-32).toString("hex"));
   assert.equal(statSync(path).size, size);
   assert.equal(statSync(path).mode & 0o777, 0o600);
   // The magic number of bbolt in its first page.
@@ -38,10 +40,9 @@ test("a sealed snapshot opens with its key only", async (t) => {
   const key = randomBytes(32);
   const size = await saveSnapshot({ client: await anEtcd(t), path, key });
   const pieces: Buffer[] = [];
-  assert.deepEqual(
-    readSnapshot(path, key, (piece) => pieces.push(piece)),
-    { sizeBytes: size, isSealed: true },
-  );
+  const { digest, ...info } = readSnapshot(path, key, (piece) => pieces.push(piece));
+  assert.deepEqual(info, { sizeBytes: size, isSealed: true });
+  assert.equal(digest, Buffer.concat(pieces).subarray(-32).toString("hex"));
   assert.equal(Buffer.concat(pieces).readUInt32LE(16), 0xed0cdaed);
   assert.throws(() => readSnapshot(path, randomBytes(32)), /cannot be opened with this key, or it is damaged/);
   assert.throws(() => readSnapshot(path, undefined), /is sealed: give --key-file/);
@@ -115,6 +116,15 @@ test("a restored member begins a new cluster with the members that are named", (
   assert.match(text, /--initial-cluster=m2=https:\/\/10\.0\.0\.2:2380 \\\n {2}--initial-cluster-state=new \\\n/);
   assert.equal(withMembers(text, { m2: "https://10.0.0.2:2380" }), text);
   assert.throws(() => memberOf(undefined), /run it first on a new machine/);
+});
+
+test("machines that restore one file together name their cluster alike; one alone names it anew each time", () => {
+  const two = { m1: "https://10.0.0.1:2380", m2: "https://10.0.0.2:2380" };
+  const digest = "ab".repeat(32);
+  assert.equal(clusterToken({ members: two, nowMs: 1 }, digest), clusterToken({ members: two, nowMs: 2 }, digest));
+  assert.notEqual(clusterToken({ members: two, nowMs: 1 }, digest), clusterToken({ members: two, nowMs: 1 }, "cd".repeat(32)));
+  const { m2, ...one } = two;
+  assert.notEqual(clusterToken({ members: one, nowMs: 1 }, digest), clusterToken({ members: one, nowMs: 2 }, digest));
 });
 
 test("a timer's command is quoted for systemd", () => {
