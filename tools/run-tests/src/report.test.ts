@@ -13,7 +13,7 @@ const aRun = {
   durationMs: 1,
   output: "",
 };
-const aFailure = { name: "x", where: "a.test.ts:1", error: "wrong" };
+const aFailure = { name: "x", where: "a.test.ts:1", error: "wrong:\n  1 !== 2" };
 
 test("the closing line counts to-do tests as skipped; reasons, stages and the time of all stand above it", () => {
   const totals = newTotals();
@@ -40,6 +40,7 @@ stages:
      61.5 s  together
 failed:
   b.test.ts: x
+    wrong: 1 !== 2
 2 passed, 1 failed, 3 skipped
 `,
   );

@@ -5,7 +5,7 @@ import type { FileRun } from "./run-file.ts";
 export interface Totals {
   passed: number;
   failed: number;
-  /** Failed tests as `file: name`, and stages by name; listed again at the end, where the end of a long log still shows them. */
+  /** Failed tests as `file: name` and the begin of the error, stages by name; repeated at the end of a log, which may be all that is kept. */
   readonly failures: string[];
   /** With file or stage; to-do tests are listed separately but count as skipped in the closing line. */
   readonly skipped: Unrun[];
@@ -19,10 +19,13 @@ export function addFile(totals: Totals, run: FileRun): void {
   const within = ({ name, reason }: Unrun): Unrun => ({ name: `${run.file}: ${name}`, reason });
   totals.passed += run.passed;
   totals.failed += run.failed.length;
-  totals.failures.push(...run.failed.map(({ name }) => `${run.file}: ${name}`));
+  totals.failures.push(...run.failed.map(({ name, error }) => `${run.file}: ${name}\n    ${inOneLine(error)}`));
   totals.skipped.push(...run.skipped.map(within));
   totals.todo.push(...run.todo.map(within));
 }
+
+const errorCharacters = 400;
+const inOneLine = (error: string): string => error.replaceAll(/\s+/g, " ").slice(0, errorCharacters);
 
 const outputLines = 100;
 
