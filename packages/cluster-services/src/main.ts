@@ -1,11 +1,13 @@
 #!/usr/bin/env node
 import { setFlagsFromString } from "node:v8";
-import { quickenImports } from "@coxswain/apimachinery/flags/quick-imports";
+import { printVersionAlone, quickenImports } from "@coxswain/apimachinery/flags/quick-imports";
 
-// The process runs on every node, does little for most of its time, and shall stay small (docs/benchmarks.md). V8 would let the
-// young generation grow to 24 MB, which a process that allocates little fills and keeps; its second optimizing compiler takes
-// 6 MB, and does not make DNS answers cheaper. Set before anything is loaded: stored compiled code is used only with the same flags.
-setFlagsFromString("--semi-space-growth-factor=1");
-setFlagsFromString("--no-turbofan");
-quickenImports(import.meta.dirname);
-await import("./coxswain-services.ts");
+if (!printVersionAlone(process.argv.slice(2))) {
+  // The process runs on every node, does little for most of its time, and shall stay small (docs/benchmarks.md). V8 would let the
+  // young generation grow to 24 MB, which a process that allocates little fills and keeps; its second optimizing compiler takes
+  // 6 MB, and does not make DNS answers cheaper. Set before anything is loaded: stored compiled code is used only with the same flags.
+  setFlagsFromString("--semi-space-growth-factor=1");
+  setFlagsFromString("--no-turbofan");
+  quickenImports(import.meta.dirname);
+  await import("./coxswain-services.ts");
+}

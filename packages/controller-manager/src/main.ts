@@ -1,5 +1,7 @@
 #!/usr/bin/env node
-import { quickenImports } from "@coxswain/apimachinery/flags/quick-imports";
+import { printVersionAlone, quickenImports } from "@coxswain/apimachinery/flags/quick-imports";
 
-quickenImports(import.meta.dirname);
-await import("./kube-controller-manager.ts");
+if (!printVersionAlone(process.argv.slice(2))) {
+  quickenImports(import.meta.dirname);
+  await import("./kube-controller-manager.ts");
+}

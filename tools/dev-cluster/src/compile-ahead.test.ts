@@ -85,6 +85,6 @@ test("every daemon loads nothing but parts of Node before it reads its compiled 
     const text = readFileSync(join(root, name), "utf8");
     const [early, late] = text.split("quickenImports(import.meta.dirname);\n");
     assert.deepEqual(early?.match(/from "(?!node:)[^"]+"/g), ['from "@coxswain/apimachinery/flags/quick-imports"'], name);
-    assert.match(late ?? "", /^await import\("\.\/[a-z-]+\.ts"\);\n$/, name);
+    assert.match(late ?? "", /^ {2}await import\("\.\/[a-z-]+\.ts"\);\n\}\n$/, name);
   }
 });

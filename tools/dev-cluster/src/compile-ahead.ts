@@ -9,7 +9,7 @@ const markFile = "made-of";
 
 /**
  * `compile-ahead.ts`: fills V8's compile cache of each daemon after a build, so that no start has to compile. Runs each daemon
- * with --version, which loads all modules, under NODE_COMPILE_CACHE.
+ * with --help, which loads all modules, under NODE_COMPILE_CACHE.
  * @param root the repository
  * @returns dist folders of the daemons whose cache was renewed; the others are up to date
  */
@@ -33,7 +33,7 @@ async function compile(dist: string, mark: string): Promise<void> {
   const made = `${folder}.${process.pid}`;
   const env = { ...process.env, NODE_COMPILE_CACHE: made, NODE_COMPILE_CACHE_PORTABLE: "0", NODE_COMPILE_CACHE_READONLY: "0" };
   try {
-    await promisify(execFile)(process.execPath, [join(dist, "main.js"), "--version"], { env });
+    await promisify(execFile)(process.execPath, [join(dist, "main.js"), "--help"], { env });
     writeFileSync(join(made, markFile), mark);
     rmSync(folder, { recursive: true, force: true });
     renameSync(made, folder);

@@ -2,6 +2,19 @@ import { existsSync } from "node:fs";
 import { enableCompileCache, type ResolveFnOutput, registerHooks } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { kubernetesRelease } from "../process/release.ts";
+
+/**
+ * Prints the release when the command line is `--version` alone, which must not load a daemon. All other command lines, also those
+ * with `--version` among other flags, are parsed by runMain.
+ * @param args without the program
+ * @returns whether it was printed
+ */
+export function printVersionAlone(args: readonly string[]): boolean {
+  const isAlone = args.length === 1 && (args[0] === "--version" || args[0] === "--version=true");
+  if (isAlone) process.stdout.write(`Kubernetes ${kubernetesRelease.gitVersion}\n`);
+  return isAlone;
+}
 
 /** Folder of the compile cache, next to the daemon's entry file. */
 export const compiledCodeFolder = "compiled-code";
