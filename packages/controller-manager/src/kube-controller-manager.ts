@@ -4,6 +4,7 @@ import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { tuneDaemonHeap } from "@coxswain/apimachinery/process/memory/daemon-heap";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
 import { completeConfig } from "./config.ts";
@@ -42,6 +43,7 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates, s
     informativeChecks: Object.fromEntries([...controllers].map((name) => [name, () => health.check(name)])),
     configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
   });
+  tuneDaemonHeap();
   try {
     const parts = { log, clock, turns, metrics, featureGates, leadership, health, decisions, signal };
     const running = runManager({ config, clientConfig, ...parts });

@@ -5,6 +5,7 @@ import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { ineffectiveFields, unknownFields } from "@coxswain/apimachinery/flags/settings";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { tuneDaemonHeap } from "@coxswain/apimachinery/process/memory/daemon-heap";
 import { notifySystemd } from "@coxswain/apimachinery/serving/systemd-notify";
 import { startAgent } from "./agent.ts";
 import { newAgentConfig } from "./config.ts";
@@ -38,6 +39,7 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
     throw new ConfigError(`invalid kubeconfig: stat ${config.kubeconfig}: no such file or directory`);
   }
   const api = config.kubeconfig === "" ? undefined : await loadKubeconfig(config.kubeconfig);
+  tuneDaemonHeap({ staysSmall: true });
   const agent = await startAgent({ config, api, featureGates, dynamic, clock: realClock, log });
   if (config.runOnce) {
     try {

@@ -20,6 +20,7 @@ import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { tuneDaemonHeap } from "@coxswain/apimachinery/process/memory/daemon-heap";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
 import { completeConfig } from "./config/config.ts";
@@ -65,6 +66,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
     decisions,
   });
   if (flags["write-config-to"] !== "") return writeFileSync(flags["write-config-to"], asYaml(config));
+  tuneDaemonHeap();
   const { leaderElection } = config;
   const { enabled, leaseDurationMs } = leaderElection;
   const lock = lockOf(leaderElection);
