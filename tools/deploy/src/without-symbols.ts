@@ -1,5 +1,12 @@
 /** Field offsets of the file header and of a program header. Source: elf(5), Elf64_Ehdr and Elf64_Phdr */
-const header = { programTable: 32, sectionTable: 40, programEntryBytes: 54, programEntries: 56, sectionEntries: 60, sectionNames: 62 };
+const header = {
+  programTable: 32,
+  sectionTable: 40,
+  programEntryBytes: 54,
+  programEntries: 56,
+  sectionEntries: 60,
+  sectionNames: 62,
+};
 const segment = { offset: 8, bytesInFile: 32 };
 /** The magic number, 64 bits, little-endian. */
 const identification = Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2, 1]);
