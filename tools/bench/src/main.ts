@@ -8,6 +8,7 @@ import { parseReasonsOptions } from "./options.ts";
 import { benchPortSharing } from "./port-sharing.ts";
 import { benchReasons } from "./reasons.ts";
 import { benchStart } from "./start.ts";
+import { benchTesting } from "./testing/bench-testing.ts";
 import { benchWatchFloor } from "./watch-floor.ts";
 
 const argv = process.argv.slice(2);
@@ -15,9 +16,10 @@ const argv = process.argv.slice(2);
 const listedPods = 5_000;
 
 try {
-  // Only `codec` and `reasons` exit with 1 for exceeded limits: their ratios hardly depend on the machine.
+  // Only `codec`, `reasons` and `testing` exit with 1 for exceeded limits: the ratios of the first two hardly depend on the machine.
   if (argv.length === 1 && argv[0] === "codec") process.exitCode = benchCodec(listedPods) ? 0 : 1;
   else if (argv[0] === "reasons") process.exitCode = (await benchReasons(parseReasonsOptions(argv))) ? 0 : 1;
+  else if (argv[0] === "testing") process.exitCode = (await benchTesting(argv.slice(1))) ? 0 : 1;
   else if (argv[0] === "start") await benchStart(argv);
   else if (argv[0] === "controllers") await benchControllers(argv.slice(1));
   else if (argv[0] === "cluster") await benchCluster(argv.slice(1));

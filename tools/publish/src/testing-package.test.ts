@@ -8,6 +8,7 @@ import { after, test } from "node:test";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { limits, measure, mostHeapGrowthMb } from "./limits/measurements.ts";
 import { checkTypes, projectWith, root, run } from "./testing-project.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "cox-publish-"));
@@ -152,3 +153,25 @@ for (const { args, code, says } of [
     assert.match(ended.text, says);
   });
 }
+
+/** Of CPU time: a loaded machine takes longer, and each start is another one. */
+const slack = 3;
+const isLong = process.env["COX_TEST_LONG"] !== undefined;
+
+test("a cluster, a copy of it, and a Deployment take little CPU time, and nothing is left of clusters that ended", async (t) => {
+  const counts = { first: 1, fork: 3, deployment: 3, cycles: isLong ? 1_000 : 8 };
+  const measured = await measure(await installed(), counts);
+  t.diagnostic(JSON.stringify(measured));
+  const { first, fork, deployment, cycles } = measured;
+  assert.ok(first.cpuMs < slack * limits.firstMs, JSON.stringify(first));
+  assert.ok(fork.cpuMs < slack * limits.forkMs, JSON.stringify(fork));
+  assert.ok(deployment.cpuMs < slack * limits.deploymentMs, JSON.stringify(deployment));
+  assert.ok(cycles.heapMbAfter - cycles.heapMbBefore < mostHeapGrowthMb, JSON.stringify(cycles));
+  assert.equal(cycles.handlesLeft, 0);
+});
+
+test("many clusters at once need little memory", { skip: !isLong && "a long form" }, async (t) => {
+  const { together } = await measure(await installed(), { together: limits.together });
+  t.diagnostic(JSON.stringify(together));
+  assert.ok(together.rssMb < limits.togetherMb, JSON.stringify(together));
+});

@@ -15,7 +15,8 @@ export interface NamespacedLookup<T> {
   in(namespace: string): Promise<readonly T[]>;
 }
 
-const mostNamespaces = 10_000;
+/** The cache allocates all of its places at once. */
+const mostNamespaces = 1_000;
 const emptyForMs = 30_000;
 
 /** Source: plugin/pkg/admission/limitranger/admission.go, k8s.io/apiserver pkg/admission/plugin/resourcequota/resource_access.go */
