@@ -19,16 +19,13 @@ export function decodeValue(value: unknown, type: TypeDescriptor): Record<string
 }
 
 /**
- * Fields, by type, where Go distinguishes an empty list from nil during a request, although both are stored alike. The
- * decoded list is absent, as always; `wasGivenEmptyList` reports that it was present.
+ * Key of decoded objects whose body had an empty list that Go distinguishes from nil during the request, although both are stored
+ * alike: the list is absent, as always. A symbol, so that no encoder writes it.
  */
-const notedWhenEmpty: Readonly<Record<string, string>> = { PodSecurityContext: "supplementalGroups" };
-const givenEmpty = new WeakSet<object>();
+export const hadEmptyList = Symbol("hadEmptyList");
 
-/** True for a `PodSecurityContext` decoded from one with `supplementalGroups: []`. Not preserved in copies of the object. */
-export function wasGivenEmptyList(object: object): boolean {
-  return givenEmpty.has(object);
-}
+/** Such lists, by type. */
+const listsNotedWhenEmpty: Readonly<Record<string, string>> = { PodSecurityContext: "supplementalGroups" };
 
 /** Has Go's error text: `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`. */
 export class DecodeFailure extends Error {
@@ -158,7 +155,7 @@ function structDecoder(type: TypeDescriptor): Decode {
 
 function makeStructDecoder(type: TypeDescriptor): Decode {
   const goType = `${type.goPackage}.${type.goName}`;
-  const noted = notedWhenEmpty[type.goName];
+  const noted = listsNotedWhenEmpty[type.goName];
   let fields: Map<string, FieldCodec> | undefined;
   let required: FieldCodec[] = [];
   // Created lazily, because types can be recursive.
@@ -179,7 +176,7 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
     if (depth >= maxDepth) throw tooDeep();
     const inside = depth + 1;
     const object = value as Record<string, unknown>;
-    const given = noted === undefined ? undefined : object[noted];
+    const list = noted === undefined ? undefined : object[noted];
     let dropped = false;
     let current = "";
     try {
@@ -200,11 +197,13 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
       if (err instanceof DecodeFailure) err.within(type.goName, current);
       throw err;
     }
-    const made = withRequired(dropped ? onlyFields(object, fields) : object, required);
-    if (Array.isArray(given) && given.length === 0) givenEmpty.add(made);
+    const made: DecodedObject = withRequired(dropped ? onlyFields(object, fields) : object, required);
+    if (Array.isArray(list) && list.length === 0) made[hadEmptyList] = true;
     return made;
   };
 }
+
+type DecodedObject = Record<string, unknown> & { [hadEmptyList]?: true };
 
 function withRequired(object: Record<string, unknown>, required: readonly FieldCodec[]): Record<string, unknown> {
   for (const field of required) {

@@ -1,6 +1,7 @@
 /** Rejects pods that set users, groups or SELinux options. Source: plugin/pkg/admission/securitycontext/scdeny/admission.go */
-import { wasGivenEmptyList } from "@coxswain/apimachinery/objects/codec/json-decode";
+import { hadEmptyList } from "@coxswain/apimachinery/objects/codec/json-decode";
 import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { PodSecurityContext } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { AdmissionPlugin } from "../plugin.ts";
 import { allContainers } from "./pod-containers.ts";
 import { podWithContainers } from "./pod-of.ts";
@@ -23,10 +24,10 @@ export const securityContextDeny = (): AdmissionPlugin => ({
     const pod = podWithContainers(attributes);
     if (pod === undefined) return;
     const refused = (field: string): Error => forbidden(attributes.resource, pod.metadata.name ?? "", `${field} is forbidden`);
-    const { securityContext = {} } = pod.spec;
+    const securityContext: PodSecurityContext & { [hadEmptyList]?: true } = pod.spec.securityContext ?? {};
     for (const [field, goName] of podFields) {
       const isSet =
-        securityContext[field] !== undefined || (field === "supplementalGroups" && wasGivenEmptyList(securityContext));
+        securityContext[field] !== undefined || (field === "supplementalGroups" && securityContext[hadEmptyList] === true);
       if (isSet) throw refused(`pod.Spec.SecurityContext.${goName}`);
     }
     for (const { container } of allContainers(pod)) {

@@ -3,19 +3,18 @@ import { TransientMap } from "../../../process/memory/transient-map.ts";
 import { GatheredBytes, ReceiveWindow } from "../wire/buffers.ts";
 import { codeOf, errorCodes, protocolError, tooMuch, windowError } from "../wire/connection-error.ts";
 import {
-  checkFrame,
   defaultWindowBytes,
+  FrameInput,
+  type FrameReceiver,
   flags,
   frame,
   frameTypes,
-  headerFragment,
-  newFrameReader,
   noTable,
   numberFrame,
+  type PartialHeaderBlock,
   preface,
   settings,
   settingsFrame,
-  unpadded,
   widestWindow,
 } from "../wire/frames.ts";
 import { newStaticFieldsDecoder } from "../wire/hpack.ts";
@@ -238,6 +237,9 @@ export class ClientConnection implements StreamConnection, ServerFrames {
     this.#pings.shift()?.();
   }
 
+  /** Not limited, unlike at a server: only the answers that frames require are, see `#countAnswer`. */
+  onIdleFrame(): void {}
+
   onGoAway(last: number): void {
     this.#leave();
     for (const stream of this.#streams.values()) if (stream.id > last) this.#finish(stream, goneAway);
@@ -356,120 +358,57 @@ export class ClientConnection implements StreamConnection, ServerFrames {
   }
 }
 
-/** Receives the server's frames. Each method may throw a ConnectionError, which ends the connection. */
-interface ServerFrames {
+/** What the client does with a server's frames. Each method may throw a ConnectionError, which ends the connection. */
+interface ServerFrames extends FrameReceiver {
   /** A complete header block: headers or trailers. */
   onFields(stream: number, fields: Fields, ends: boolean): void;
-  /** @param windowBytes size for flow control, padding included */
-  onData(stream: number, data: Buffer, windowBytes: number, ends: boolean): void;
-  /** @param code of RST_STREAM */
-  onReset(stream: number, code: number): void;
-  onSetting(id: number, value: number): void;
-  /** All settings of one frame were reported. */
-  onSettings(): void;
-  onPing(payload: Buffer): void;
-  /** The server has acknowledged a PING. */
-  onPong(): void;
-  /** @param last the last stream that the server may have processed */
-  onGoAway(last: number, code: number): void;
-  onWindowUpdate(stream: number, increment: number): void;
+}
+
+/** Input of a client's connection. The header table size announced to the server has to be 0. */
+class ClientInput extends FrameInput<ClientHeaderBlock> {
+  readonly #receiver: ServerFrames;
+  readonly #decode = newStaticFieldsDecoder();
+
+  constructor(receiver: ServerFrames) {
+    super(receiver);
+    this.#receiver = receiver;
+  }
+
+  protected override newBlock(stream: number, flag: number): ClientHeaderBlock {
+    return new ClientHeaderBlock(stream, flag);
+  }
+
+  protected override onHeaderBlock(stream: number, ends: boolean, block: Buffer): void {
+    this.#receiver.onFields(stream, this.#decode(block), ends);
+  }
 }
 
 const mostHeaderBytes = 1024 * 1024;
 /** Of one block: frames may be empty. */
 const mostHeaderFrames = 500;
 
-/**
- * Parses the server's frames and checks what does not depend on the state of streams. The header table size announced to the
- * server has to be 0.
- * Source: RFC 9113, sections 3.4, 4 and 6
- */
-class ClientInput {
-  readonly #receiver: ServerFrames;
-  readonly #decode = newStaticFieldsDecoder();
-  readonly #read: (chunk: Buffer) => void;
-  #hasSettings = false;
-  /** A header block that awaits CONTINUATION frames, with the flags of its HEADERS frame. */
-  #block: { readonly stream: number; readonly flag: number; readonly bytes: GatheredBytes; frames: number } | undefined;
+class ClientHeaderBlock implements PartialHeaderBlock {
+  readonly stream: number;
+  readonly flags: number;
+  readonly #bytes = new GatheredBytes();
+  #frames = 0;
 
-  constructor(receiver: ServerFrames) {
-    this.#receiver = receiver;
-    this.#read = newFrameReader((type, flag, stream, payload) => this.#onFrame(type, flag, stream, payload));
+  constructor(stream: number, flags: number) {
+    this.stream = stream;
+    this.flags = flags;
   }
 
-  /** @throws ConnectionError or HpackError for invalid input */
-  take(chunk: Buffer): void {
-    this.#read(chunk);
+  add(fragment: Buffer): void {
+    if (++this.#frames > mostHeaderFrames) throw tooMuch("headers without end");
+    this.#bytes.push(fragment);
+    if (this.#bytes.size > mostHeaderBytes) throw protocolError(`headers of ${this.#bytes.size} bytes`);
   }
 
-  #onFrame(type: number, flag: number, stream: number, payload: Buffer): void {
-    if (this.#block !== undefined && (type !== frameTypes.continuation || stream !== this.#block.stream)) {
-      throw protocolError("a frame within headers");
-    }
-    if (!this.#hasSettings && type !== frameTypes.settings) throw protocolError("no settings come first");
-    checkFrame(type, flag, stream, payload.length);
-    switch (type) {
-      case frameTypes.data:
-        this.#receiver.onData(stream, unpadded(flag, payload), payload.length, (flag & flags.endStream) !== 0);
-        break;
-      case frameTypes.headers:
-        this.#onHeaders(stream, flag, payload);
-        break;
-      case frameTypes.continuation:
-        this.#onContinuation(flag, payload);
-        break;
-      case frameTypes.resetStream:
-        this.#receiver.onReset(stream, payload.readUInt32BE(0));
-        break;
-      case frameTypes.settings:
-        this.#onSettings(flag, payload);
-        break;
-      case frameTypes.ping:
-        if ((flag & flags.ack) === 0) this.#receiver.onPing(payload);
-        else this.#receiver.onPong();
-        break;
-      case frameTypes.goAway:
-        this.#receiver.onGoAway(payload.readUInt32BE(0) & 0x7fffffff, payload.readUInt32BE(4));
-        break;
-      case frameTypes.windowUpdate:
-        this.#receiver.onWindowUpdate(stream, payload.readUInt32BE(0) & 0x7fffffff);
-        break;
-      case frameTypes.pushPromise:
-        throw protocolError("a push that was forbidden");
-    } // PRIORITY and unknown types have no effect
+  take(): Buffer {
+    return this.#bytes.take();
   }
 
-  #onHeaders(stream: number, flag: number, payload: Buffer): void {
-    const part = headerFragment(flag, payload);
-    if ((flag & flags.endHeaders) !== 0) {
-      this.#receiver.onFields(stream, this.#decode(part), (flag & flags.endStream) !== 0);
-      return;
-    }
-    this.#block = { stream, flag, frames: 1, bytes: new GatheredBytes() };
-    this.#gather(this.#block.bytes, part);
-  }
-
-  #onContinuation(flag: number, payload: Buffer): void {
-    const block = this.#block;
-    if (block === undefined) throw protocolError("headers go on that did not begin");
-    if (++block.frames > mostHeaderFrames) throw tooMuch("headers without end");
-    this.#gather(block.bytes, payload);
-    if ((flag & flags.endHeaders) === 0) return;
-    this.#block = undefined;
-    this.#receiver.onFields(block.stream, this.#decode(block.bytes.take()), (block.flag & flags.endStream) !== 0);
-  }
-
-  #gather(bytes: GatheredBytes, part: Buffer): void {
-    bytes.push(part);
-    if (bytes.size > mostHeaderBytes) throw protocolError(`headers of ${bytes.size} bytes`);
-  }
-
-  #onSettings(flag: number, payload: Buffer): void {
-    if ((flag & flags.ack) !== 0) return;
-    for (let at = 0; at < payload.length; at += 6) {
-      this.#receiver.onSetting(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
-    }
-    this.#hasSettings = true;
-    this.#receiver.onSettings();
+  drop(): void {
+    this.#bytes.take();
   }
 }

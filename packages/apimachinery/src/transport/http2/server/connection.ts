@@ -16,7 +16,7 @@ import {
 import type { DecodedFields } from "../wire/hpack.ts";
 import { AbuseLimits } from "./abuse-limits.ts";
 import type { ConnectionBudget } from "./client-budgets.ts";
-import { areTrailers, type FieldWork, type FrameReceiver, requestHeadOf, ServerInput } from "./input.ts";
+import { areTrailers, type FieldWork, requestHeadOf, type ServerFrameReceiver, ServerInput } from "./input.ts";
 import { ServerStream, type StreamConnection } from "./stream.ts";
 
 export interface ServerConnectionOptions {
@@ -62,7 +62,7 @@ const lengthFault = "a body of another length than its content-length";
  * each request, and allocates about a kilobyte for each watch event.
  * Source: RFC 9113
  */
-export class ServerConnection implements StreamConnection, FrameReceiver {
+export class ServerConnection implements StreamConnection, ServerFrameReceiver {
   readonly #socket: Duplex;
   readonly #options: ServerConnectionOptions;
   readonly #events: ServerConnectionEvents;
@@ -184,7 +184,7 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
     this.#endIfDone();
   }
 
-  // FrameReceiver
+  // ServerFrameReceiver
 
   #onChunk(chunk: Buffer): void {
     const turn = this.#held.length > 0 ? undefined : this.#options.fieldWork.wait();
@@ -325,6 +325,9 @@ export class ServerConnection implements StreamConnection, FrameReceiver {
   onPing(payload: Buffer): void {
     this.#reply(frame(frameTypes.ping, flags.ack, 0, payload));
   }
+
+  /** The server sends no PING of its own. */
+  onPong(): void {}
 
   onGoAway(): void {
     this.close();

@@ -116,7 +116,7 @@ export function unpadded(flag: number, payload: Buffer): Buffer {
 const priorityBytes = 5;
 
 /** The part of a header block in a HEADERS frame, without padding and priority. @throws ConnectionError when these exceed the payload */
-export function headerFragment(flag: number, payload: Buffer): Buffer {
+function headerFragment(flag: number, payload: Buffer): Buffer {
   const part = unpadded(flag, payload);
   if ((flag & flags.priority) === 0) return part;
   if (part.length < priorityBytes) throw protocolError("a priority that is cut off");
@@ -159,6 +159,160 @@ export function checkFrame(type: number, flag: number, stream: number, bytes: nu
   }
   if (type === frameTypes.settings && (bytes % 6 !== 0 || ((flag & flags.ack) !== 0 && bytes > 0))) {
     throw frameSizeError(`settings of ${bytes} bytes`);
+  }
+}
+
+/** Receives valid frames, except header blocks. Each method may throw a ConnectionError, which ends the connection. */
+export interface FrameReceiver {
+  /** @param windowBytes size for flow control, padding included */
+  onData(stream: number, data: Buffer, windowBytes: number, ends: boolean): void;
+  /** @param code of RST_STREAM */
+  onReset(stream: number, code: number): void;
+  onWindowUpdate(stream: number, increment: number): void;
+  onSetting(id: number, value: number): void;
+  /** All settings of one frame were reported. */
+  onSettings(): void;
+  onPing(payload: Buffer): void;
+  /** The peer acknowledged a PING. */
+  onPong(): void;
+  /** @param last the last stream that the peer may have processed */
+  onGoAway(last: number, code: number): void;
+  /** A frame without effect; also called for a PING and for repeated SETTINGS, before their own callback. */
+  onIdleFrame(): void;
+}
+
+/** A header block that awaits CONTINUATION frames. */
+export interface PartialHeaderBlock {
+  readonly stream: number;
+  /** Flags of the HEADERS frame. */
+  readonly flags: number;
+  /** Appends the fragment of a frame. @throws ConnectionError above the limits on frames or bytes */
+  add(fragment: Buffer): void;
+  /** Returns the complete block, after END_HEADERS. */
+  take(): Buffer;
+  /** Discards the block when the connection closes. */
+  drop(): void;
+}
+
+/**
+ * Parses the peer's frames and checks what does not depend on the state of streams; the same for both sides of a connection.
+ * Source: RFC 9113, sections 4 and 6
+ */
+export abstract class FrameInput<Block extends PartialHeaderBlock> {
+  readonly #receiver: FrameReceiver;
+  readonly #read: (chunk: Buffer) => void;
+  #hasSettings = false;
+  #block: Block | undefined;
+  #isClosed = false;
+
+  constructor(receiver: FrameReceiver) {
+    this.#receiver = receiver;
+    this.#read = newFrameReader((type, flag, stream, payload) => this.#onFrame(type, flag, stream, payload));
+  }
+
+  /** Returns what follows the peer's preface in a chunk; only clients send one. */
+  protected afterPreface(chunk: Buffer): Buffer {
+    return chunk;
+  }
+
+  /** Starts a block whose HEADERS frame lacks END_HEADERS. */
+  protected abstract newBlock(stream: number, flag: number): Block;
+
+  /** Decodes and reports a complete header block. @param ends END_STREAM was set */
+  protected abstract onHeaderBlock(stream: number, ends: boolean, block: Buffer): void;
+
+  /** Whether the peer's first SETTINGS were received. */
+  get hasBegun(): boolean {
+    return this.#hasSettings;
+  }
+
+  /** The incomplete header block, if any. */
+  protected get partialBlock(): Block | undefined {
+    return this.#block;
+  }
+
+  /** @throws ConnectionError or HpackError for invalid input */
+  take(chunk: Buffer): void {
+    if (this.#isClosed) return;
+    const frames = this.afterPreface(chunk);
+    if (frames.length > 0) this.#read(frames);
+  }
+
+  /** Ignores further input. */
+  close(): void {
+    this.#isClosed = true;
+    this.#block?.drop();
+    this.#block = undefined;
+  }
+
+  #onFrame(type: number, flag: number, stream: number, payload: Buffer): void {
+    if (this.#isClosed) return; // by an earlier frame of the same chunk
+    if (this.#block !== undefined && (type !== frameTypes.continuation || stream !== this.#block.stream)) {
+      throw protocolError("a frame within a header block");
+    }
+    if (!this.#hasSettings && type !== frameTypes.settings) throw protocolError("the first frame is not SETTINGS");
+    checkFrame(type, flag, stream, payload.length);
+    switch (type) {
+      case frameTypes.data:
+        this.#receiver.onData(stream, unpadded(flag, payload), payload.length, (flag & flags.endStream) !== 0);
+        break;
+      case frameTypes.headers:
+        this.#onHeaders(stream, flag, payload);
+        break;
+      case frameTypes.continuation:
+        this.#onContinuation(flag, payload);
+        break;
+      case frameTypes.resetStream:
+        this.#receiver.onReset(stream, payload.readUInt32BE(0));
+        break;
+      case frameTypes.settings:
+        this.#onSettings(flag, payload);
+        break;
+      case frameTypes.ping:
+        this.#receiver.onIdleFrame();
+        if ((flag & flags.ack) === 0) this.#receiver.onPing(payload);
+        else this.#receiver.onPong();
+        break;
+      case frameTypes.goAway:
+        this.#receiver.onGoAway(payload.readUInt32BE(0) & 0x7fffffff, payload.readUInt32BE(4));
+        break;
+      case frameTypes.windowUpdate:
+        this.#receiver.onWindowUpdate(stream, payload.readUInt32BE(0) & 0x7fffffff);
+        break;
+      case frameTypes.pushPromise: // a client may not push, and ours disables the server's pushes
+        throw protocolError("a PUSH_PROMISE frame");
+      default: // PRIORITY, which RFC 9113 deprecates, and unknown types
+        this.#receiver.onIdleFrame();
+    }
+  }
+
+  #onHeaders(stream: number, flag: number, payload: Buffer): void {
+    const fragment = headerFragment(flag, payload);
+    if ((flag & flags.endHeaders) !== 0) {
+      this.onHeaderBlock(stream, (flag & flags.endStream) !== 0, fragment);
+      return;
+    }
+    this.#block = this.newBlock(stream, flag);
+    this.#block.add(fragment);
+  }
+
+  #onContinuation(flag: number, payload: Buffer): void {
+    const block = this.#block;
+    if (block === undefined) throw protocolError("a CONTINUATION frame without a header block");
+    block.add(payload);
+    if ((flag & flags.endHeaders) === 0 || this.#isClosed) return; // `add` may have closed the connection
+    this.#block = undefined;
+    this.onHeaderBlock(block.stream, (block.flags & flags.endStream) !== 0, block.take());
+  }
+
+  #onSettings(flag: number, payload: Buffer): void {
+    if (this.#hasSettings) this.#receiver.onIdleFrame();
+    if ((flag & flags.ack) !== 0) return;
+    for (let at = 0; at < payload.length; at += 6) {
+      this.#receiver.onSetting(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
+    }
+    this.#hasSettings = true;
+    this.#receiver.onSettings();
   }
 }
 
