@@ -46,6 +46,7 @@ export const longForms: readonly LongForm[] = [
       "packages/apiserver/src/server/hostile-upgrades.test.ts",
       "packages/apiserver/src/server/metric-series.test.ts",
       "packages/apiserver/src/server/overload.test.ts",
+      "packages/apiserver/src/server/turns-largest.test.ts",
     ],
     minutes: 20,
   },

@@ -19,12 +19,20 @@ export async function leastOf(enough: number, measure: (round: number) => Promis
   return least;
 }
 
-/** The longest event-loop turn during the work, in ms of this thread's CPU time; the minimum of up to three rounds. */
-export function longestTurnOf(enoughMs: number, work: (round: number) => Promise<void>): Promise<number> {
+/**
+ * The longest event-loop turn during the work, in ms of this thread's CPU time; the minimum of up to three rounds.
+ * @param prepare makes what a round needs, before its measurement
+ */
+export function longestTurnOf<T = undefined>(
+  enoughMs: number,
+  work: (round: number, prepared: T) => Promise<void>,
+  prepare?: (round: number) => T,
+): Promise<number> {
   return leastOf(enoughMs, async (round) => {
+    const prepared = prepare?.(round) as T;
     const turns = measureTurns();
     try {
-      await work(round);
+      await work(round, prepared);
       return turns.stop();
     } finally {
       turns.stop(); // else the measuring immediates keep a failed test running

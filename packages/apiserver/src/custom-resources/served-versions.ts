@@ -10,6 +10,7 @@ import type {
   CustomResourceDefinitionNames,
   CustomResourceDefinitionVersion,
 } from "@coxswain/apimachinery/objects/schema/kinds/apiextensions/v1";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 import { newRegistryStore, type RegistryStoreOptions } from "../registry/generic/store.ts";
@@ -134,7 +135,9 @@ function versionDefinition(
     defaultsInSteps: (object) => applySchemaInSteps(object, application),
     // Of a large schema each takes tens of milliseconds: worked out when first asked for, not all in the turn that serves it.
     applyType: once(() => applyTypeOfSchema(known as ApplySchema)),
-    published: once(() => ({ schema: schema && isStructural(schema) ? schema : undefined, preserving: !prunes })),
+    published: onceInSteps(function* () {
+      return { schema: schema && (yield* isStructural(schema)) ? schema : undefined, preserving: !prunes };
+    }),
     ...(prunes && { unknownFields: (object: object) => unknownFields(object, schema) }),
     ...(crd.spec.conversion?.strategy === "Webhook" && {
       convert: async (object: KubeObject, apiVersion: string) => (await convert([object], apiVersion))[0] as KubeObject,
@@ -147,6 +150,15 @@ function once<T>(workOut: () => T): () => T {
   let known: { readonly value: T } | undefined;
   return () => {
     known ??= { value: workOut() };
+    return known.value;
+  };
+}
+
+/** As `once`. Steps that run side by side work it out each. */
+function onceInSteps<T>(workOut: () => Steps<T>): () => Steps<T> {
+  let known: { readonly value: T } | undefined;
+  return function* () {
+    known ??= { value: yield* workOut() };
     return known.value;
   };
 }

@@ -11,7 +11,7 @@ import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/pr
 import { deepEqual, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { customResourceDefinitions } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type ConditionState, withCondition } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 import {
@@ -42,10 +42,13 @@ export interface StatusControllers {
 }
 
 /** Returns the status to write; undefined when it is up to date. `now` is in ms since the epoch. */
-type Rule = (definition: CustomResourceDefinition, now: number) => DefinitionStatus | undefined;
+type Rule = (
+  definition: CustomResourceDefinition,
+  now: number,
+) => DefinitionStatus | undefined | Promise<DefinitionStatus | undefined>;
 
 export function newStatusControllers(options: StatusControllerOptions): StatusControllers {
-  const { client, definitions, queues, turns, clock, log } = options;
+  const { client, definitions, queues, turns = new Turns(), clock, log } = options;
   /** Own writes that the lister may not have yet. Without them, a name could be accepted for two definitions. */
   const written = new Map<string, CustomResourceDefinition>();
   const groupOf = ({ spec }: CustomResourceDefinition): CustomResourceDefinition[] =>
@@ -66,7 +69,7 @@ export function newStatusControllers(options: StatusControllerOptions): StatusCo
       sources,
       async reconcile(key, signal) {
         const definition = definitions.lister.get(key);
-        const status = definition && rule(definition, clock.now());
+        const status = definition && (await rule(definition, clock.now()));
         if (definition === undefined || status === undefined) return done;
         try {
           written.set(key, await write(definition, status, signal));
@@ -99,9 +102,11 @@ export function newStatusControllers(options: StatusControllerOptions): StatusCo
   const controllers = [
     naming,
     establishing,
-    controller("non_structural_schema_condition_controller", conditionRule("NonStructuralSchema", nonStructuralSchema), [
-      enqueueSelf(definitions),
-    ]),
+    controller(
+      "non_structural_schema_condition_controller",
+      conditionRule("NonStructuralSchema", (definition) => turns.run(nonStructuralSchema(definition))),
+      [enqueueSelf(definitions)],
+    ),
     controller(
       "kubernetes_api_approval_conformant_condition_controller",
       conditionRule("KubernetesAPIApprovalPolicyConformant", apiApproval),
@@ -146,10 +151,10 @@ function establishedStatus(definition: CustomResourceDefinition, now: number): D
 /** Rule that adds, updates or removes one condition. @param wanted undefined: the condition is removed */
 function conditionRule(
   type: ConditionState["type"],
-  wanted: (definition: CustomResourceDefinition) => ConditionState | undefined,
+  wanted: (definition: CustomResourceDefinition) => ConditionState | undefined | Promise<ConditionState | undefined>,
 ): Rule {
-  return (definition, now) => {
-    const state = wanted(definition);
+  return async (definition, now) => {
+    const state = await wanted(definition);
     const old = conditionOf(definition, type);
     if (isSameState(state, old)) return undefined;
     const status = statusOf(definition);

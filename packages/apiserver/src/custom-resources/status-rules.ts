@@ -3,6 +3,7 @@
  * Source: apiextensions-apiserver pkg/controller/nonstructuralschema, pkg/controller/apiapproval
  */
 import { addErrors, child, formatFieldErrors, index, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { ConditionState } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 import {
   approvalKey,
@@ -11,11 +12,11 @@ import {
   seeApprovalPolicy,
 } from "../registry/apiextensions/customresourcedefinitions/names.ts";
 import type { Schema } from "../structural-schema/schema.ts";
-import { hasStructureThroughout, validateStructural } from "../structural-schema/structural.ts";
+import { hasStructureThroughout, validatingStructural } from "../structural-schema/structural.ts";
 import type { CustomResourceDefinition } from "./definitions.ts";
 
 /** @returns undefined when all schemas are structural: the condition is absent */
-export function nonStructuralSchema({ spec }: CustomResourceDefinition): ConditionState | undefined {
+export function* nonStructuralSchema({ spec }: CustomResourceDefinition): Steps<ConditionState | undefined> {
   const errors = spec.preserveUnknownFields ? [invalidValue("spec.preserveUnknownFields", true, "must be false")] : [];
   for (const [i, { name, schema }] of spec.versions.entries()) {
     const own = schema?.openAPIV3Schema as Schema | undefined;
@@ -24,7 +25,8 @@ export function nonStructuralSchema({ spec }: CustomResourceDefinition): Conditi
       const message = `failed to check validation schema for version ${name}: OpenAPIV3Schema is not supported`;
       return { type: "NonStructuralSchema", status: "True", reason: "StructuralError", message };
     }
-    addErrors(errors, validateStructural(own, child(index("spec.versions", i), "schema", "openAPIV3Schema")));
+    yield;
+    addErrors(errors, yield* validatingStructural(own, child(index("spec.versions", i), "schema", "openAPIV3Schema")));
   }
   if (errors.length === 0) return undefined;
   return { type: "NonStructuralSchema", status: "True", reason: "Violations", message: formatFieldErrors(errors) };

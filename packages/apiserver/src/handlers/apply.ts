@@ -17,7 +17,7 @@ import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { RegistryStore } from "../registry/generic/resource.ts";
 import { strategyContext } from "./admission.ts";
 import { checkName, readBody } from "./body.ts";
-import { fromHub, toHubInTurns } from "./convert.ts";
+import { fromHubInSteps, toHubInTurns } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { withEntries, withFieldManager } from "./managed-fields.ts";
 import { type FieldValidation, type WriteRequestOptions, writeOptions } from "./options.ts";
@@ -34,7 +34,7 @@ export async function apply(call: Call, store: RegistryStore): Promise<void> {
     strategyContext(call, options.dryRun),
     call.name,
     async (current) => {
-      const live = current === undefined ? undefined : fromHub(served, current);
+      const live = current === undefined ? undefined : await turns.run(fromHubInSteps(served, current));
       await turns.next();
       const object = await withFieldManager(call, (manager) => applied(manager, live));
       if (live === undefined && object.metadata.uid) {

@@ -5,11 +5,11 @@
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
 import { ownMemory } from "@coxswain/apimachinery/objects/codec/json-encode";
 import { encodeProtobuf, encodeProtobufInSteps } from "@coxswain/apimachinery/objects/codec/protobuf";
-import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { deepCloneInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Entry } from "../storage/storage.ts";
 import type { ServedResource } from "./served-resources.ts";
@@ -36,15 +36,20 @@ export function toHubAsIs(served: ServedResource, object: KubeObject): KubeObjec
 
 /** @returns a new object in the request's version, owned by the caller */
 export function fromHub(served: ServedResource, hub: KubeObject): KubeObject {
-  const copy = cloneObject(hub);
+  return atOnce(fromHubInSteps(served, hub));
+}
+
+/** As `fromHub`, for an object of many values. */
+export function* fromHubInSteps(served: ServedResource, hub: KubeObject): Steps<KubeObject> {
+  const copy = yield* cloneObject(hub);
   return withKind(served.version.fromHub?.(copy) ?? copy, served.kind);
 }
 
 /** A deep copy that shares the FieldsV1 values, which are immutable and may be as large as the rest of the object. */
-function cloneObject(object: KubeObject): KubeObject {
+function* cloneObject(object: KubeObject): Steps<KubeObject> {
   const entries = object.metadata?.managedFields;
-  if (!Array.isArray(entries)) return deepClone(object); // none, or invalid data in a custom resource
-  const copy = deepClone<KubeObject>({ ...object, metadata: { ...object.metadata, managedFields: [] } });
+  if (!Array.isArray(entries)) return yield* deepCloneInSteps(object); // none, or invalid data in a custom resource
+  const copy = yield* deepCloneInSteps<KubeObject>({ ...object, metadata: { ...object.metadata, managedFields: [] } });
   copy.metadata.managedFields = entries.map((entry) => (isJsonObject(entry) ? { ...entry } : entry));
   return copy;
 }

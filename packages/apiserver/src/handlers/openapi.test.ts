@@ -269,7 +269,13 @@ test("a request that ends does not wait for a document", async () => {
 test("a changed resource makes no v3 document of other group versions anew", async () => {
   const resources = newServedResources();
   const add = (group: string): void => {
-    const version = { version: "v1", published: () => ({ schema: undefined, preserving: false }) };
+    const version = {
+      version: "v1",
+      *published() {
+        yield;
+        return { schema: undefined, preserving: false };
+      },
+    };
     const names = { group, resource: "things", kind: "Thing", listKind: "ThingList", hub: "v1", namespaced: true };
     const definition = { ...names, verbs: ["get", "list"], versions: [version], custom: true };
     resources.add(definition as unknown as ResourceDefinition, version, undefined);

@@ -119,7 +119,9 @@ async function newDocuments(
   ]);
   const options = { enums: env.services.featureEnabled("OpenAPIEnums") };
   const served = env.resources.all();
-  const resources = served.map(describe);
+  const described = Promise.resolve(env.services.turns.run(describingAll(served)));
+  building(described);
+  const resources = await described;
   const byRoot = Map.groupBy(served, ({ kind }) => groupVersionPath(kind).slice(1));
   const modified = env.services.now();
   const { aggregated } = env;
@@ -192,7 +194,13 @@ function* jsonPieces(value: object, depth: number, pieces: Buffer[]): Steps<void
 
 const pieceCharacters = 16 * 1024;
 
-function describe(served: ServedResource): OpenApiResource {
+function* describingAll(served: readonly ServedResource[]): Steps<OpenApiResource[]> {
+  const described: OpenApiResource[] = [];
+  for (const one of served) described.push(yield* describing(one));
+  return described;
+}
+
+function* describing(served: ServedResource): Steps<OpenApiResource> {
   const { definition, kind } = served;
   const virtual = definition.subresources?.[""];
   return {
@@ -203,7 +211,7 @@ function describe(served: ServedResource): OpenApiResource {
     listKind: definition.listKind,
     namespaced: definition.namespaced,
     verbs: virtual?.verbs ?? definition.verbs,
-    ...(served.version.published !== undefined && { custom: served.version.published() }),
+    ...(served.version.published !== undefined && { custom: yield* served.version.published() }),
     returnsDeleted: definition.returnDeletedObject === true,
     subresources: subresourceNames(definition).flatMap((name) => {
       const subresource = findSubresource(served, name);

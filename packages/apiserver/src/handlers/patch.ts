@@ -39,7 +39,7 @@ import type { RegistryStore } from "../registry/generic/resource.ts";
 import { strategyContext } from "./admission.ts";
 import { apply } from "./apply.ts";
 import { checkName, readBody } from "./body.ts";
-import { fromHub, toHubInTurns } from "./convert.ts";
+import { fromHubInSteps, toHubInTurns } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
@@ -71,7 +71,7 @@ export async function patch(call: Call, store = call.served.store as RegistrySto
       call.name,
       async (current) => {
         if (current === undefined) throw notFound(served.definition, call.name);
-        const shown = fromHub(served, current);
+        const shown = await turns.run(fromHubInSteps(served, current));
         await turns.next();
         const changed = await turns.run(patched(shown));
         checkName(changed, call.name, call.namespace);

@@ -15,6 +15,7 @@ import { SetOnce } from "@coxswain/apimachinery/objects/meta/set-once";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Endpoints, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { endpoints as endpointsRef, services as serviceRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
@@ -44,7 +45,7 @@ import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import { countTermination, newRequestMetrics, type RequestMetrics, reportedVerb } from "../filters/metrics.ts";
 import type { ObjectCounts } from "../flow-control/object-counts.ts";
-import { fromHub, toHub } from "../handlers/convert.ts";
+import { fromHubInSteps, toHub } from "../handlers/convert.ts";
 import { ListBodies } from "../handlers/list-body.ts";
 import { writeError } from "../handlers/response.ts";
 import { newRouter, type Router, servedCheck } from "../handlers/router.ts";
@@ -309,7 +310,7 @@ function connectAdmission(
   resolveService: ResolveService,
 ): { readonly admission: AdmissionChain; readonly plugins: readonly AdmissionPlugin[] } {
   const { config, clock, log, metrics, turns, featureEnabled, tunnels } = options;
-  const versions = objectVersions(registry.served);
+  const versions = objectVersions(registry.served, turns);
   const plugins = makePlugins(config.plugins, {
     informers,
     client,
@@ -446,7 +447,7 @@ function isAnonymousAllowed({ flags, authorizationModes }: ApiserverConfig, log:
   return false;
 }
 
-function objectVersions(resources: ServedResources): ObjectVersions {
+function objectVersions(resources: ServedResources, turns: Turns): ObjectVersions {
   const find = ({ group, version, resource }: ResourceVersion): ServedResource => {
     const served = resources.find(group, version, resource);
     if (served === undefined) throw new Error(`${resource}.${group}/${version} is not served`);
@@ -466,7 +467,8 @@ function objectVersions(resources: ServedResources): ObjectVersions {
     fromHub(object, version) {
       const served = find(version);
       const { convert } = served.version;
-      if (convert === undefined || object.apiVersion === formatGroupVersion(version)) return fromHub(served, object);
+      if (convert === undefined || object.apiVersion === formatGroupVersion(version))
+        return turns.run(fromHubInSteps(served, object));
       return convert(deepClone(object), formatGroupVersion(version));
     },
     toHub(object, version, apiVersion) {

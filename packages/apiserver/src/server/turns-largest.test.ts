@@ -21,8 +21,11 @@ const entries = (count: number, mark: string, text = ""): Record<string, string>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, `${mark}${text}`]));
 /** Few large entries, and many small ones. */
 const shapes: Readonly<Record<string, (mark: string, most?: number) => Record<string, string>>> = {
-  "3 MB in 1,000 entries": (mark) => entries(1000, mark, "x".repeat(bytes / 1000 - 50)),
-  "3 MB in 30,000 entries": (mark) => entries(30_000, mark, "x".repeat(bytes / 30_000 - 30)),
+  // Most of what is long is long by the number of values; the two others take 20 s of CPU time.
+  ...(process.env["COX_TEST_LONG"] && {
+    "3 MB in 1,000 entries": (mark: string) => entries(1000, mark, "x".repeat(bytes / 1000 - 50)),
+    "3 MB in 30,000 entries": (mark: string) => entries(30_000, mark, "x".repeat(bytes / 30_000 - 30)),
+  }),
   "145,000 entries": (mark, most = values) => entries(most, mark.slice(0, 1)),
 };
 
@@ -149,11 +152,11 @@ before(async () => {
 for (const one of cases) {
   test(`${one.name} takes no long turn`, async (t) => {
     let code = 0;
-    const bodies = [0, 1, 2].map((round) => one.body(round)); // prepared outside of the measurement
-    const longest = await longestTurnOf(longestTurnMs, async (round) => {
-      const answer = await server.request(one.method, one.path(round), bodies[round], { "content-type": one.type ?? json });
+    const request = async (round: number, body: string): Promise<void> => {
+      const answer = await server.request(one.method, one.path(round), body, { "content-type": one.type ?? json });
       code = answer.code;
-    });
+    };
+    const longest = await longestTurnOf(longestTurnMs, request, one.body);
     t.diagnostic(`${longest} ms, ${code}`);
     assert.ok(code < 500, `${code}`);
     assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);

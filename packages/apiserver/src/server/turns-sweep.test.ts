@@ -1,4 +1,4 @@
-/** The largest inputs of each verb: no event-loop turn exceeds 100 ms of CPU time of the thread, with threefold slack. */
+/** YAML and lists (JSON bodies: turns-largest.test.ts): no event-loop turn exceeds 100 ms of CPU time of the thread, with threefold slack. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
@@ -30,42 +30,13 @@ interface Case {
   readonly body?: (round: number) => string;
 }
 
-const merge = (round: number): string => JSON.stringify({ data: data(`merge-${round}`) });
 const cases: readonly Case[] = [
-  {
-    name: "a create of 1 MB JSON",
-    method: "POST",
-    path: () => path,
-    type: json,
-    body: (round) => JSON.stringify({ metadata: { name: `json-${round}` }, data: data("j") }),
-  },
   {
     name: "a create of 1 MB YAML",
     method: "POST",
     path: () => path,
     type: "application/yaml",
     body: (round) => yaml(`yaml-${round}`, "y"),
-  },
-  {
-    name: "an update of 1 MB",
-    method: "PUT",
-    path: () => `${path}/large`,
-    type: json,
-    body: (round) => JSON.stringify({ metadata: { name: "large" }, data: data(`put-${round}`) }),
-  },
-  {
-    name: "a merge patch of 1 MB",
-    method: "PATCH",
-    path: () => `${path}/large`,
-    type: "application/merge-patch+json",
-    body: merge,
-  },
-  {
-    name: "a strategic patch of 1 MB",
-    method: "PATCH",
-    path: () => `${path}/large`,
-    type: "application/strategic-merge-patch+json",
-    body: merge,
   },
   {
     name: "an apply of 1 MB",

@@ -1,5 +1,7 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
 import { testRefusals } from "../testing/refusals.ts";
-import { validateStructural } from "./structural.ts";
+import { isStructural, validateStructural } from "./structural.ts";
 
 const object = { type: "object" };
 const text = { type: "string" };
@@ -170,6 +172,20 @@ testRefusals<object>(
     },
   ],
 );
+
+for (const [shape, leaf] of Object.entries({ plain: text, nested: withField(text) })) {
+  test(`a schema of many ${shape} properties is checked in steps, to the last`, () => {
+    for (const last of [leaf, {}]) {
+      const properties = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`p${at}`, at === 9_999 ? last : leaf]));
+      const steps = isStructural(withField({ ...object, properties }) as never);
+      let yields = 0;
+      let step = steps.next();
+      for (; !step.done; step = steps.next()) yields++;
+      assert.equal(step.value, last === leaf);
+      assert.ok(yields > 9, `${yields} yields`);
+    }
+  });
+}
 
 /** Errors for a metadata schema with these keywords. */
 function expect(more: object): string[] {

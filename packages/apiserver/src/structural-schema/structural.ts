@@ -12,8 +12,9 @@ import {
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import { PatternError } from "@coxswain/apimachinery/objects/validation/pattern";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { patternOf } from "./patterns.ts";
-import { additionalOf, anySchema, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
+import { additionalOf, anySchema, hasInside, itemsOf, mostLevels, propertyOf, type Schema } from "./schema.ts";
 
 type Level = "root" | "item" | "field";
 
@@ -24,8 +25,10 @@ const emptyTypeTexts: Readonly<Record<Level, string>> = {
 };
 
 /** Whether objects can be pruned and defaulted by the schema. */
-export function isStructural(schema: Schema): boolean {
-  return hasStructureThroughout(schema) && validateStructural(schema, "").length === 0;
+export function* isStructural(schema: Schema): Steps<boolean> {
+  const isThroughout = hasStructureThroughout(schema);
+  yield;
+  return isThroughout && (yield* validatingStructural(schema, "")).length === 0;
 }
 
 /**
@@ -58,28 +61,50 @@ function hasStructure(schema: Schema): boolean {
  * Source: apiextensions-apiserver pkg/apiserver/schema/validation.go ValidateStructural, complete.go
  */
 export function validateStructural(schema: Schema, path: string): FieldError[] {
-  const errors = [...invariants(schema, "root", path, 0), ...complete(schema, schema, path, path, 0)];
+  return atOnce(validatingStructural(schema, path));
+}
+
+/** Schemas that are checked between two yields. */
+const checkedPerStep = 1024;
+
+/** As `validateStructural`, for schemas of many parts. */
+export function* validatingStructural(schema: Schema, path: string): Steps<FieldError[]> {
+  const found = yield* invariants(schema, "root", path, 0, { checked: 0 });
+  yield;
+  const errors = [...found, ...complete(schema, schema, path, path, 0)];
   const text = new Map(errors.map((error) => [error, formatFieldError(error)]));
   return errors.sort((a, b) => ((text.get(a) as string) < (text.get(b) as string) ? -1 : 1));
 }
 
-function invariants(schema: Schema, level: Level, path: string, depth: number): FieldError[] {
+/** @param pace counts the schemas since the last yield */
+function* invariants(schema: Schema, level: Level, path: string, depth: number, pace: { checked: number }): Steps<FieldError[]> {
   if (depth > mostLevels) return [];
   const items = itemsOf(schema);
   const additional = additionalOf(schema);
   const { properties = {}, additionalProperties } = schema;
   const errors: FieldError[] = [];
-  if (schema.type === "array" && !items) errors.push(required(child(path, "items"), "must be specified"));
-  if (items) addErrors(errors, invariants(items, "item", child(path, "items"), depth + 1));
+  if (items) addErrors(errors, yield* invariants(items, "item", child(path, "items"), depth + 1, pace));
   const below = child(path, "properties");
-  for (const name of Object.keys(properties ?? {}))
-    addErrors(errors, invariants(properties[name] as Schema, "field", mapKey(below, name), depth + 1));
+  for (const name of Object.keys(properties ?? {})) {
+    const property = properties[name] as Schema;
+    const at = mapKey(below, name);
+    // Most parts of a large schema have none below them.
+    if (hasInside(property)) addErrors(errors, yield* invariants(property, "field", at, depth + 1, pace));
+    else if (depth < mostLevels) addErrors(errors, ownInvariants(property, "field", at, depth + 1));
+    if (++pace.checked % checkedPerStep === 0) yield;
+  }
   const at = child(path, "additionalProperties");
   if (level === "root" && additionalProperties !== undefined && additionalProperties !== null)
     errors.push(forbiddenField(at, "must not be used at the root"));
-  if (additional) addErrors(errors, invariants(additional, "field", at, depth + 1));
+  if (additional) addErrors(errors, yield* invariants(additional, "field", at, depth + 1, pace));
+  return [...errors, ...ownInvariants(schema, level, path, depth)];
+}
+
+/** The invariants of one schema, without those below it. */
+function ownInvariants(schema: Schema, level: Level, path: string, depth: number): FieldError[] {
+  const lacksItems = schema.type === "array" && !itemsOf(schema);
   return [
-    ...errors,
+    ...(lacksItems ? [required(child(path, "items"), "must be specified")] : []),
     ...extensionRules(schema, path),
     ...valueRules(schema, path, depth, {
       anyOf: deepEqual(schema.anyOf, integerOrString),

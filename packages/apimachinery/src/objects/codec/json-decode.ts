@@ -238,8 +238,9 @@ function fieldDecoder(field: FieldDescriptor): Decode {
         return isZero(decoded, type) ? undefined : decoded;
       };
     }
-    case "list":
     case "map":
+      return mapDecoder(field.type.value, field.type.goType, field.omitEmpty);
+    case "list":
     case "bytes": {
       if (!field.omitEmpty) return decode;
       return (value, depth) => {
@@ -362,20 +363,22 @@ function listDecoder(elementType: FieldType, goType: string): Decode {
   };
 }
 
-function mapDecoder(valueType: FieldType, goType: string): Decode {
+/** @param dropsEmpty undefined for an empty map. Asking a map of many keys afterwards whether it has one collects all of them. */
+function mapDecoder(valueType: FieldType, goType: string, dropsEmpty = false): Decode {
   const decode = typeDecoder(valueType);
   const zero = zeroOf(valueType);
   return (value, depth) => {
     const inside = depth + 1;
-    if (value === null || value === undefined) return {};
+    if (value === null || value === undefined) return dropsEmpty ? undefined : {};
     if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
     const map = value as Record<string, unknown>;
-    for (const key in map) {
+    const keys = Object.keys(map);
+    for (const key of keys) {
       const raw = map[key];
       const decoded = raw === null ? zero() : decode(raw, inside);
       if (decoded !== raw) setOwn(map, key, decoded === undefined ? null : decoded);
     }
-    return map;
+    return dropsEmpty && keys.length === 0 ? undefined : map;
   };
 }
 
@@ -502,7 +505,7 @@ export function decodeQuantity(value: unknown): string {
 }
 
 function decodeBase64(value: unknown, goType: string): string {
-  if (value === null || value === undefined) return "";
+  if (value === null || value === undefined || value === "") return "";
   if (Array.isArray(value)) return Buffer.from(value.map(byteOf)).toString("base64");
   if (typeof value !== "string") throw new DecodeFailure(wordOf(value), goType);
   const canonical = Buffer.from(value, "base64").toString("base64");

@@ -1,9 +1,10 @@
 /** Protobuf messages of many values, in steps: the same values as `protobuf-decode.ts` reads. */
 import type { Steps } from "../../process/event-loop/steps.ts";
 import type { MessageField, TypeDescriptor } from "../schema/descriptor.ts";
+import { sharedFieldsInSteps } from "./fields-v1.ts";
 import { isZero } from "./json-decode.ts";
-import { tooManyValues } from "./json-parse.ts";
-import { fieldwiseReader, LimitedReader, largeMessageBytes, maxNesting, readingInGoWords } from "./protobuf-decode.ts";
+import { parseJsonInSteps, tooManyValues } from "./json-parse.ts";
+import { fieldwiseReader, LimitedReader, largeMessageBytes, maxNesting, readingInGoWords, readRaw } from "./protobuf-decode.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -61,11 +62,11 @@ class SteppedReader {
     return into;
   }
 
-  /** The field when a large struct comes next, alone or as an item of a list. */
+  /** The field when a large struct comes next, alone or as an item of a list, or a large JSON text. */
   #largeInner(type: TypeDescriptor, tag: number): MessageField | undefined {
     if ((tag & 7) !== 2) return undefined;
     const field = type.message.find(({ number }) => number === tag >>> 3);
-    if (field === undefined || structOf(field) === undefined) return undefined;
+    if (field === undefined || (structOf(field) === undefined && !isJsonText(field))) return undefined;
     const { pos } = this.#reader;
     const isLarge = this.#reader.uint32() >= largeMessageBytes;
     this.#reader.pos = pos;
@@ -74,6 +75,14 @@ class SteppedReader {
 
   *#inner(field: MessageField, into: Fields): Steps<void> {
     const reader = this.#reader;
+    if (isJsonText(field)) {
+      const text = readRaw(reader, (text) => text) as string | undefined;
+      if (text === undefined) return;
+      const isFields = field.type.kind === "fieldsV1" && text.startsWith("{");
+      const value = (yield* isFields ? sharedFieldsInSteps(text) : parseJsonInSteps(text)) ?? undefined;
+      if (value !== undefined) into[field.name] = value;
+      return;
+    }
     const struct = structOf(field) as TypeDescriptor;
     const end = reader.uint32() + reader.pos;
     const { name, type } = field;
@@ -90,6 +99,11 @@ class SteppedReader {
       else into[name] = value;
     }
   }
+}
+
+/** Whether the field is one JSON text, such as the fields of a manager. */
+function isJsonText(field: MessageField): field is MessageField & { readonly name: string } {
+  return field.name !== undefined && ["fieldsV1", "raw", "json"].includes(field.type.kind);
 }
 
 function structOf({ name, type }: MessageField): TypeDescriptor | undefined {

@@ -399,7 +399,8 @@ function readIntOrString(reader: Reader): number | string {
   return isText ? text : number;
 }
 
-function readRaw(reader: Reader, parse: (text: string) => unknown): unknown {
+/** The value of a message of one JSON text. */
+export function readRaw(reader: Reader, parse: (text: string) => unknown): unknown {
   let value: unknown;
   eachField(reader, (tag) => {
     if (tag !== 10) return false;

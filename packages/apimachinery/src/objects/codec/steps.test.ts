@@ -20,6 +20,7 @@ import { messageBytesInSteps } from "./protobuf-encode-steps.ts";
 import { decodeProtobufReusing, decodeProtobufReusingInSteps } from "./protobuf-reuse.ts";
 
 const many = 9_000;
+const manyOf = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 const labels = Object.fromEntries(Array.from({ length: many }, (_, at) => [`k${at}`, "v".repeat(at % 7)]));
 /** @returns what the steps return; there must be several */
 function stepped<T>(steps: Steps<T>): T {
@@ -92,6 +93,44 @@ for (const value of large) {
       }
     }
     assert.throws(() => atOnce(readMessageInSteps(raw, typeOf(gvk), 100)), { code: 413 });
+  });
+}
+
+for (const { name, object } of [
+  {
+    name: "the fields of a manager",
+    object: {
+      ...{ apiVersion: "v1", kind: "ConfigMap" },
+      metadata: {
+        name: "x",
+        managedFields: [
+          { manager: "m", operation: "Update", fieldsV1: Object.fromEntries(manyOf(20_000, (at) => [`f:k${at}`, {}])) },
+        ],
+      },
+    },
+  },
+  {
+    name: "the data of a revision",
+    object: {
+      ...{ apiVersion: "apps/v1", kind: "ControllerRevision", metadata: { name: "x" }, revision: 1 },
+      data: Object.fromEntries(manyOf(20_000, (at) => [`k${at}`, at])),
+    },
+  },
+]) {
+  test(`${name}, one JSON text, are the same in steps`, () => {
+    const { raw } = decodeUnknown(encodeProtobuf(object as unknown as KubeObject));
+    const [group, version] = object.apiVersion === "v1" ? ["", "v1"] : (object.apiVersion.split("/") as [string, string]);
+    const type = typeOf({ group, version, kind: object.kind });
+    const steps = readMessageInSteps(raw, type);
+    let yields = 0;
+    for (let step = steps.next(); ; step = steps.next()) {
+      if (step.done) {
+        assert.deepEqual(step.value, readMessage(raw, type));
+        break;
+      }
+      yields++;
+    }
+    assert.ok(yields >= 5, `${yields} yields`);
   });
 }
 

@@ -1,3 +1,4 @@
+import { atOnce, chunksOf, type Steps } from "../../process/event-loop/steps.ts";
 import {
   addErrors,
   child,
@@ -29,6 +30,8 @@ export const isNegativeText = "must be greater than or equal to 0";
 const totalAnnotationSizeLimitBytes = 256 * 1024;
 const longestManager = 128;
 const longestSubresource = 256;
+/** Keys and values that are validated between two yields. */
+const validatedPerStep = 2048;
 
 /**
  * Validates the metadata of a new object, after the name was generated.
@@ -40,6 +43,16 @@ export function validateObjectMeta(
   validateName: ValidateName,
   path: string,
 ): FieldError[] {
+  return atOnce(validatingObjectMeta(meta, requiresNamespace, validateName, path));
+}
+
+/** As `validateObjectMeta`, for metadata of many values. */
+export function* validatingObjectMeta(
+  meta: ObjectMeta,
+  requiresNamespace: boolean,
+  validateName: ValidateName,
+  path: string,
+): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   if (meta.generateName) {
     const base = maskTrailingDash(meta.generateName);
@@ -53,16 +66,21 @@ export function validateObjectMeta(
       errors.push(invalidValue(child(path, "clusterName"), meta.clusterName, message));
   }
   if ((meta.generation ?? 0) < 0) errors.push(invalidValue(child(path, "generation"), meta.generation, isNegativeText));
-  addErrors(errors, validateLabels(meta.labels, child(path, "labels")));
-  addErrors(errors, validateAnnotations(meta.annotations, child(path, "annotations")));
+  addErrors(errors, yield* validatingLabels(meta.labels, child(path, "labels")));
+  addErrors(errors, yield* validatingAnnotations(meta.annotations, child(path, "annotations")));
   addErrors(errors, validateOwnerReferences(meta.ownerReferences, child(path, "ownerReferences")));
-  addErrors(errors, validateFinalizers(meta.finalizers, child(path, "finalizers")));
+  addErrors(errors, yield* validatingFinalizers(meta.finalizers, child(path, "finalizers")));
   addErrors(errors, validateManagedFields(meta.managedFields, child(path, "managedFields")));
   return errors;
 }
 
 /** Validates the metadata of an update of `current`. */
 export function validateObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, path: string): FieldError[] {
+  return atOnce(validatingObjectMetaUpdate(next, current, path));
+}
+
+/** As `validateObjectMetaUpdate`, for metadata of many values. */
+export function* validatingObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, path: string): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   if (current.deletionTimestamp) {
     const extra = [...new Set(next.finalizers ?? []).difference(new Set(current.finalizers ?? []))].sort();
@@ -83,8 +101,8 @@ export function validateObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, 
   const grace = child(path, "deletionGracePeriodSeconds");
   errors.push(...immutable(next.deletionGracePeriodSeconds ?? null, current.deletionGracePeriodSeconds ?? null, grace));
   errors.push(...immutable(next.clusterName ?? "", current.clusterName ?? "", child(path, "clusterName")));
-  addErrors(errors, validateLabels(next.labels, child(path, "labels")));
-  addErrors(errors, validateAnnotations(next.annotations, child(path, "annotations")));
+  addErrors(errors, yield* validatingLabels(next.labels, child(path, "labels")));
+  addErrors(errors, yield* validatingAnnotations(next.annotations, child(path, "annotations")));
   addErrors(errors, validateOwnerReferences(next.ownerReferences, child(path, "ownerReferences")));
   addErrors(errors, validateManagedFields(next.managedFields, child(path, "managedFields")));
   return errors;
@@ -117,10 +135,17 @@ function validateNamespaceField(namespace: string | undefined, namespaced: boole
 
 /** Validates label keys and values. */
 export function validateLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
+  return atOnce(validatingLabels(labels, path));
+}
+
+function* validatingLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): Steps<FieldError[]> {
   const errors: FieldError[] = [];
-  for (const [key, value] of Object.entries(labels ?? {})) {
-    for (const message of qualifiedNameProblems(key)) errors.push(invalidValue(path, key, message));
-    for (const message of labelValueProblems(value)) errors.push(invalidValue(path, value, message));
+  for (const some of chunksOf(Object.entries(labels ?? {}), validatedPerStep)) {
+    if (some.length === validatedPerStep) yield;
+    for (const [key, value] of some) {
+      for (const message of qualifiedNameProblems(key)) errors.push(invalidValue(path, key, message));
+      for (const message of labelValueProblems(value)) errors.push(invalidValue(path, value, message));
+    }
   }
   return errors;
 }
@@ -130,11 +155,21 @@ export function validateAnnotations(
   annotations: Readonly<Record<string, string>> | undefined | null,
   path: string,
 ): FieldError[] {
+  return atOnce(validatingAnnotations(annotations, path));
+}
+
+function* validatingAnnotations(
+  annotations: Readonly<Record<string, string>> | undefined | null,
+  path: string,
+): Steps<FieldError[]> {
   const errors: FieldError[] = [];
   let totalBytes = 0;
-  for (const [key, value] of Object.entries(annotations ?? {})) {
-    for (const message of qualifiedNameProblems(key.toLowerCase())) errors.push(invalidValue(path, key, message));
-    totalBytes += Buffer.byteLength(key) + Buffer.byteLength(value);
+  for (const some of chunksOf(Object.entries(annotations ?? {}), validatedPerStep)) {
+    if (some.length === validatedPerStep) yield;
+    for (const [key, value] of some) {
+      for (const message of qualifiedNameProblems(key.toLowerCase())) errors.push(invalidValue(path, key, message));
+      totalBytes += Buffer.byteLength(key) + Buffer.byteLength(value);
+    }
   }
   if (totalBytes > totalAnnotationSizeLimitBytes) errors.push(tooLong(path, "", totalAnnotationSizeLimitBytes));
   return errors;
@@ -178,10 +213,12 @@ function goOwnerReference({ apiVersion, kind, name, uid, controller, blockOwnerD
   return new GoText(`v1.OwnerReference{${text}, Controller:${bool(controller)}, BlockOwnerDeletion:${bool(blockOwnerDeletion)}}`);
 }
 
-function validateFinalizers(finalizers: readonly string[] | undefined | null, path: string): FieldError[] {
+function* validatingFinalizers(finalizers: readonly string[] | undefined | null, path: string): Steps<FieldError[]> {
   const errors: FieldError[] = [];
-  for (const name of finalizers ?? [])
-    for (const message of qualifiedNameProblems(name)) errors.push(invalidValue(path, name, message));
+  for (const some of chunksOf(finalizers ?? [], validatedPerStep)) {
+    if (some.length === validatedPerStep) yield;
+    for (const name of some) for (const message of qualifiedNameProblems(name)) errors.push(invalidValue(path, name, message));
+  }
   if (finalizers?.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)) {
     const text = `finalizer ${orphanFinalizer} and ${foregroundFinalizer} cannot be both set`;
     errors.push(invalidValue(path, finalizers, text));

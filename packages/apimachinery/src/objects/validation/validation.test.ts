@@ -4,7 +4,7 @@ import { cpuMsOf } from "../../testing/cpu-time.ts";
 import { formatFieldErrors } from "../errors/field-error.ts";
 import type { ObjectMeta } from "../meta/types.ts";
 import { dns1035LabelProblems, dns1123LabelProblems, dns1123SubdomainProblems, wildcardDns1123SubdomainProblems } from "./dns.ts";
-import { validateObjectMeta, validateObjectMetaUpdate } from "./object-meta.ts";
+import { validateObjectMeta, validateObjectMetaUpdate, validatingObjectMeta, validatingObjectMetaUpdate } from "./object-meta.ts";
 import { labelValueProblems, qualifiedNameProblems } from "./qualified-name.ts";
 
 const long = (length: number): string => "a".repeat(length);
@@ -213,3 +213,25 @@ test("tens of thousands of new finalizers and of second controllers are named at
   });
   assert.ok(tookMs < 1000, `${tookMs} ms`);
 });
+
+for (const [field, value] of Object.entries({
+  labels: Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [at === 9_999 ? "-" : `k${at}`, "v"])),
+  annotations: Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [at === 9_999 ? "-" : `k${at}`, "v"])),
+  finalizers: Array.from({ length: 10_000 }, (_, at) => (at === 9_999 ? "-" : `x.y/k${at}`)),
+})) {
+  test(`many ${field} are validated in steps, to the last`, () => {
+    const meta: ObjectMeta = { name: "a", resourceVersion: "1", [field]: value };
+    const isPartOfUpdates = field !== "finalizers";
+    for (const steps of [
+      validatingObjectMeta(meta, false, dns1123SubdomainProblems, "metadata"),
+      ...(isPartOfUpdates ? [validatingObjectMetaUpdate(meta, meta, "metadata")] : []),
+    ]) {
+      let yields = 0;
+      let step = steps.next();
+      for (; !step.done; step = steps.next()) yields++;
+      assert.equal(yields, 4);
+      assert.equal(step.value.length, 1);
+      assert.match(formatFieldErrors(step.value), new RegExp(`^metadata.${field}: Invalid value: "-"`));
+    }
+  });
+}

@@ -5,7 +5,7 @@ import { generateName } from "@coxswain/apimachinery/objects/meta/names";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { dns1123SubdomainProblems } from "@coxswain/apimachinery/objects/validation/dns";
-import { validateKubeFinalizer, validateObjectMeta } from "@coxswain/apimachinery/objects/validation/object-meta";
+import { validateKubeFinalizer, validatingObjectMeta } from "@coxswain/apimachinery/objects/validation/object-meta";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { each } from "../rules.ts";
 import type { ResourceDefinition } from "./resource.ts";
@@ -36,7 +36,12 @@ export function* beforeCreate(
 
   yield;
   const ofMetadata = [
-    ...validateObjectMeta(metadata, strategy.namespaceScoped, strategy.validateName ?? dns1123SubdomainProblems, "metadata"),
+    ...(yield* validatingObjectMeta(
+      metadata,
+      strategy.namespaceScoped,
+      strategy.validateName ?? dns1123SubdomainProblems,
+      "metadata",
+    )),
     ...kubeFinalizers(strategy, metadata.finalizers),
   ];
   yield;

@@ -1,7 +1,7 @@
 import { invalid } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { pathSegmentFaults } from "@coxswain/apimachinery/objects/validation/dns";
-import { validateObjectMeta, validateObjectMetaUpdate } from "@coxswain/apimachinery/objects/validation/object-meta";
+import { validatingObjectMeta, validatingObjectMetaUpdate } from "@coxswain/apimachinery/objects/validation/object-meta";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { groupKind, kubeFinalizers, matchNamespace } from "./before-create.ts";
 import type { ResourceDefinition } from "./resource.ts";
@@ -46,8 +46,8 @@ export function* beforeUpdate(
   const own = inSteps ? yield* inSteps : (strategy.validateUpdate?.(next, current, ctx) ?? []);
   yield;
   const errors = [
-    ...validateObjectMeta(metadata, strategy.namespaceScoped, pathSegmentFaults, "metadata"),
-    ...validateObjectMetaUpdate(metadata, old, "metadata"),
+    ...(yield* validatingObjectMeta(metadata, strategy.namespaceScoped, pathSegmentFaults, "metadata")),
+    ...(yield* validatingObjectMetaUpdate(metadata, old, "metadata")),
     ...kubeFinalizers(strategy, metadata.finalizers),
     ...own,
   ];

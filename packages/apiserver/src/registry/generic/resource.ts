@@ -94,7 +94,7 @@ export interface ResourceVersionDefinition {
   /** Type used by server-side apply; derived from the descriptor unless given (custom resources). */
   readonly applyType?: () => ApplyType;
   /** OpenAPI schema of a kind without a descriptor (custom resources). */
-  readonly published?: () => CustomKind;
+  readonly published?: () => Steps<CustomKind>;
   /** false: this version has no `/status` although another one has. */
   readonly statusServed?: false;
   /** Text for the Warning header of a deprecated version. */

@@ -178,7 +178,7 @@ class Walk {
   }
 
   #entries(type: ApplyType, a: Fields, b: Fields): void {
-    if (isWide(a) || isWide(b)) {
+    if (widthOf(a) > valuesPerStep || widthOf(b) > valuesPerStep) {
       const entry = (key: string): void => {
         this.#child(
           fieldElement(key),
@@ -269,16 +269,14 @@ class Walk {
         this.#fillItems(childrenOf(nodes, element), type, value as unknown[], element);
         return;
       case "map":
-        if (type.atomic || hasNoFields(value)) return;
-        this.#fillEntries(childrenOf(nodes, element), type.value, value as Fields);
+        if (!type.atomic) this.#fillEntries(nodes, element, type.value, value);
         return;
       case "struct":
         if (type.atomic) return;
         this.#fillFields(nodes, element, type, value as Fields);
         return;
       case "any":
-        if (type.atomic || hasNoFields(value)) return;
-        this.#fillEntries(childrenOf(nodes, element), deducedType, value as Fields);
+        if (!type.atomic) this.#fillEntries(nodes, element, deducedType, value);
         return;
     }
   }
@@ -293,15 +291,13 @@ class Walk {
     else for (const entry of elements.entries()) fill(entry);
   }
 
-  #fillEntries(nodes: Map<PathElement, FieldNode>, type: ApplyType, map: Fields): void {
-    if (isWide(map)) {
-      this.#putOff(
-        () => Object.keys(map),
-        (key) => this.#fill(nodes, fieldElement(key), type, map[key]),
-      );
-      return;
-    }
-    for (const key in map) this.#fill(nodes, fieldElement(key), type, map[key]);
+  #fillEntries(nodes: Map<PathElement, FieldNode>, parent: PathElement, type: ApplyType, map: object): void {
+    const width = isFields(map) ? widthOf(map) : 0;
+    if (!isFields(map) || width === 0) return;
+    const children = childrenOf(nodes, parent);
+    const fill = (key: string): void => this.#fill(children, fieldElement(key), type, map[key]);
+    if (width > valuesPerStep) this.#putOff(() => Object.keys(map), fill);
+    else for (const key in map) fill(key);
   }
 
   #fillFields(nodes: Map<PathElement, FieldNode>, element: PathElement, type: StructApplyType, value: Fields): void {
@@ -342,10 +338,11 @@ function sameKeys(list: ListApplyType, a: unknown, b: unknown): boolean {
 
 const nothing: Fields = Object.freeze({});
 
-function isWide(map: Fields): boolean {
+/** The number of keys, counted up to one more than `valuesPerStep`. Even the first key of many costs the collection of all. */
+function widthOf(map: Fields): number {
   let count = 0;
-  for (const _ in map) if (++count > valuesPerStep) return true;
-  return false;
+  for (const _ in map) if (++count > valuesPerStep) break;
+  return count;
 }
 
 function duplicate(path: readonly PathElement[], element: PathElement): TypedValueError {

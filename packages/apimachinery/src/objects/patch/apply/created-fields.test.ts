@@ -52,3 +52,10 @@ test("what has no schema or two items of one key is left to the comparison", () 
   assert.equal(createdFields(pod, { spec: { containers: [container, container] } }, ignored, stripped), undefined);
   assert.equal(createdFields(deducedType, { spec: {} }, ignored, stripped), undefined);
 });
+
+test("a map of many keys is left to the comparison, which works in steps", () => {
+  const map = applyTypeOf(scheme.kind({ group: "", version: "v1", kind: "ConfigMap" }) as TypeDescriptor);
+  const dataOf = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, ""]));
+  assert.match(createdFields(map, { data: dataOf(2048) }, ignored, stripped) ?? "", /f:k2047/);
+  assert.equal(createdFields(map, { data: dataOf(2049) }, ignored, stripped), undefined);
+});

@@ -104,8 +104,10 @@ function fields(type: StructApplyType, value: Fields, left: LeftOut | undefined)
 }
 
 function entries(type: ApplyType, map: Fields, left: LeftOut | undefined): string {
+  const names = Object.keys(map);
+  if (names.length > valuesPerStep) throw lookCloser; // the general algorithm works in steps
   let text = "";
-  const elements = sortElements(Object.keys(map).map(fieldElement));
+  const elements = sortElements(names.map(fieldElement));
   const quote = elements.length > mostRepeated ? quoted : quotedOnce;
   for (const element of elements) {
     const inside = type.kind === "scalar" ? "" : allBelow(type, map[element.slice(2)], below(left, element));

@@ -39,10 +39,14 @@ export function* leniencyOf(spec: CustomResourceDefinitionSpec): Steps<Options> 
     yield;
     return !schemas.some((schema) => anySchema(schema, is));
   }
+  function* areStructural(): Steps<boolean> {
+    for (const schema of schemas) if (!(yield* isStructural(schema))) return false;
+    return true;
+  }
   const reviews = spec.conversion?.webhook?.conversionReviewVersions ?? [];
   return {
     everySchema: (spec.versions ?? []).every((version) => version.schema?.openAPIV3Schema),
-    structural: schemas.every(isStructural),
+    structural: yield* areStructural(),
     prunedDefaults: yield* none((schema) => hasDefault(schema) && !deepEqual(prune(schema.default, schema), schema.default)),
     knownReviewVersion: reviews.length === 0 || reviews.some((version) => reviewVersions.includes(version)),
     validTypes: yield* none(({ type }) => Boolean(type) && !schemaTypes.includes(type as string)),

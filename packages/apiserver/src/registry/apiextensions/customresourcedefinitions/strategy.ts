@@ -77,8 +77,10 @@ function dropDisabledFields(
 const rulesWord = "x-kubernetes-validations";
 
 function dropRules(schema: Schema, level: number): void {
-  delete (schema as Record<string, unknown>)[rulesWord];
+  if (Object.hasOwn(schema, rulesWord)) delete (schema as Record<string, unknown>)[rulesWord];
   const { items, additionalProperties, properties } = schema;
+  // Most parts of a large schema have none below them.
+  if (items === undefined && additionalProperties === undefined && properties === undefined) return;
   for (const part of [items, additionalProperties, ...Object.values(properties ?? {})].flat())
     if (isJsonObject(part) && level < mostLevels) dropRules(part as Schema, level + 1);
 }

@@ -12,7 +12,7 @@ import { validateDefaults } from "../../../structural-schema/default-rules.ts";
 import { validateSchema } from "../../../structural-schema/keywords.ts";
 import type { Schema } from "../../../structural-schema/schema.ts";
 import { goSchema } from "../../../structural-schema/schema-text.ts";
-import { hasStructureThroughout, validateStructural } from "../../../structural-schema/structural.ts";
+import { hasStructureThroughout, validatingStructural } from "../../../structural-schema/structural.ts";
 import type { Options } from "./options.ts";
 
 /** Budget for the defaults of all versions of one definition: about 0.2 s, because they are validated without yielding. */
@@ -50,7 +50,7 @@ export function* validatingVersionSchema(
   if (!hasStructureThroughout(schema))
     return errors.length > 0 ? errors : [invalidValue(at, "", "OpenAPIV3Schema 'schema' is not supported")];
   yield;
-  const structure = validateStructural(schema, at);
+  const structure = yield* validatingStructural(schema, at);
   yield;
   return [...errors, ...(structure.length > 0 ? structure : validateDefaults(schema, at, options.prunedDefaults, budget))];
 }
