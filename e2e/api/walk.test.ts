@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { test } from "node:test";
 import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
 import { type Client, newClient, targetOfKubeconfig } from "../../tools/walk/src/client.ts";
@@ -17,14 +18,20 @@ for (const seed of seeds) {
   test(`whatever is sent, every answer is a good one (seed ${seed})`, async (t) => {
     const before = await weight();
     const client = newClient(targetOfKubeconfig(kubeconfigFile(settings, "admin")));
+    const ownDelay = monitorEventLoopDelay({ resolution: 10 });
+    ownDelay.enable();
     const report = await walk(client, { seed, count, ...(!isLong && { limitMs: 60_000 }) });
     const after = await weight();
     const made = after.subresources.difference(await knownSubresources(client));
     client.close();
     assert.deepEqual([...made], [], "metrics under names that clients made up");
     t.diagnostic(`${report.sent} requests: ${JSON.stringify(report.codes)}; longest turn ${after.longestTurnSeconds} s`);
-    // The server alone needs a tenth of this; other processes and garbage collection add to it.
-    assert.ok(after.longestTurnSeconds < 1, `the server's loop stood for ${after.longestTurnSeconds} s`);
+    // The server alone needs a tenth of a second. What other processes add to it, they add to this process's own loop, too.
+    const limitSeconds = 1 + (2 * ownDelay.max) / 1e9;
+    assert.ok(
+      after.longestTurnSeconds < limitSeconds,
+      `the server's loop was blocked for ${after.longestTurnSeconds} s, allowed are ${limitSeconds} s`,
+    );
     assert.deepEqual(report.findings.map(describe), []);
     assert.ok(report.sent > count / 4, `only ${report.sent} requests were answered in time`);
     for (const code of ["200", "201", "400", "404", "422"])
