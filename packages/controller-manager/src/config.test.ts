@@ -29,6 +29,12 @@ for (const { flags, message } of [
     flags: ["--mirroring-concurrent-service-endpoint-syncs=51"],
     message: /mirroring-concurrent-service-endpoint-syncs must not be more than 50, but got 51/,
   },
+  { flags: ["--attach-detach-reconcile-sync-period=500ms"], message: /duration time must be greater than one second/ },
+  {
+    flags: ["--volume-host-cidr-denylist=10.0.0.0/8,10.0.0.0/40,x"],
+    message:
+      /failed to parse cidr value:"10.0.0.0\/40" with error:invalid CIDR address: 10.0.0.0\/40; failed to parse cidr value:"x"/,
+  },
   { flags: ["--root-ca-file=/nowhere"], message: /--root-ca-file: ENOENT/ },
   { flags: ["--controllers=x"], message: /"x" is not in the list of known controllers/ },
   { flags: ["--cluster-cidr=10.0.0.0/8"], message: /needs --allocate-node-cidrs/ },

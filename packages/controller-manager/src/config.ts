@@ -16,8 +16,15 @@ import { volumesConfigOf } from "./config/volumes.ts";
 import { nodeIpamConfigOf } from "./controllers/nodeipam/config.ts";
 import { concurrencySettings } from "./flags/concurrency.ts";
 import { endpointSettings, endpointSliceSettings, mirroringSettings } from "./flags/endpoints.ts";
-import { genericSettings, leaderElectionSettings, nodeMonitorSettings, serverSettings } from "./flags/generic.ts";
-import { nodeLifecycleSettings } from "./flags/nodes.ts";
+import {
+  cloudSettings,
+  genericSettings,
+  leaderElectionSettings,
+  nodeCidrSettings,
+  nodeMonitorSettings,
+  serverSettings,
+} from "./flags/generic.ts";
+import { nodeIpamSettings, nodeLifecycleSettings } from "./flags/nodes.ts";
 import {
   autoscalingRuleSettings,
   autoscalingSettings,
@@ -45,15 +52,16 @@ export function completeConfig(
   const leaderElection: LeaderElectionConfig = of(leaderElectionSettings);
   if (leaderElection.enabled) errors.push(...leaderElectionErrors(leaderElection));
   const leaderMigration = leaderMigrationOf(flags, leaderElection, errors);
-  const cloud = cloudConfigOf(flags, errors);
+  const cloud = cloudConfigOf(of(cloudSettings), errors);
   const controllers = enabledControllers(flags.controllers, errors, featureGates.enabled);
   if (cloud.external) for (const name of cloudControllers) controllers.delete(name);
-  const nodeIpam = nodeIpamConfigOf(flags, errors, set);
+  const nodeIpam = nodeIpamConfigOf({ ...of(nodeCidrSettings), ...of(nodeIpamSettings) }, errors, set);
   const rootCa = readPem(flags["root-ca-file"], "--root-ca-file", errors);
   const serviceAccountKey = readPem(flags["service-account-private-key-file"], "--service-account-private-key-file", errors);
   const certificateSigning = certificateSigningOf(flags, errors);
-  const volumes = volumesConfigOf(flags, errors);
   const rules = newRuleCheck(flagTable.table, flags);
+  errors.push(...rules.of("attach-detach-reconcile-sync-period", "volume-host-cidr-denylist"));
+  const volumes = volumesConfigOf(flags, errors);
   errors.push(...rules.of("concurrent-ephemeralvolume-syncs"), ...rules.others());
   if (errors.length > 0) throw new ConfigError(errors.join("; "));
   return {

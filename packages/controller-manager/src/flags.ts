@@ -8,21 +8,29 @@ import {
   servingFlags,
 } from "@coxswain/apimachinery/flags/shared-flags";
 import { int, int32 } from "@coxswain/apimachinery/flags/types";
-import { serviceAccountFlags, signingFlags } from "./flags/certificates.ts";
+import { serviceAccountFlags, sharedSigningSettings, signerSettings, signingDurationSettings } from "./flags/certificates.ts";
 import { concurrencySettings } from "./flags/concurrency.ts";
 import { endpointSettings, endpointSliceSettings, mirroringSettings } from "./flags/endpoints.ts";
 import {
+  cloudSettings,
   debuggingFlags,
   genericFlags,
   genericSettings,
   insecureServingFlags,
   leaderElectionSettings,
   miscFlags,
+  nodeCidrSettings,
   nodeMonitorSettings,
   serverSettings,
 } from "./flags/generic.ts";
-import { formerNodeFlags, nodeIpamFlags, nodeLifecycleSettings } from "./flags/nodes.ts";
-import { attachDetachFlags, volumeBinderFlags } from "./flags/volumes.ts";
+import { formerNodeFlags, nodeIpamSettings, nodeLifecycleSettings } from "./flags/nodes.ts";
+import {
+  attachDetachSettings,
+  hostPathRecyclerSettings,
+  nfsRecyclerSettings,
+  volumeBinderSettings,
+  volumeHostFlags,
+} from "./flags/volumes.ts";
 import {
   autoscalingRuleSettings,
   autoscalingSettings,
@@ -40,7 +48,9 @@ const one = concurrencySettings;
 export const settings: readonly Settings[] = [
   ...[concurrencySettings, endpointSettings, endpointSliceSettings, mirroringSettings, genericSettings, serverSettings],
   ...[leaderElectionSettings, nodeMonitorSettings, nodeLifecycleSettings, autoscalingSettings, autoscalingRuleSettings],
-  ...[garbageCollectorSettings, namespaceSettings, podGcSettings, quotaSettings],
+  ...[garbageCollectorSettings, namespaceSettings, podGcSettings, quotaSettings, cloudSettings, nodeCidrSettings],
+  ...[nodeIpamSettings, attachDetachSettings, volumeBinderSettings, hostPathRecyclerSettings, nfsRecyclerSettings],
+  ...[sharedSigningSettings, ...Object.values(signerSettings), signingDurationSettings],
 ];
 
 /** Every flag of kube-controller-manager, under the name the user types; `wired: false` ones are parsed and warned about. */
@@ -51,6 +61,8 @@ export const flagTable = flags(
     ...flagsOf(genericSettings),
     ...flagsOf(leaderElectionSettings),
     ...flagsOf(nodeMonitorSettings),
+    ...flagsOf(cloudSettings),
+    ...flagsOf(nodeCidrSettings),
   }),
   section("Service controller", {
     "concurrent-service-syncs": int32({ default: 1, wired: false, help: "Services that may be synced at once." }),
@@ -64,8 +76,12 @@ export const flagTable = flags(
   section("Insecure serving", insecureServingFlags),
   section("Authentication", delegatedAuthenticationFlags({ toleratesLookupFailure: false })),
   section("Authorization", delegatedAuthorizationFlags),
-  section("Attachdetach controller", attachDetachFlags),
-  section("Csrsigning controller", signingFlags),
+  section("Attachdetach controller", flagsOf(attachDetachSettings)),
+  section("Csrsigning controller", {
+    ...flagsOf(sharedSigningSettings),
+    ...flagsOf(Object.fromEntries(Object.values(signerSettings).flatMap(Object.values).entries())),
+    ...flagsOf(signingDurationSettings),
+  }),
   section("Deployment controller", { ...deploymentFlags, ...flagsOf({ one: one.deployment }) }),
   section("Endpoint controller", flagsOf({ one: one.endpoint, ...endpointSettings })),
   section("Endpointslice controller", flagsOf({ one: one.endpointSlice, ...endpointSliceSettings })),
@@ -77,9 +93,14 @@ export const flagTable = flags(
     ...flagsOf({ ...autoscalingSettings, ...autoscalingRuleSettings }),
   }),
   section("Namespace controller", flagsOf({ one: one.namespace, ...namespaceSettings })),
-  section("Nodeipam controller", nodeIpamFlags),
+  section("Nodeipam controller", flagsOf(nodeIpamSettings)),
   section("Nodelifecycle controller", { ...formerNodeFlags, ...flagsOf(nodeLifecycleSettings) }),
-  section("Persistentvolume-binder controller", volumeBinderFlags),
+  section("Persistentvolume-binder controller", {
+    ...flagsOf(volumeBinderSettings),
+    ...flagsOf(hostPathRecyclerSettings),
+    ...flagsOf(nfsRecyclerSettings),
+    ...volumeHostFlags,
+  }),
   section("Podgc controller", flagsOf(podGcSettings)),
   section("Replicaset controller", flagsOf({ one: one.replicaSet })),
   section("Replicationcontroller", flagsOf({ one: one.replicationController })),

@@ -1,12 +1,10 @@
 import { readFileSync } from "node:fs";
+import { valuesOfFlags } from "@coxswain/apimachinery/flags/settings";
+import { sharedSigningSettings, signerSettings, signingDurationSettings } from "../flags/certificates.ts";
 import type { ControllerManagerFlags } from "../flags.ts";
 
 /** Built-in signers. */
-export type SignerName =
-  | "kubernetes.io/kubelet-serving"
-  | "kubernetes.io/kube-apiserver-client-kubelet"
-  | "kubernetes.io/kube-apiserver-client"
-  | "kubernetes.io/legacy-unknown";
+export type SignerName = keyof typeof signerSettings;
 
 /** Paths of a PEM certificate and its key. */
 export interface SigningFiles {
@@ -28,28 +26,11 @@ export interface CertificateSigningConfig {
  * Source: cmd/kube-controller-manager/app/certificates.go
  */
 export function certificateSigningOf(flags: ControllerManagerFlags, errors: string[]): CertificateSigningConfig {
-  const shared: SigningFiles = { cert: flags["cluster-signing-cert-file"], key: flags["cluster-signing-key-file"] };
-  const own: readonly [SignerName, SigningFiles][] = [
-    [
-      "kubernetes.io/kubelet-serving",
-      { cert: flags["cluster-signing-kubelet-serving-cert-file"], key: flags["cluster-signing-kubelet-serving-key-file"] },
-    ],
-    [
-      "kubernetes.io/kube-apiserver-client-kubelet",
-      { cert: flags["cluster-signing-kubelet-client-cert-file"], key: flags["cluster-signing-kubelet-client-key-file"] },
-    ],
-    [
-      "kubernetes.io/kube-apiserver-client",
-      {
-        cert: flags["cluster-signing-kube-apiserver-client-cert-file"],
-        key: flags["cluster-signing-kube-apiserver-client-key-file"],
-      },
-    ],
-    [
-      "kubernetes.io/legacy-unknown",
-      { cert: flags["cluster-signing-legacy-unknown-cert-file"], key: flags["cluster-signing-legacy-unknown-key-file"] },
-    ],
-  ];
+  const shared: SigningFiles = valuesOfFlags(sharedSigningSettings, flags);
+  const own = Object.entries(signerSettings).map(([signer, settings]): [SignerName, SigningFiles] => [
+    signer as SignerName,
+    valuesOfFlags(settings, flags),
+  ]);
   const anyOwn = own.some(([, { cert, key }]) => cert !== "" || key !== "");
   const sharedGiven = shared.cert !== "" && shared.key !== "";
   if (anyOwn && sharedGiven) errors.push("cannot specify default and per controller certs at the same time");
@@ -66,12 +47,9 @@ export function certificateSigningOf(flags: ControllerManagerFlags, errors: stri
   return { files: new Map(files), durationMs: durationOf(flags) };
 }
 
-const yearMs = 31_536_000_000;
-
-/** The deprecated flag applies when the new one has its default. */
 function durationOf(flags: ControllerManagerFlags): number {
-  const given = flags["cluster-signing-duration"];
-  return given === yearMs ? flags["experimental-cluster-signing-duration"] : given;
+  const { durationMs, formerDurationMs } = valuesOfFlags(signingDurationSettings, flags);
+  return durationMs === signingDurationSettings.durationMs.default ? formerDurationMs : durationMs;
 }
 
 function fileFault(path: string): string | undefined {

@@ -1,4 +1,5 @@
-import type { ControllerManagerFlags } from "../flags.ts";
+import type { SettingValues } from "@coxswain/apimachinery/flags/settings";
+import type { cloudSettings } from "../flags/generic.ts";
 
 export interface CloudConfig {
   /** `--cloud-provider=external`: cloud controllers run in another program. */
@@ -6,15 +7,16 @@ export interface CloudConfig {
   readonly configureRoutes: boolean;
 }
 
-type Flags = Pick<ControllerManagerFlags, "cloud-provider" | "configure-cloud-routes" | "external-cloud-volume-plugin">;
-
 /**
  * @param errors receives an error for any named provider, since none is built in
  * Source: cmd/kube-controller-manager/app/cloudproviders.go, k8s.io/cloud-provider plugins.go InitCloudProvider
  */
-export function cloudConfigOf(flags: Flags, errors: string[]): CloudConfig {
-  const external = flags["cloud-provider"] === "external";
-  const wanted = external ? flags["external-cloud-volume-plugin"] : flags["cloud-provider"];
+export function cloudConfigOf(
+  { provider, volumePlugin, configureRoutes }: SettingValues<typeof cloudSettings>,
+  errors: string[],
+): CloudConfig {
+  const external = provider === "external";
+  const wanted = external ? volumePlugin : provider;
   if (wanted !== "") errors.push(`cloud provider could not be initialized: unknown cloud provider ${JSON.stringify(wanted)}`);
-  return { external, configureRoutes: flags["configure-cloud-routes"] };
+  return { external, configureRoutes };
 }

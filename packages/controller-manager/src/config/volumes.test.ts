@@ -45,16 +45,6 @@ for (const { name, flag, error } of [
     flag: "--pv-recycler-pod-template-filepath-nfs=/nowhere/pod.yaml",
     error: /^Could not create NFS recycler pod from file \/nowhere\/pod.yaml: ENOENT/,
   },
-  {
-    name: "attachments reconciled all the time",
-    flag: "--attach-detach-reconcile-sync-period=500ms",
-    error: /^duration time must be greater than one second/,
-  },
-  {
-    name: "hosts denied by what is no range",
-    flag: "--volume-host-cidr-denylist=10.0.0.0/8,10.0.0.0/40",
-    error: /^failed to parse cidr value:"10.0.0.0\/40" with error:invalid CIDR address: 10.0.0.0\/40$/,
-  },
 ]) {
   test(`refuses ${name}`, () => {
     const { errors } = read(flag);

@@ -1,21 +1,16 @@
 import { readFileSync } from "node:fs";
+import { type SettingValues, valuesOfFlags } from "@coxswain/apimachinery/flags/settings";
 import { decodeParsed } from "@coxswain/apimachinery/objects/codec/json";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { messageOf } from "@coxswain/apimachinery/objects/errors/message";
-import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { attachDetachSettings, hostPathRecyclerSettings, nfsRecyclerSettings, volumeBinderSettings } from "../flags/volumes.ts";
 import type { ControllerManagerFlags } from "../flags.ts";
 
 /** Configuration of the volume controllers. */
-export interface VolumesConfig {
-  /** Resync period of the binder. */
-  readonly binderSyncPeriodMs: number;
-  readonly dynamicProvisioning: boolean;
-  readonly hostPathProvisioner: boolean;
+export interface VolumesConfig extends Readonly<SettingValues<typeof volumeBinderSettings>> {
   readonly recyclers: { readonly hostPath: RecyclerConfig; readonly nfs: RecyclerConfig };
   readonly attachDetach: { readonly syncPeriodMs: number; readonly sync: boolean };
-  /** Directory of the flex volume drivers. */
-  readonly flexPluginDir: string;
 }
 
 /** Recycler Pod template with its minimum timeout and the additional timeout per Gi. */
@@ -26,35 +21,19 @@ export interface RecyclerConfig {
 }
 
 /**
- * Validates the flags of the volume controllers and reads the recycler templates.
- * @param errors receives validation errors
+ * Computes the configuration of the volume controllers from the flags, and reads the recycler templates.
+ * @param errors receives the errors of templates
  */
 export function volumesConfigOf(flags: ControllerManagerFlags, errors: string[]): VolumesConfig {
-  const syncPeriodMs = flags["attach-detach-reconcile-sync-period"];
-  if (syncPeriodMs < 1000)
-    errors.push("duration time must be greater than one second as set via command line option reconcile-sync-loop-period");
-  for (const cidr of flags["volume-host-cidr-denylist"]) {
-    if (parseCidr(cidr) === undefined)
-      errors.push(`failed to parse cidr value:${JSON.stringify(cidr)} with error:invalid CIDR address: ${cidr}`);
-  }
+  const { syncPeriodMs, isSyncDisabled } = valuesOfFlags(attachDetachSettings, flags);
+  const recycler = (settings: typeof nfsRecyclerSettings, what: string): RecyclerConfig => {
+    const { templatePath, ...timeouts } = valuesOfFlags(settings, flags);
+    return { template: readTemplate(templatePath, what, errors), ...timeouts };
+  };
   return {
-    binderSyncPeriodMs: flags["pvclaimbinder-sync-period"],
-    dynamicProvisioning: flags["enable-dynamic-provisioning"],
-    hostPathProvisioner: flags["enable-hostpath-provisioner"],
-    recyclers: {
-      hostPath: {
-        template: readTemplate(flags["pv-recycler-pod-template-filepath-hostpath"], "hostpath", errors),
-        minimumTimeoutSeconds: flags["pv-recycler-minimum-timeout-hostpath"],
-        timeoutIncrementSeconds: flags["pv-recycler-timeout-increment-hostpath"],
-      },
-      nfs: {
-        template: readTemplate(flags["pv-recycler-pod-template-filepath-nfs"], "NFS", errors),
-        minimumTimeoutSeconds: flags["pv-recycler-minimum-timeout-nfs"],
-        timeoutIncrementSeconds: flags["pv-recycler-increment-timeout-nfs"],
-      },
-    },
-    attachDetach: { syncPeriodMs, sync: !flags["disable-attach-detach-reconcile-sync"] },
-    flexPluginDir: flags["flex-volume-plugin-dir"],
+    ...valuesOfFlags(volumeBinderSettings, flags),
+    recyclers: { hostPath: recycler(hostPathRecyclerSettings, "hostpath"), nfs: recycler(nfsRecyclerSettings, "NFS") },
+    attachDetach: { syncPeriodMs, sync: !isSyncDisabled },
   };
 }
 

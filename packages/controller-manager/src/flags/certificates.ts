@@ -2,42 +2,71 @@ import { duration, string } from "@coxswain/apimachinery/flags/types";
 
 /** Who signs certificates and tokens. */
 
-export const signingFlags = {
-  "cluster-signing-cert-file": string({
+/** The key pair of all signers. */
+export const sharedSigningSettings = {
+  cert: string({
+    flag: "cluster-signing-cert-file",
     help: "PEM file with the certificate that issues cluster-scoped certificates. If given, no more specific --cluster-signing-* flag may be.",
   }),
-  "cluster-signing-duration": duration({
+  key: string({
+    flag: "cluster-signing-key-file",
+    help: "PEM file with the private key that signs cluster-scoped certificates. If given, no more specific --cluster-signing-* flag may be.",
+  }),
+};
+
+/** The key pair of each built-in signer, in the order in which they are checked. */
+export const signerSettings = {
+  "kubernetes.io/kubelet-serving": {
+    cert: string({
+      flag: "cluster-signing-kubelet-serving-cert-file",
+      help: "PEM file with the certificate that issues certificates of the signer kubernetes.io/kubelet-serving. If given, --cluster-signing-{cert,key}-file must not be.",
+    }),
+    key: string({
+      flag: "cluster-signing-kubelet-serving-key-file",
+      help: "PEM file with the private key for the signer kubernetes.io/kubelet-serving. If given, --cluster-signing-{cert,key}-file must not be.",
+    }),
+  },
+  "kubernetes.io/kube-apiserver-client-kubelet": {
+    cert: string({
+      flag: "cluster-signing-kubelet-client-cert-file",
+      help: "PEM file with the certificate that issues certificates of the signer kubernetes.io/kube-apiserver-client-kubelet. If given, --cluster-signing-{cert,key}-file must not be.",
+    }),
+    key: string({
+      flag: "cluster-signing-kubelet-client-key-file",
+      help: "PEM file with the private key for the signer kubernetes.io/kube-apiserver-client-kubelet. If given, --cluster-signing-{cert,key}-file must not be.",
+    }),
+  },
+  "kubernetes.io/kube-apiserver-client": {
+    cert: string({
+      flag: "cluster-signing-kube-apiserver-client-cert-file",
+      help: "PEM file with the certificate that issues certificates of the signer kubernetes.io/kube-apiserver-client. If given, --cluster-signing-{cert,key}-file must not be.",
+    }),
+    key: string({
+      flag: "cluster-signing-kube-apiserver-client-key-file",
+      help: "PEM file with the private key for the signer kubernetes.io/kube-apiserver-client. If given, --cluster-signing-{cert,key}-file must not be.",
+    }),
+  },
+  "kubernetes.io/legacy-unknown": {
+    cert: string({
+      flag: "cluster-signing-legacy-unknown-cert-file",
+      help: "PEM file with the certificate that issues certificates of the signer kubernetes.io/legacy-unknown. If given, --cluster-signing-{cert,key}-file must not be.",
+    }),
+    key: string({
+      flag: "cluster-signing-legacy-unknown-key-file",
+      help: "PEM file with the private key for the signer kubernetes.io/legacy-unknown. If given, --cluster-signing-{cert,key}-file must not be.",
+    }),
+  },
+};
+
+export const signingDurationSettings = {
+  durationMs: duration({
+    flag: "cluster-signing-duration",
     default: "8760h0m0s",
     help: "The longest validity of signed certificates. A request may ask for less with spec.expirationSeconds.",
   }),
-  "cluster-signing-key-file": string({
-    help: "PEM file with the private key that signs cluster-scoped certificates. If given, no more specific --cluster-signing-* flag may be.",
-  }),
-  "cluster-signing-kube-apiserver-client-cert-file": string({
-    help: "PEM file with the certificate that issues certificates of the signer kubernetes.io/kube-apiserver-client. If given, --cluster-signing-{cert,key}-file must not be.",
-  }),
-  "cluster-signing-kube-apiserver-client-key-file": string({
-    help: "PEM file with the private key for the signer kubernetes.io/kube-apiserver-client. If given, --cluster-signing-{cert,key}-file must not be.",
-  }),
-  "cluster-signing-kubelet-client-cert-file": string({
-    help: "PEM file with the certificate that issues certificates of the signer kubernetes.io/kube-apiserver-client-kubelet. If given, --cluster-signing-{cert,key}-file must not be.",
-  }),
-  "cluster-signing-kubelet-client-key-file": string({
-    help: "PEM file with the private key for the signer kubernetes.io/kube-apiserver-client-kubelet. If given, --cluster-signing-{cert,key}-file must not be.",
-  }),
-  "cluster-signing-kubelet-serving-cert-file": string({
-    help: "PEM file with the certificate that issues certificates of the signer kubernetes.io/kubelet-serving. If given, --cluster-signing-{cert,key}-file must not be.",
-  }),
-  "cluster-signing-kubelet-serving-key-file": string({
-    help: "PEM file with the private key for the signer kubernetes.io/kubelet-serving. If given, --cluster-signing-{cert,key}-file must not be.",
-  }),
-  "cluster-signing-legacy-unknown-cert-file": string({
-    help: "PEM file with the certificate that issues certificates of the signer kubernetes.io/legacy-unknown. If given, --cluster-signing-{cert,key}-file must not be.",
-  }),
-  "cluster-signing-legacy-unknown-key-file": string({
-    help: "PEM file with the private key for the signer kubernetes.io/legacy-unknown. If given, --cluster-signing-{cert,key}-file must not be.",
-  }),
-  "experimental-cluster-signing-duration": duration({
+  /** Applies when the other has its default. */
+  formerDurationMs: duration({
+    flag: "experimental-cluster-signing-duration",
     default: "8760h0m0s",
     hidden: true,
     deprecated: "will be removed in a future version.",

@@ -48,6 +48,29 @@ export const serverSettings = {
   master: string({ flag: "master", help: "The address of the API server; overrides any value in kubeconfig." }),
 };
 
+export const cloudSettings = {
+  provider: string({ flag: "cloud-provider", help: "The provider of cloud services. Empty for none." }),
+  volumePlugin: string({
+    flag: "external-cloud-volume-plugin",
+    help: "The volume plugin to use when the cloud provider is external.",
+  }),
+  configureRoutes: bool({
+    flag: "configure-cloud-routes",
+    default: true,
+    help: "Should CIDRs given by --allocate-node-cidrs be configured on the cloud provider.",
+  }),
+};
+
+/** Of the nodeipam controller, although --help lists them here. */
+export const nodeCidrSettings = {
+  allocates: bool({ flag: "allocate-node-cidrs", help: "Should CIDRs for pods be given and set on the nodes." }),
+  allocatorType: string({ flag: "cidr-allocator-type", default: "RangeAllocator", help: "Type of CIDR allocator." }),
+  clusterCidrs: string({
+    flag: "cluster-cidr",
+    help: "CIDR range of pods in the cluster. Needs --allocate-node-cidrs to be given.",
+  }),
+};
+
 export const nodeMonitorSettings = {
   monitorPeriodMs: duration({ flag: "node-monitor-period", default: "5s", help: "The period of syncing node status." }),
 };
@@ -65,16 +88,13 @@ export const leaderElectionSettings = {
 };
 
 export const genericFlags = {
-  "allocate-node-cidrs": bool({ help: "Should CIDRs for pods be given and set on the nodes." }),
   "allow-untagged-cloud": bool({
     hidden: true,
     deprecated: "will be removed in a future version.",
     wired: false,
     help: "Lets the cluster run without the cluster ID on cloud instances.",
   }),
-  "cidr-allocator-type": string({ default: "RangeAllocator", help: "Type of CIDR allocator." }),
   "cloud-config": string({ wired: false, help: "The path to the configuration file of the cloud provider. Empty for none." }),
-  "cloud-provider": string({ help: "The provider of cloud services. Empty for none." }),
   "cloud-provider-gce-lb-src-cidrs": text("cidrs", {
     default: "130.211.0.0/22,209.85.152.0/22,209.85.204.0/22,35.191.0.0/16",
     hidden: true,
@@ -82,20 +102,12 @@ export const genericFlags = {
     wired: false,
     help: "CIDRs opened in the GCE firewall for layer 4 load balancer traffic and health checks.",
   }),
-  "cluster-cidr": string({ help: "CIDR range of pods in the cluster. Needs --allocate-node-cidrs to be given." }),
   "cluster-name": string({ default: "kubernetes", wired: false, help: "The prefix of the cluster's instances." }),
-  "configure-cloud-routes": bool({
-    default: true,
-    help: "Should CIDRs given by --allocate-node-cidrs be configured on the cloud provider.",
-  }),
   controllers: stringSlice({
     default: ["*"],
     help: "Controllers to enable. '*' enables all that are on by default, 'foo' enables the one named foo, '-foo' disables it.",
   }),
   "enable-leader-migration": bool({ help: "Whether controller leader migration is on." }),
-  "external-cloud-volume-plugin": string({
-    help: "The volume plugin to use when the cloud provider is external.",
-  }),
   "feature-gates": mapStringBool({ help: "A set of key=value pairs that turn features on or off." }),
   "leader-migration-config": string({
     help: "Path to the configuration file of controller leader migration; empty for the default of the component. It needs --enable-leader-migration.",

@@ -2,15 +2,22 @@ import { bool, duration, float, int, int32, string } from "@coxswain/apimachiner
 
 /** Nodes: address ranges, health, eviction. */
 
-export const nodeIpamFlags = {
-  "node-cidr-mask-size": int32({ help: "Mask size of a node's CIDR. Default is 24 for IPv4 and 64 for IPv6." }),
-  "node-cidr-mask-size-ipv4": int32({
+export const nodeIpamSettings = {
+  /** 0: the default of the family. */
+  maskSize: int32({
+    flag: "node-cidr-mask-size",
+    help: "Mask size of a node's CIDR. Default is 24 for IPv4 and 64 for IPv6.",
+  }),
+  maskSizeIpv4: int32({
+    flag: "node-cidr-mask-size-ipv4",
     help: "Mask size of a node's IPv4 CIDR in a dual-stack cluster. Default is 24.",
   }),
-  "node-cidr-mask-size-ipv6": int32({
+  maskSizeIpv6: int32({
+    flag: "node-cidr-mask-size-ipv6",
     help: "Mask size of a node's IPv6 CIDR in a dual-stack cluster. Default is 64.",
   }),
-  "service-cluster-ip-range": string({
+  serviceCidrs: string({
+    flag: "service-cluster-ip-range",
     help: "CIDR ranges from which cluster IPs of services are given; they must not overlap with those of nodes and pods. At most two, one of each family.",
   }),
 };

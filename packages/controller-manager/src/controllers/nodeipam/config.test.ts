@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { valuesOfFlags } from "@coxswain/apimachinery/flags/settings";
+import { nodeCidrSettings } from "../../flags/generic.ts";
+import { nodeIpamSettings } from "../../flags/nodes.ts";
 import { kubeControllerManager } from "../../flags.ts";
 import { nodeIpamConfigOf } from "./config.ts";
 
 const configOf = (argv: readonly string[]) => {
   const errors: string[] = [];
   const { values, set } = parseFlags(kubeControllerManager.flags, [...argv]);
-  return { ...nodeIpamConfigOf(values, errors, set), errors };
+  return { ...nodeIpamConfigOf(valuesOfFlags({ ...nodeCidrSettings, ...nodeIpamSettings }, values), errors, set), errors };
 };
 const allocate = "--allocate-node-cidrs";
 

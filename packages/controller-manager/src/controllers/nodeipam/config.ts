@@ -1,18 +1,11 @@
+import type { SettingValues } from "@coxswain/apimachinery/flags/settings";
 import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
 import type { NodeIpamConfig, NodeRange } from "../../config/controller-manager-config.ts";
-import type { ControllerManagerFlags } from "../../flags.ts";
+import type { nodeCidrSettings } from "../../flags/generic.ts";
+import type { nodeIpamSettings } from "../../flags/nodes.ts";
 import { tooLarge } from "./cidr-set.ts";
 
-type Flags = Pick<
-  ControllerManagerFlags,
-  | "allocate-node-cidrs"
-  | "cidr-allocator-type"
-  | "cluster-cidr"
-  | "service-cluster-ip-range"
-  | "node-cidr-mask-size"
-  | "node-cidr-mask-size-ipv4"
-  | "node-cidr-mask-size-ipv6"
->;
+type NodeIpamSettings = SettingValues<typeof nodeCidrSettings & typeof nodeIpamSettings>;
 
 /**
  * Validates the flags and computes the configuration of the nodeipam controller.
@@ -20,31 +13,35 @@ type Flags = Pick<
  * @param set names of the flags given on the command line
  * Source: cmd/kube-controller-manager/app/core.go startNodeIpamController, setNodeCIDRMaskSizes
  */
-export function nodeIpamConfigOf(flags: Flags, errors: string[], set: ReadonlySet<string> = new Set()): NodeIpamConfig {
-  const serviceCidrs = flags["service-cluster-ip-range"] === "" ? [] : flags["service-cluster-ip-range"].split(",");
+export function nodeIpamConfigOf(
+  values: NodeIpamSettings,
+  errors: string[],
+  set: ReadonlySet<string> = new Set(),
+): NodeIpamConfig {
+  const serviceCidrs = values.serviceCidrs === "" ? [] : values.serviceCidrs.split(",");
   if (serviceCidrs.length > 2) errors.push("--service-cluster-ip-range can not contain more than two entries");
-  if (!flags["allocate-node-cidrs"]) {
+  if (!values.allocates) {
     // An explicit false is intended, and the CIDRs are then informational. Without the flag, the user probably expects
     // CIDRs to be assigned.
     const isForgotten = !set.has("allocate-node-cidrs");
-    for (const flag of ["cluster-cidr", "service-cluster-ip-range"] as const)
-      if (isForgotten && flags[flag] !== "") errors.push(`--${flag} needs --allocate-node-cidrs=true`);
+    if (isForgotten && values.clusterCidrs !== "") errors.push("--cluster-cidr needs --allocate-node-cidrs=true");
+    if (isForgotten && values.serviceCidrs !== "") errors.push("--service-cluster-ip-range needs --allocate-node-cidrs=true");
     return { ranges: [], serviceCidrs: [] };
   }
-  if (flags["cidr-allocator-type"] !== "RangeAllocator") {
-    errors.push(`--cidr-allocator-type is set to '${flags["cidr-allocator-type"]}' but cloud provider is not configured`);
+  if (values.allocatorType !== "RangeAllocator") {
+    errors.push(`--cidr-allocator-type is set to '${values.allocatorType}' but cloud provider is not configured`);
     return { ranges: [], serviceCidrs: [] };
   }
   const families = serviceCidrs.map((cidr) => parseCidr(cidr.trim())?.family);
   if (families.length === 2 && families[0] !== undefined && families[0] === families[1])
     errors.push("serviceCIDR and secondaryServiceCIDR are not dualstack (from different IPfamiles)");
-  return { ranges: rangesOf(flags, errors), serviceCidrs: serviceCidrs.map((cidr) => cidr.trim()) };
+  return { ranges: rangesOf(values, errors), serviceCidrs: serviceCidrs.map((cidr) => cidr.trim()) };
 }
 
 const defaultMaskSizes = { 4: 24, 6: 64 } as const;
 
-function rangesOf(flags: Flags, errors: string[]): NodeRange[] {
-  const cidrs = flags["cluster-cidr"].trim().split(",");
+function rangesOf(values: NodeIpamSettings, errors: string[]): NodeRange[] {
+  const cidrs = values.clusterCidrs.trim().split(",");
   const families: (4 | 6)[] = [];
   for (const cidr of cidrs) {
     const family = parseCidr(cidr)?.family;
@@ -59,7 +56,7 @@ function rangesOf(flags: Flags, errors: string[]): NodeRange[] {
       `len of ClusterCIDRs==${cidrs.length} and they are not configured as dual stack (at least one from each IPFamily)`,
     );
   else if (cidrs.length > 2) errors.push(`length of clusterCIDRs is:${cidrs.length} more than max allowed of 2`);
-  const sizes = maskSizesOf(flags, isDual ? "dual" : (families[0] as 4 | 6), errors);
+  const sizes = maskSizesOf(values, isDual ? "dual" : (families[0] as 4 | 6), errors);
   return cidrs.map((cidr, i) => {
     const family = families[i] as 4 | 6;
     const maskSize = sizes[family];
@@ -75,10 +72,11 @@ function rangesOf(flags: Flags, errors: string[]): NodeRange[] {
   });
 }
 
-function maskSizesOf(flags: Flags, stack: 4 | 6 | "dual", errors: string[]): { readonly 4: number; readonly 6: number } {
-  const either = flags["node-cidr-mask-size"];
-  const ipv4 = flags["node-cidr-mask-size-ipv4"];
-  const ipv6 = flags["node-cidr-mask-size-ipv6"];
+function maskSizesOf(
+  { maskSize: either, maskSizeIpv4: ipv4, maskSizeIpv6: ipv6 }: NodeIpamSettings,
+  stack: 4 | 6 | "dual",
+  errors: string[],
+): { readonly 4: number; readonly 6: number } {
   const own = { 4: ipv4 || defaultMaskSizes[4], 6: ipv6 || defaultMaskSizes[6] };
   if (stack === "dual") {
     if (either !== 0) errors.push("usage of --node-cidr-mask-size is not allowed with dual-stack clusters");
