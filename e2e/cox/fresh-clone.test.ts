@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { after, test } from "node:test";
+import { after, type TestContext, test } from "node:test";
 import { settings } from "../framework/kubectl.ts";
 import { cox, elsewhere } from "./run-cox.ts";
 
@@ -131,8 +131,8 @@ test("a disk without room is named before anything is started", async () => {
   assert.equal(code, 1);
 });
 
-test("the cluster of root is not another user's", async (t) => {
-  // Other users can access the clone there wherever it is, even below /root.
+/** Runs `./cox` as another user, who can access the clone wherever it is, even below /root. */
+function otherUser(t: TestContext): (args: string[], env?: NodeJS.ProcessEnv) => ReturnType<typeof cox> {
   const reachable = mkdtempSync(join(tmpdir(), "cox-reachable-"));
   t.after(() => rmdirSync(reachable));
   chmodSync(reachable, 0o755);
@@ -140,10 +140,39 @@ test("the cluster of root is not another user's", async (t) => {
   const node = process.execPath.startsWith(`${root}/`) ? join(reachable, relative(root, process.execPath)) : process.execPath;
   const script = 'mount --bind "$0" "$1" && cd "$1" && shift && exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"';
   const main = [node, "-C", "cox-source", join(reachable, "tools/dev-cluster/src/main.ts")];
-  const nobody = ["unshare", "--mount", "sh", "-c", script, root, reachable, ...main];
+  return (args, given = process.env) => cox(args, given, ["unshare", "--mount", "sh", "-c", script, root, reachable, ...main]);
+}
+
+test("the cluster of root is not another user's", async (t) => {
+  const run = otherUser(t);
   for (const args of [["status"], ["logs"], ["kubectl", "get", "pods"], ["kubeconfig"], ["down"]]) {
-    const { code, output } = await cox(args, process.env, nobody);
+    const { code, output } = await run(args);
     assert.match(output, /^cox: the cluster in .* belongs to root, not to \S+; use it as root: sudo .\/cox \S+.*\n$/);
     assert.equal(code, 1);
+  }
+});
+
+test("fake nodes need no root: pods run, log and answer commands, and nothing is left", async (t) => {
+  const run = otherUser(t);
+  const home = mkdtempSync(join(tmpdir(), "cox-home-"));
+  t.after(() => rmSync(home, { recursive: true, force: true }));
+  chownSync(home, 65534, 65534);
+  const own = { ...env, HOME: home, XDG_RUNTIME_DIR: home, COX_STATE: join(home, "state") };
+  const succeeds = async (...args: string[]): Promise<string> => {
+    const { code, output, stdout } = await run(args, own);
+    assert.equal(code, 0, output);
+    return stdout;
+  };
+  try {
+    assert.match(await succeeds("up", "--fake-nodes=2"), /2 fake nodes are Ready/);
+    await succeeds("kubectl", "create", "deployment", "web", "--image=nginx", "--replicas=2");
+    await succeeds("kubectl", "wait", "--for=condition=Available", "deployment/web");
+    assert.match(await succeeds("kubectl", "logs", "deployment/web"), /container nginx on the fake node node-[12]/);
+    assert.equal(await succeeds("kubectl", "exec", "deployment/web", "--", "echo", "hello"), "hello\n");
+    assert.match(await succeeds("status"), /^fake-nodes +running, pid \d+ +yes /m);
+    const other = await run(["up", "--fake-nodes=3"], own);
+    assert.match(other.output, /^cox: the cluster is running with another --fake-nodes; stop it first: .\/cox down\n$/);
+  } finally {
+    assert.match(await succeeds("down", "--purge"), /the cluster's files are removed/);
   }
 });

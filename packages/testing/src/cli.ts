@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 import { rmSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { whole } from "./cluster/whole.ts";
 import { type Cluster, createCluster } from "./create-cluster.ts";
+import { usualAnswers } from "./nodes/kubelet/usual-answers.ts";
 
 const help = `Runs a Kubernetes 1.23 cluster with fake nodes in one process until Ctrl-C, and prints its kubeconfig.
 
@@ -77,17 +79,13 @@ function read(args: readonly string[]) {
     file: values.kubeconfig,
     cluster: {
       nodes: whole("nodes", values.nodes, 5_000),
+      pods: [usualAnswers],
       controllers: values.controllers,
       scheduler: values.scheduler,
       socket: { host: values.host, port: whole("port", values.port, 65_535) },
       ...(values.log !== undefined && { log: whole("log", values.log, 10) }),
     },
   };
-}
-
-function whole(name: string, text: string, most: number): number {
-  if (/^\d{1,5}$/.test(text) && Number(text) <= most) return Number(text);
-  throw new Error(`--${name}: ${JSON.stringify(text)} is no number from 0 to ${most}`);
 }
 
 /** @returns 128 and the number of the signal */

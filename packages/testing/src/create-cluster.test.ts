@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
-import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMaps, deployments, leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type Cluster, createCluster } from "./create-cluster.ts";
 import { aDeployment, isReady } from "./testing/objects.ts";
@@ -112,4 +112,32 @@ test("a node that is silent is given up, and taken back when it speaks again", a
     name: "node-2",
   });
   assert.ok(cluster.now() - Date.parse(before.spec.renewTime) <= 10_000, "the others renew their leases");
+});
+
+test("pods of a copy get addresses that those before it do not have", async () => {
+  await using cluster = await createCluster({ nodes: 2 });
+  await cluster.client.create(deployments, aDeployment("web", 3));
+  await cluster.eventually<Deployment>(deployments, { namespace: "default", name: "web" }, isReady(3));
+  await using copy = await cluster.fork();
+  await copy.client.patch(deployments, { namespace: "default", name: "web" }, { type: "merge", body: { spec: { replicas: 6 } } });
+  await copy.eventually<Deployment>(deployments, { namespace: "default", name: "web" }, isReady(6));
+  const { items } = await copy.client.list<Pod>(pods, { namespace: "default" });
+  assert.equal(new Set(items.map(({ status }) => status?.podIP)).size, 6);
+});
+
+test("a resource that somebody adds to a fake node's capacity can be allocated, until it is removed", async () => {
+  await using cluster = await createCluster({ nodes: 2, controllers: false, scheduler: false });
+  const target = { name: "node-2" };
+  const setCapacity = (amount: string | null) =>
+    cluster.client.patch(
+      nodes,
+      { ...target, subresource: "status" },
+      { type: "merge", body: { status: { capacity: { "example.com/card": amount } } } },
+    );
+  const hasCards = (amount: string | undefined) => (node: Node) => node.status?.allocatable?.["example.com/card"] === amount;
+  for (const amount of ["5", "7", null]) {
+    await setCapacity(amount);
+    const node = await cluster.eventually<Node>(nodes, target, hasCards(amount ?? undefined));
+    assert.equal(node.status?.allocatable?.["cpu"], "8");
+  }
 });

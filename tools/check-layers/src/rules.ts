@@ -188,6 +188,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "standard-methods.ts": "",
     "cli.ts": "`npx @coxswain/testing`",
     "etcd.ts": "the program `etcd` for envtest: the store in memory, served",
+    "fake-nodes.ts": "the program of `./cox up --fake-nodes`: fake nodes for a running cluster",
     testing: "",
   }),
   machines: inOrder({

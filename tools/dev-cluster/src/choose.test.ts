@@ -94,6 +94,17 @@ test("the kubelet's ports are not looked at without a node", async () => {
   assert.equal((await decide(requested, { taken: [10250] })).choices.ports.kubelet, 10250);
 });
 
+test("fake nodes use the kubelet's port", async () => {
+  const requested = { withNode: false, fakeNodes: 2 };
+  assert.equal((await decide(requested, { taken: [10250] })).choices.ports.kubelet, 20250);
+});
+
+test("a node and fake nodes exclude each other in one call, not in two", async () => {
+  await refuses({ withNode: true, fakeNodes: 2 }, {}, /^--node and --fake-nodes exclude each other$/, UsageFailure);
+  const record = { requested: { withNode: true }, choices: defaults };
+  assert.equal((await decide({ fakeNodes: 2 }, { record })).choices.fakeNodes, 2);
+});
+
 for (const { name, requested, situation, message } of [
   {
     name: "two clusters on one pod network",

@@ -45,6 +45,7 @@ export async function choose(requested: RequestedChoices, circumstances: Circums
   const { record, isRunning } = circumstances;
   const base = record?.choices ?? defaultChoices();
   const all = record === undefined ? requested : mergeRequested(record.requested, requested);
+  if (requested.withNode && requested.fakeNodes) throw new UsageFailure(`--node and ${flagOf.fakeNodes} exclude each other`);
   checkForm(withRequested(base, requested), all);
   if (isRunning && record !== undefined) {
     const changed = changedFlags(base, withRequested(base, requested));
@@ -199,8 +200,9 @@ async function choosePorts(
   const replaced: string[] = [];
   for (const name of portNames) {
     const port = wanted.ports[name];
-    // Kubelet ports are not used without a node.
-    const isNeeded = wanted.withNode || !(name.startsWith("kubelet") || name === "services");
+    // Kubelet ports are not used without a node; fake nodes have one.
+    const isNeeded =
+      wanted.withNode || !(name.startsWith("kubelet") || name === "services") || (wanted.fakeNodes > 0 && name === "kubelet");
     const isFixed = requested.ports?.[name] !== undefined;
     if (!isNeeded && isFixed) continue;
     const isFree = await circumstances.isPortFree(port);

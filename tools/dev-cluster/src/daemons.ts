@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import { need } from "./commands.ts";
 import { cniDataFolder, cniFolder, cniPlugins, containerdSocket, networkName } from "./containerd.ts";
-import { kubeconfigFile, pkiFile } from "./pki.ts";
+import { kubeconfigFile, kubeletClientName, pkiFile } from "./pki.ts";
 import { chainPrefix } from "./rules.ts";
 import { choosesParts, servicePartsOf } from "./service-parts.ts";
 import { type Settings, withExtraArgs } from "./settings.ts";
@@ -71,6 +71,22 @@ export function daemonProcess(settings: Settings, name: DaemonName): ProcessSpec
   return { name, command: process.execPath, args, version: kubernetesRelease.gitVersion, ...(env !== undefined && { env }) };
 }
 
+/** Nodes without containers: one process for all of them. */
+export function fakeNodesProcess(settings: Settings): ProcessSpec {
+  const pki = (file: string): string => pkiFile(settings, file);
+  const args = [
+    join(settings.root, "packages", "testing", "dist", "fake-nodes.js"),
+    `--kubeconfig=${kubeconfigFile(settings, "admin")}`,
+    `--nodes=${settings.fakeNodes}`,
+    `--port=${settings.ports.kubelet}`,
+    `--tls-cert-file=${pki("kubelet.crt")}`,
+    `--tls-private-key-file=${pki("kubelet.key")}`,
+    `--client-ca-file=${pki("ca.crt")}`,
+    `--client-name=${kubeletClientName}`,
+  ];
+  return { name: "fake-nodes", command: process.execPath, args, version: kubernetesRelease.gitVersion };
+}
+
 const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = {
   "kube-apiserver": (settings) => {
     const pki = (file: string): string => pkiFile(settings, file);
@@ -112,7 +128,8 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
   "kube-controller-manager": (settings) => {
     const config = kubeconfigFile(settings, "controller-manager");
     return [
-      "--allocate-node-cidrs=true",
+      // Fake nodes give their pods addresses themselves.
+      `--allocate-node-cidrs=${settings.fakeNodes === 0}`,
       `--authentication-kubeconfig=${config}`,
       `--authorization-kubeconfig=${config}`,
       "--bind-address=127.0.0.1",

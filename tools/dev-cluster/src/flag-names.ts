@@ -6,6 +6,7 @@ export const flagOf = {
   podCidr: "--pod-network-cidr",
   serviceCidr: "--service-cidr",
   withNode: "--no-node",
+  fakeNodes: "--fake-nodes",
   auditPolicy: "--audit-policy-file",
   etcdWithoutSync: "--etcd-unsafe-no-fsync",
 } as const;

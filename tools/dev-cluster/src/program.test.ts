@@ -56,6 +56,12 @@ async function runWith(variables: NodeJS.ProcessEnv, t: TestContext, ...args: st
 for (const { args, message } of [
   { args: ["down", "--purg"], message: /^cox: unknown option '--purg' \(Did you mean --purge\?\); see .\/cox down --help\n$/ },
   { args: ["down", "b"], message: /^cox: too many arguments for 'down'.*; see .\/cox down --help\n$/ },
+  { args: ["up", "--fake-nodes"], message: /^cox: option '--fake-nodes <n>' argument missing; see .\/cox up --help\n$/ },
+  ...["1001", "2.5", "many"].map((count) => ({
+    args: ["up", "--fake-nodes", count],
+    message:
+      /^cox: option '--fake-nodes <n>' argument '\S+' is invalid. It is a whole number from 0 to 1000; see .\/cox up --help\n$/,
+  })),
   {
     args: ["up", "--kubelet-port", "x"],
     message: /^cox: option '--kubelet-port <port>' argument 'x' is invalid. It is a whole number; see/,
@@ -145,9 +151,11 @@ test("flags of up become settings; what is not given is not requested", () => {
   );
   assert.deepEqual(requestedBy("--node", "--no-etcd-unsafe-no-fsync", "--audit-policy-file="), {
     withNode: true,
+    fakeNodes: 0,
     etcdWithoutSync: false,
     auditPolicy: "",
   });
+  assert.deepEqual([requestedBy("--fake-nodes=3"), requestedBy("--fake-nodes=0")], [{ fakeNodes: 3 }, { fakeNodes: 0 }]);
   assert.deepEqual(requestedBy("--kubelet-arg", "max-pods=50", "--kubelet-arg=--v=4", "--etcd-arg="), {
     extraArgs: { kubelet: ["--max-pods=50", "--v=4"], etcd: [] },
   });

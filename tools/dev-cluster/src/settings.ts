@@ -19,6 +19,8 @@ export interface Settings {
   readonly asRoot: boolean;
   /** Also runs containerd, the kubelet and coxswain-services; requires root. */
   readonly withNode: boolean;
+  /** Nodes without containers, in place of one; 0: none. Needs no root. */
+  readonly fakeNodes: number;
   readonly nodeName: string;
   /** Address of the API server for pods, and of the node for the API server. */
   readonly nodeAddress: string;
@@ -68,6 +70,7 @@ export interface Choices {
   readonly podCidr: string;
   readonly serviceCidr: string;
   readonly withNode: boolean;
+  readonly fakeNodes: number;
   /** Path; empty for none. */
   readonly auditPolicy: string;
   readonly etcdWithoutSync: boolean;
@@ -97,6 +100,7 @@ export const defaultChoices = (): Choices => ({
   podCidr: "10.244.0.0/16",
   serviceCidr: "10.96.0.0/16",
   withNode: true,
+  fakeNodes: 0,
   auditPolicy: "",
   etcdWithoutSync: false,
   ports: {
@@ -141,7 +145,9 @@ export function stateFolder(root: string, name: string, env: NodeJS.ProcessEnv =
 export function newSettings(root: string, name: string, state: string, choices: Choices, env = process.env): Settings {
   const id = createHash("sha256").update(state).digest("hex").slice(0, 6);
   const asRoot = process.getuid?.() === 0;
-  const withNode = asRoot && choices.withNode;
+  // The record of an earlier version may lack it.
+  const { fakeNodes = 0 } = choices;
+  const withNode = asRoot && choices.withNode && fakeNodes === 0;
   const pods = parseCidr(choices.podCidr);
   const services = parseCidr(choices.serviceCidr);
   if (pods === undefined || services === undefined)
@@ -155,6 +161,7 @@ export function newSettings(root: string, name: string, state: string, choices: 
     id,
     asRoot,
     withNode,
+    fakeNodes,
     nodeName: choices.nodeName,
     // The bridge's address does not depend on the machine's current network, and is always reachable from pods.
     nodeAddress: withNode ? podGateway : (outwardAddress() ?? "127.0.0.1"),

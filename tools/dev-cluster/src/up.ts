@@ -13,7 +13,7 @@ import { rightsOf } from "@coxswain/cluster-services/rights";
 import { haveEnded, signalAll, startedBySupervisor } from "./cluster-processes.ts";
 import { tryExec } from "./commands.ts";
 import { containerdProcess, importImages, writeContainerdConfig } from "./containerd.ts";
-import { daemonProcess, etcdProcess, programOf } from "./daemons.ts";
+import { daemonProcess, etcdProcess, fakeNodesProcess, programOf } from "./daemons.ts";
 import { down, earlierServices } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
@@ -33,6 +33,7 @@ export const processNames = (settings: Settings): string[] => [
   "kube-controller-manager",
   "kube-scheduler",
   ...(settings.withNode ? ["kubelet", "coxswain-services"] : []),
+  ...(settings.fakeNodes > 0 ? ["fake-nodes"] : []),
 ];
 
 /**
@@ -115,6 +116,7 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
     await begin({ ...containerdProcess(settings), ...(await versionOf("containerd")) });
   }
   await begin(daemonProcess(settings, "kube-controller-manager"), daemonProcess(settings, "kube-scheduler"));
+  if (settings.fakeNodes > 0) await begin(fakeNodesProcess(settings));
   const images = settings.withNode ? startNode(settings, progress, watch, begin) : undefined;
   // Its parts would fail and be ready again only ten seconds after their restart, when it started before it has its rights.
   const startServices = (): Promise<void> => begin(daemonProcess(settings, "coxswain-services"));
@@ -204,6 +206,7 @@ async function waitForReady(
         return undefined;
       }),
       settings.withNode && nodeIsReady(settings, progress, watch, client),
+      settings.fakeNodes > 0 && fakeNodesAreReady(settings, progress, watch, client),
     ]);
   } finally {
     client.close();
@@ -225,6 +228,17 @@ function untilAnswered(
   return watch.until(what, () =>
     ask(AbortSignal.any([progress.signal, AbortSignal.timeout(requestMs)])).catch((err: Error) => err.message),
   );
+}
+
+async function fakeNodesAreReady({ fakeNodes }: Settings, progress: Progress, watch: Watch, client: Client): Promise<void> {
+  await untilAnswered(watch, progress, "the fake nodes are Ready", async (signal) => {
+    const { items } = await client.list<Node>(nodes, {}, { signal });
+    const ready = items.filter((node) =>
+      node.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True"),
+    );
+    return ready.length >= fakeNodes ? undefined : `${ready.length} of ${fakeNodes} are`;
+  });
+  progress.step(`${fakeNodes} fake nodes are Ready`);
 }
 
 async function nodeIsReady(settings: Settings, progress: Progress, watch: Watch, client: Client): Promise<void> {
@@ -256,8 +270,11 @@ export function howToUse(settings: Settings): string {
     `  ./cox kubectl${name} proxy`.padEnd(28) + "and a browser at http://127.0.0.1:8001/ui/",
     `  ./cox status | logs | down${name}`,
   ];
-  if (!settings.asRoot)
-    lines.push("", "There is no node: running containers needs root (namespaces, cgroups, mounts). Start again as root for one.");
+  if (!settings.asRoot && settings.fakeNodes === 0)
+    lines.push(
+      "",
+      "There is no node: running containers needs root (namespaces, cgroups, mounts). Start again as root for one, or with --fake-nodes 1.",
+    );
   return lines.join("\n");
 }
 

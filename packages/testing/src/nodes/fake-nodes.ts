@@ -32,23 +32,29 @@ export interface FakeNodesOptions {
   readonly rules: readonly PodRule[];
   /** Lets the API server reach a kubelet at `host:port`; absent: nobody reaches it. */
   readonly serve?: (host: string, accept: (connection: Duplex) => void) => void;
+  /** Where somebody listens for all of them and hands connections to `answer`. Default: each has an address of its own, where nobody listens. */
+  readonly kubelet?: { readonly address: string; readonly port: number };
 }
 
 const heartbeatMs = 10_000;
 const leaseSeconds = 40;
 const retryMs = 500;
 const kubeletPort = 10250;
+const nodeNetwork = "10.128";
+const podNetwork = "10.129";
 
 /** Nodes without containers: each has a Node, a lease, and pods that behave by rules. One watch serves all of them. */
 export class FakeNodes {
   readonly #options: FakeNodesOptions;
   readonly #informers: InformerFactory;
   readonly #bound: SharedInformer<Pod>;
+  readonly #registered: SharedInformer<Node>;
   readonly #addresses = new Map<string, string>();
   /** By uid. */
   readonly #pods = new Map<string, FakePod | StagedPod>();
   readonly #recorder: EventRecorder;
   readonly #silent = new Set<string>();
+  readonly #kubelet: FakeKubelet;
   /** Waiting for a change of any pod. */
   readonly #waiting = new Set<() => void>();
   #addressesGiven = 0;
@@ -64,7 +70,16 @@ export class FakeNodes {
     this.#recorder = newEventRecorder({ client, component: "kubelet", log, clock });
     this.#informers = newInformerFactory(client, { log, clock });
     this.#bound = this.#informers.for<Pod>(pods, { fieldSelector: "spec.nodeName!=" });
-    for (const { name } of options.nodes) this.#addresses.set(name, `10.128.0.${this.#addresses.size + 1}`);
+    this.#registered = this.#informers.for<Node>(nodes);
+    for (const { name } of options.nodes) {
+      this.#addresses.set(name, options.kubelet?.address ?? addressIn(nodeNetwork, this.#addresses.size));
+    }
+    this.#kubelet = this.#newKubelet();
+  }
+
+  /** Takes a connection to the kubelets, without TLS. */
+  answer(connection: Duplex): void {
+    this.#kubelet.answer(connection);
   }
 
   /** Resolves when all Nodes are ready and pods are watched. */
@@ -72,13 +87,22 @@ export class FakeNodes {
     const { signal, clock, nodes: specs, serve } = this.#options;
     if (serve !== undefined) this.#serveKubelets(serve);
     await Promise.all(specs.map((spec) => this.#register(spec)));
+    // A failure is retried with the next lease.
+    this.#registered.addHandler({
+      added: (node) => void this.#allocate(node).catch(() => {}),
+      updated: (_, node) => void this.#allocate(node).catch(() => {}),
+    });
+    this.#informers.start(signal);
+    await this.#informers.waitForSync(signal);
+    // Before pods get addresses: those of pods that ran before this start, or before this copy, are taken.
+    for (const { status } of this.#bound.lister.list()) {
+      this.#addressesGiven = Math.max(this.#addressesGiven, indexIn(podNetwork, status?.podIP) + 1);
+    }
     this.#bound.addHandler({
       added: (pod) => this.#changed(pod),
       updated: (_, pod) => this.#changed(pod),
       deleted: (pod) => this.#gone(pod),
     });
-    this.#informers.start(signal);
-    await this.#informers.waitForSync(signal);
     this.#heartbeat = clock.every(heartbeatMs, () => this.#beat());
   }
 
@@ -110,8 +134,8 @@ export class FakeNodes {
     }
   }
 
-  #serveKubelets(serve: FakeNodesOptions["serve"] & object): void {
-    const kubelet = new FakeKubelet(
+  #newKubelet(): FakeKubelet {
+    return new FakeKubelet(
       {
         podOf: (namespace, name) => {
           const pod = this.#bound.lister.get(`${namespace}/${name}`);
@@ -125,10 +149,13 @@ export class FakeNodes {
       },
       this.#options.clock,
     );
+  }
+
+  #serveKubelets(serve: FakeNodesOptions["serve"] & object): void {
     for (const [name, address] of this.#addresses) {
       serve(`${address}:${kubeletPort}`, (connection) => {
         if (this.#silent.has(name)) throw new Error(`dial tcp ${address}:${kubeletPort}: connect: no route to host`);
-        kubelet.accept(connection);
+        this.#kubelet.accept(connection);
       });
     }
   }
@@ -184,12 +211,12 @@ export class FakeNodes {
   }
 
   #nextAddress(): string {
-    const n = ++this.#addressesGiven;
-    return `10.129.${(n >> 8) & 255}.${n & 255}`;
+    return addressIn(podNetwork, this.#addressesGiven++);
   }
 
   #beat(): void {
     for (const { name } of this.#options.nodes) if (!this.#silent.has(name)) void this.#renew(name).catch(() => {});
+    for (const node of this.#registered.lister.list()) void this.#allocate(node).catch(() => {});
   }
 
   async #renew(name: string): Promise<void> {
@@ -205,12 +232,23 @@ export class FakeNodes {
     }
   }
 
+  /** Resources that others add to a node's capacity can be allocated. Source: pkg/kubelet/nodestatus/setters.go, MachineInfo */
+  async #allocate({ metadata, status }: Node): Promise<void> {
+    const { client, signal } = this.#options;
+    const { name = "" } = metadata;
+    if (!this.#addresses.has(name) || this.#silent.has(name)) return;
+    const allocatable = extendedChanges(status?.capacity, status?.allocatable);
+    if (Object.keys(allocatable).length === 0) return;
+    await client.patch(nodes, { name, subresource: "status" }, { type: "merge", body: { status: { allocatable } } }, { signal });
+  }
+
   async #register(spec: NodeSpec): Promise<void> {
     const { client, clock, log, signal } = this.#options;
     for (;;) {
       try {
         const node = await this.#create(spec);
-        const status = nodeStatus(spec, this.#addresses.get(spec.name) as string, formatTime(clock.now()));
+        const { port = kubeletPort } = this.#options.kubelet ?? {};
+        const status = nodeStatus(spec, this.#addresses.get(spec.name) as string, port, formatTime(clock.now()));
         const { name } = spec;
         await client.patch(nodes, { name, subresource: "status" }, { type: "strategic", body: { status } }, { signal });
         if (node.spec?.taints?.some(({ key }) => key === "node.kubernetes.io/not-ready")) {
@@ -239,7 +277,30 @@ export class FakeNodes {
   }
 }
 
-function nodeStatus({ name, capacity }: NodeSpec, address: string, at: string): object {
+type Resources = Readonly<Record<string, unknown>>;
+
+/** A merge patch that makes the extended resources of `allocatable` those of `capacity`. */
+function extendedChanges(capacity: Resources = {}, allocatable: Resources = {}): Record<string, unknown> {
+  const isExtended = (resource: string): boolean => resource.includes("/");
+  const added = Object.keys(capacity).filter((one) => isExtended(one) && String(capacity[one]) !== String(allocatable[one]));
+  const removed = Object.keys(allocatable).filter((one) => isExtended(one) && !Object.hasOwn(capacity, one));
+  return Object.fromEntries([...added.map((one) => [one, capacity[one]]), ...removed.map((one) => [one, null])]);
+}
+
+/** @param index from 0 */
+function addressIn(network: string, index: number): string {
+  const n = index + 1;
+  return `${network}.${(n >> 8) & 255}.${n & 255}`;
+}
+
+/** The reverse; -1: it is in another network. */
+function indexIn(network: string, address = ""): number {
+  if (!address.startsWith(`${network}.`)) return -1;
+  const [high = 0, low = 0] = address.split(".").slice(2).map(Number);
+  return high * 256 + low - 1;
+}
+
+function nodeStatus({ name, capacity }: NodeSpec, address: string, port: number, at: string): object {
   const resources = { cpu: "8", memory: "16Gi", pods: "110", "ephemeral-storage": "100Gi", ...capacity };
   const times = { lastHeartbeatTime: at, lastTransitionTime: at };
   return {
@@ -249,7 +310,7 @@ function nodeStatus({ name, capacity }: NodeSpec, address: string, at: string): 
       { type: "InternalIP", address },
       { type: "Hostname", address: name },
     ],
-    daemonEndpoints: { kubeletEndpoint: { Port: kubeletPort } },
+    daemonEndpoints: { kubeletEndpoint: { Port: port } },
     nodeInfo: {
       architecture: "amd64",
       operatingSystem: "linux",

@@ -53,7 +53,7 @@ export function upVerb(root: string): Command {
       notes: [
         "The flags are kept for the next up, and for down, status, kubectl and logs. A port or network that is not requested is",
         "its default where that is free, else another that is. Networks and the node's name cannot change while there are data.",
-        "Without root the control plane runs alone, without a node.",
+        "Without root the control plane runs alone, or with nodes whose pods are objects only: --fake-nodes.",
       ],
       examples: [
         "./cox up                                          the default cluster",
@@ -61,6 +61,7 @@ export function upVerb(root: string): Command {
         "./cox up --pod-network-cidr 10.50.0.0/16          pods get addresses of this network",
         "./cox up --kubelet-arg max-pods=50 --kubelet-arg v=4",
         "./cox up --kubelet-arg ''                         without these from now on",
+        "./cox up --fake-nodes 3                           no containers: pods of three nodes are ready at once",
       ],
       files: [
         ".cox/cluster.json            the settings; .cox/clusters/<name>/ for another name",
@@ -80,7 +81,12 @@ export function upVerb(root: string): Command {
     .option(`${flagOf.podCidr} <cidr>`, `network of the pods (default: ${defaults.podCidr}, or a free one)`)
     .option(`${flagOf.serviceCidr} <cidr>`, `network of the services (default: ${defaults.serviceCidr}, or a free one)`)
     .option("--no-node", "the control plane alone: no containerd, no kubelet")
-    .option("--node", "a node again, after --no-node")
+    .option("--node", "a node again, after --no-node or --fake-nodes")
+    .option(
+      `${flagOf.fakeNodes} <n>`,
+      "nodes without containers in place of one, without root: node-1, node-2, …; 0 for none",
+      fakeNodesArgument,
+    )
     .option(`${flagOf.auditPolicy} <file>`, "the API server writes logs/audit.log by this policy; '' for none")
     .option(`${flagOf.etcdWithoutSync}`, "etcd does not wait for the disk: faster; not safe when the machine loses power")
     .option("--no-etcd-unsafe-no-fsync", "etcd waits for the disk again");
@@ -104,6 +110,15 @@ function fill(lines: string[], word: string): string[] {
   const last = lines.at(-1);
   if (last === undefined || last.length + word.length > 100) return [...lines, `${word},`];
   return [...lines.slice(0, -1), `${last} ${word},`];
+}
+
+/** As many as the scheduler and controllers of a laptop bear. */
+const mostFakeNodes = 1_000;
+
+function fakeNodesArgument(text: string): number {
+  const count = /^\d{1,4}$/.test(text) ? Number(text) : Number.NaN;
+  if (count <= mostFakeNodes) return count;
+  throw new InvalidArgumentError(`It is a whole number from 0 to ${mostFakeNodes}.`);
 }
 
 /** Accepts `max-pods=50` and `--max-pods=50`, like k3s; empty removes all flags. */
@@ -130,6 +145,7 @@ export function requestedByFlags(options: Options): RequestedChoices {
     podCidr: options["podNetworkCidr"],
     serviceCidr: options["serviceCidr"],
     withNode: options["node"],
+    fakeNodes: options["fakeNodes"] ?? (options["node"] === true ? 0 : undefined),
     auditPolicy: typeof options["auditPolicyFile"] === "string" ? absolute(options["auditPolicyFile"]) : undefined,
     etcdWithoutSync: options["etcdUnsafeNoFsync"],
   };

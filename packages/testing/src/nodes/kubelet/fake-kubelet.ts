@@ -23,7 +23,7 @@ export class FakeKubelet {
   readonly #pods: KubeletPods;
   readonly #clock: Clock;
   readonly #server: Server;
-  /** Takes a connection of the API server. */
+  /** Takes a connection of the API server, which begins with TLS. */
   readonly accept: (connection: Duplex) => void;
 
   constructor(pods: KubeletPods, clock: Clock) {
@@ -32,6 +32,11 @@ export class FakeKubelet {
     this.#server = createServer((request, response) => void this.#answer(request, response));
     this.accept = new InProcessTls(this.#server).accept;
     this.#server.on("upgrade", (request, socket, head) => void this.#upgrade(request, socket, head));
+  }
+
+  /** Takes a connection without TLS. */
+  answer(connection: Duplex): void {
+    this.#server.emit("connection", connection);
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
