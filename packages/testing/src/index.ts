@@ -11,6 +11,7 @@ export type { Fault, FaultMatch, Faults, InjectedFault } from "./faults/faults.t
 export type { ObjectTarget } from "./history/target.ts";
 export type { FakeNodes, NodeSpec } from "./nodes/fake-nodes.ts";
 export type { Exec, ExecRequest, ExecResult, LogLines, LogRequest, Logs } from "./nodes/kubelet/rules.ts";
+export type { ContainerUsage, ContainerUsages, UsageRequest } from "./nodes/metrics/usage.ts";
 export type { PodMatch, PodRule } from "./nodes/pod-rules.ts";
 export type { PodStage, StageExpression, StageMoment, StageOutcome, StageSelector } from "./nodes/pod-stages.ts";
 export type { Duration } from "./time/duration.ts";

@@ -84,7 +84,7 @@ export interface ResourceRequest {
 export function answerResource(
   { target, query, accept }: ResourceRequest,
   all: Inventory,
-  store: UsageStore,
+  store: Pick<UsageStore, "node" | "pod">,
   now: number,
 ): unknown {
   const { resource, namespace, name } = target;

@@ -12,6 +12,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
 import { FakePod } from "./fake-pod.ts";
 import { FakeKubelet } from "./kubelet/fake-kubelet.ts";
+import { FakeMetrics } from "./metrics/fake-metrics.ts";
 import { checkRules, type PodRule, ruleOf } from "./pod-rules.ts";
 import { StagedPod } from "./staged-pod.ts";
 
@@ -55,6 +56,8 @@ export class FakeNodes {
   readonly #recorder: EventRecorder;
   readonly #silent = new Set<string>();
   readonly #kubelet: FakeKubelet;
+  /** undefined: no rule said what pods use, so far. */
+  #metrics: FakeMetrics | undefined;
   /** Waiting for a change of any pod. */
   readonly #waiting = new Set<() => void>();
   #addressesGiven = 0;
@@ -104,6 +107,7 @@ export class FakeNodes {
       deleted: (pod) => this.#gone(pod),
     });
     this.#heartbeat = clock.every(heartbeatMs, () => this.#beat());
+    await this.#serveMetrics();
   }
 
   stop(): void {
@@ -121,6 +125,18 @@ export class FakeNodes {
   setRules(rules: readonly PodRule[]): void {
     checkRules(rules);
     this.#rules = rules;
+    this.#serveMetrics().catch((err) => {
+      if (!this.#options.signal.aborted) this.#options.log.error("cannot serve the metrics of fake pods", err);
+    });
+  }
+
+  /** From the first rule on that says what pods use. */
+  async #serveMetrics(): Promise<void> {
+    const { client, clock, signal, serve } = this.#options;
+    if (serve === undefined || this.#metrics !== undefined || !this.#rules.some(({ usage }) => usage !== undefined)) return;
+    const inventory = { nodes: this.#registered.lister, pods: this.#bound.lister };
+    this.#metrics = new FakeMetrics(inventory, (pod) => ruleOf(pod, this.#rules).usage, clock);
+    await this.#metrics.register(client, serve, signal);
   }
 
   /** A node that is silent renews no lease and tells nothing of its pods, as one that has lost its network. */

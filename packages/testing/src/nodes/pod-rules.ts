@@ -1,6 +1,7 @@
 import type { Container, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { type Duration, durationMs } from "../time/duration.ts";
 import type { Exec, Logs } from "./kubelet/rules.ts";
+import { amountsOf, type ContainerUsages } from "./metrics/usage.ts";
 import { checkStages, holds, type PodStage } from "./pod-stages.ts";
 
 /** How pods behave on fake nodes, as data. The first rule that matches a pod holds for it; `defaultRule` for the others. */
@@ -23,6 +24,8 @@ export interface PodRule {
   readonly logs?: Logs;
   /** Answers `kubectl exec`. Default: commands are refused. */
   readonly exec?: Exec;
+  /** What its containers use, for autoscalers and `kubectl top`: `{ cpu: "250m", memory: "64Mi" }`. Default: nobody measures it. */
+  readonly usage?: ContainerUsages;
 }
 
 export interface PodMatch {
@@ -52,6 +55,7 @@ export function checkRules(rules: readonly PodRule[]): void {
     try {
       behaviourOf(rule, "Always");
       checkStages(rule.stages ?? []);
+      if (typeof rule.usage === "object") amountsOf(rule.usage);
     } catch (err) {
       throw new Error(`rule ${index + 1} of pods: ${(err as Error).message}`, { cause: err });
     }
