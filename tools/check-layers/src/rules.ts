@@ -342,6 +342,7 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   scheduler: ["apimachinery"],
   "node-agent": ["apimachinery"],
   "cluster-services": ["apimachinery"],
-  testing: ["apimachinery", "apiserver", "controller-manager", "scheduler"],
+  // Metrics of fake pods are answered as `coxswain-services` answers those of real ones.
+  testing: ["apimachinery", "apiserver", "cluster-services", "controller-manager", "scheduler"],
   ui: ["apimachinery"],
 };

@@ -47,6 +47,7 @@ export class ClusterParts {
   readonly writes: WriteLog | undefined;
   /** When the cluster, or the one that it is a copy of, began: ms since the epoch. */
   readonly startMs: number;
+  readonly #hasOwnControllers: boolean;
   readonly #scratch: Scratch;
   readonly #log: Logger;
   readonly #stopping = new AbortController();
@@ -61,6 +62,7 @@ export class ClusterParts {
   /** @param original of which it is a copy */
   constructor(options: ClusterOptions, original?: ClusterParts) {
     this.options = options;
+    this.#hasOwnControllers = options.controllers !== original?.options.controllers || original === undefined;
     const startMs = original?.pace === undefined ? startOf(options.clock) : original.clock.now();
     const virtual = startMs === undefined ? undefined : new VirtualClock(startMs);
     this.clock = virtual ?? newTrackedClock(realClock);
@@ -107,7 +109,8 @@ export class ClusterParts {
     try {
       const others = await this.drive("the start of the API server", this.#startServer());
       if (awaits === "all") await this.drive("the start of the cluster", others());
-      else this.#run(others());
+      // Their first steps take longer than what the caller waits for.
+      else this.#run(turns(1).then(others));
     } catch (err) {
       await this.stop();
       throw err;
@@ -129,7 +132,9 @@ export class ClusterParts {
     const { options, etcd } = this;
     const log = this.#log;
     const names = controllersOf(options.controllers);
-    const controllers = names.length === 0 ? undefined : newControllers(names, this.#scratch);
+    const makeControllers = () => (names.length === 0 ? undefined : newControllers(names, this.#scratch));
+    // A copy's are those of its original unless others are named, which may not exist.
+    const checked = this.#hasOwnControllers ? makeControllers() : undefined;
     const withoutAccounts = names.some((name) => name === "*" || name === "serviceaccount")
       ? []
       : // Nobody makes the accounts that it would look for.
@@ -147,6 +152,7 @@ export class ClusterParts {
     });
     await this.#server.server.started;
     return async () => {
+      const controllers = checked ?? makeControllers();
       await Promise.all([
         this.#startNodes(),
         controllers && this.#startControllers(controllers, names),
