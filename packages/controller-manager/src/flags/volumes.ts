@@ -78,7 +78,7 @@ export const nfsRecyclerSettings = {
   }),
 };
 
-/** Checked, but without effect. */
+/** Without effect, except that ranges are checked. */
 export const volumeHostFlags = {
   "volume-host-allow-local-loopback": bool({
     default: true,
@@ -86,6 +86,7 @@ export const volumeHostFlags = {
     help: "If false, local loopback addresses are denied besides those of --volume-host-cidr-denylist.",
   }),
   "volume-host-cidr-denylist": stringSlice({
+    wired: false,
     must: {
       kind: "cidrs",
       allowed: "CIDR ranges",
