@@ -75,3 +75,28 @@ test("a pod that begins while the server does not know yet that one of its uid e
   assert.equal(written.status?.phase, "Pending");
   status.stop();
 });
+
+test("a status that is being written is not written again for that", async () => {
+  const pod = aNodePod({}, {}, { phase: "Pending" });
+  const { client, status } = managing(pod);
+  status.set(pod, { phase: "Running" });
+  status.resync();
+  status.resync("uid-1");
+  await settle();
+  assert.equal(client.writes.length, 1);
+  status.stop();
+});
+
+test("the object that is written is that of the pod as it is now", async () => {
+  const asked: (string | undefined)[] = [];
+  const apiPodOf = ({ metadata }: Pod): undefined => void asked.push(metadata.annotations?.["hash"]);
+  const clock = newFakeClock();
+  const status = newStatusManager({ client: newFakeClient({ clock }), clock, log: discardLogger, apiPodOf });
+  const podOf = (hash: string) => aNodePod({}, { annotations: { hash } });
+  status.set(podOf("one"), { phase: "Running" });
+  await settle();
+  status.set(podOf("two"), { phase: "Running" });
+  status.resync();
+  assert.deepEqual(asked, ["one", "two"]);
+  status.stop();
+});
