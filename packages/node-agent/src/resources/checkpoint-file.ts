@@ -20,6 +20,16 @@ export interface CheckpointForm<T> {
 /** Upstream's error text for a checksum mismatch. */
 export const corrupt = "checkpoint is corrupted";
 
+/** @throws Error in words, also for JSON of another shape than the form's */
+export function decodeCheckpoint<T>(form: CheckpointForm<T>, text: string): T {
+  try {
+    return form.decode(text);
+  } catch (err) {
+    if (err instanceof TypeError || err instanceof RangeError) throw new Error(corrupt, { cause: err });
+    throw err;
+  }
+}
+
 /** Creates a checkpoint at `path`; writes are atomic and flushed to disk. */
 export function newCheckpointFile<T>(path: string, form: CheckpointForm<T>): CheckpointFile<T> {
   return {
@@ -31,7 +41,7 @@ export function newCheckpointFile<T>(path: string, form: CheckpointForm<T>): Che
         if ((err as NodeJS.ErrnoException).code === "ENOENT") return undefined;
         throw err;
       }
-      return form.decode(text);
+      return decodeCheckpoint(form, text);
     },
     save(state) {
       const temporary = `${path}.tmp`;

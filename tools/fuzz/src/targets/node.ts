@@ -3,12 +3,17 @@ import assert from "node:assert/strict";
 import { decodeMessage, splitSignature } from "@coxswain/node-agent/dbus/message";
 import { decodeSource } from "@coxswain/node-agent/dynamic-config/config-source";
 import { parseResolvConf } from "@coxswain/node-agent/environment/dns";
+import { decodeCheckpoint } from "@coxswain/node-agent/resources/checkpoint-file";
 import { formatCpus, parseCpus } from "@coxswain/node-agent/resources/cpu/cpu-set";
+import { cpuStateForm } from "@coxswain/node-agent/resources/cpu/cpu-state";
+import { deviceCheckpointForm } from "@coxswain/node-agent/resources/devices/device-checkpoint";
 import { parseThresholds } from "@coxswain/node-agent/resources/eviction-thresholds";
+import { memoryStateForm } from "@coxswain/node-agent/resources/memory/memory-state";
 import { parseReservedMemory } from "@coxswain/node-agent/resources/memory/reserved-memory";
 import { decodeCri } from "@coxswain/node-agent/runtime/cri-client";
 import { loginsFor, parseDockerConfig } from "@coxswain/node-agent/runtime/image-credentials";
 import { formatLine } from "@coxswain/node-agent/runtime/logs";
+import { csiMessages } from "@coxswain/node-agent/volumes/csi/csi-schema";
 import { mountOf } from "@coxswain/node-agent/volumes/quota/project-quotas";
 import type { Target } from "../target.ts";
 
@@ -81,6 +86,76 @@ export const targets: readonly Target[] = [
         "ListImagesResponse",
       ] as const)
         decodeCri(name, input);
+    },
+  },
+  {
+    name: "csi-answers",
+    seeds: [
+      csiMessages.encode("NodeGetInfoResponse", {
+        nodeId: "n",
+        maxVolumesPerNode: 9,
+        accessibleTopology: { segments: { a: "b" } },
+      }),
+      csiMessages.encode("NodeGetVolumeStatsResponse", {
+        usage: [{ available: 1, total: 2, used: 1, unit: 1 }],
+        volumeCondition: { abnormal: true, message: "m" },
+      }),
+      csiMessages.encode("NodeGetCapabilitiesResponse", { capabilities: [{ rpc: { type: 1 } }, {}] }),
+    ],
+    dictionary: [Buffer.of(0xff, 0xff, 0xff, 0xff, 0x0f), Buffer.of(0x0a), Buffer.of(0x12), Buffer.of(0x1a)],
+    declares: [Error, RangeError, TypeError],
+    run(input) {
+      for (const name of [
+        "NodeGetInfoResponse",
+        "NodeGetVolumeStatsResponse",
+        "NodeGetCapabilitiesResponse",
+        "NodeExpandVolumeResponse",
+      ])
+        csiMessages.decode(name, input);
+    },
+  },
+  {
+    name: "checkpoints",
+    seeds: [
+      cpuStateForm.encode({
+        policy: "static",
+        shared: parseCpus("0-1"),
+        assigned: new Map([["uid", new Map([["web", parseCpus("2-3")]])]]),
+      }),
+      memoryStateForm.encode({
+        policy: "Static",
+        nodes: new Map([
+          [
+            0,
+            {
+              ...{ assignments: 1, group: [0] },
+              tables: new Map([["memory", { total: 4, systemReserved: 1, allocatable: 3, reserved: 1, free: 2 }]]),
+            },
+          ],
+        ]),
+        assigned: new Map([["uid", new Map([["web", [{ nodes: [0], type: "memory", sizeBytes: 1 }]]])]]),
+      }),
+      deviceCheckpointForm.encode({
+        given: [
+          { ...{ podUid: "u", container: "c", resource: "a/b" }, byNode: new Map([[0, ["d1"]]]), answer: Buffer.from("x") },
+        ],
+        registered: new Map([["a/b", ["d1", "d2"]]]),
+      }),
+    ],
+    dictionary: ["null", "[]", "{}", '"', ":", ",", "-1", '"entries":', '"cells":', '"DeviceIDs":', '"__proto__":', "1e400"],
+    declares: [Error, SyntaxError],
+    run(input) {
+      const text = input.toString();
+      const refusals: unknown[] = [];
+      for (const form of [cpuStateForm, memoryStateForm, deviceCheckpointForm]) {
+        try {
+          decodeCheckpoint<unknown>(form, text);
+        } catch (err) {
+          refusals.push(err);
+        }
+      }
+      const odd = refusals.find((err) => (err as Error).constructor !== Error && !(err instanceof SyntaxError));
+      if (odd !== undefined) throw odd;
     },
   },
   {

@@ -7,7 +7,7 @@ import type { Container } from "@coxswain/apimachinery/objects/schema/kinds/core
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../../pod/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
-import { newCheckpointFile } from "../checkpoint-file.ts";
+import { decodeCheckpoint, newCheckpointFile } from "../checkpoint-file.ts";
 import type { Hint } from "../topology/hints.ts";
 import type { NumaNode } from "../topology/machine-topology.ts";
 import { type MemoryManager, newMemoryManager } from "./memory-manager.ts";
@@ -224,4 +224,5 @@ test("memory states are read as upstream's kubelet writes them", () => {
   const content = `{"policyName":"static","machineState":{"0":{"numberOfAssignments":0,"memoryMap":{"memory":${table}},"cells":[]}},"entries":{"pod":{"container1":[{"numaAffinity":[0],"type":"memory","size":512}]}},"checksum":4215593881}`;
   assert.equal(memoryStateForm.encode(memoryStateForm.decode(content)), content);
   assert.throws(() => memoryStateForm.decode(content.replace("1536", "1535")), { message: "checkpoint is corrupted" });
+  assert.throws(() => decodeCheckpoint(memoryStateForm, "null"), { message: "checkpoint is corrupted" });
 });

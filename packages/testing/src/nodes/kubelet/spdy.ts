@@ -56,8 +56,9 @@ export class SpdyConnection {
     const first = bytes.readUInt32BE(0);
     if (first < 0x8000_0000) {
       const input = this.#inputs.get(first);
-      if (bytes.length > 8 && input?.write(bytes.subarray(8)) === false) await untilDrained(input);
-      if (isLast) input?.end();
+      if (input === undefined || input.writableEnded) return; // a stream that the client has not opened, or has closed
+      if (bytes.length > 8 && !input.write(bytes.subarray(8))) await untilDrained(input);
+      if (isLast) input.end();
       return;
     }
     const type = first & 0xffff;
