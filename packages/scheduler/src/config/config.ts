@@ -10,8 +10,9 @@ import {
   profilingSettings,
   schedulingSettings,
 } from "../settings.ts";
+import { defaultCapacityShape, defaultPluginArgs } from "./argument-rows.ts";
 import { decodeArgs, readSchedulerConfig, type WrittenConfig, type WrittenProfile } from "./file.ts";
-import { defaultCapacityShape, defaultPluginArgs, type PluginArgs } from "./plugin-args.ts";
+import type { PluginArgs } from "./plugin-args.ts";
 import { type DefaultsByGate, defaultPluginSets, mergePluginSets, type PluginSet, type PluginSets } from "./plugin-sets.ts";
 import type { ProfileConfig, SchedulerConfig } from "./scheduler-config.ts";
 import { validateConfig } from "./validation.ts";

@@ -2,8 +2,9 @@ import { readFileSync } from "node:fs";
 import { DecodeError, decodeShape } from "@coxswain/apimachinery/flags/config-shape";
 import type { Written } from "@coxswain/apimachinery/flags/settings";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { argsShapes } from "./argument-rows.ts";
 import type { ConfigVersion, PluginPoint } from "./plugin-sets.ts";
-import { argsShapes, configurationShapes } from "./shapes.ts";
+import { configurationShapes } from "./shapes.ts";
 
 /** The decoded configuration file, without defaults; durations in ms. Fields other than these have rows in settings.ts. */
 export interface WrittenConfig extends Written {

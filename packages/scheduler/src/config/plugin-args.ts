@@ -38,25 +38,3 @@ export interface ShapePoint {
   readonly utilization: number;
   readonly score: number;
 }
-
-const cpuAndMemory: readonly ResourceWeight[] = [
-  { name: "cpu", weight: 1 },
-  { name: "memory", weight: 1 },
-];
-
-/** Prefers volumes of which the claim uses the larger part. */
-export const defaultCapacityShape: readonly ShapePoint[] = [
-  { utilization: 0, score: 0 },
-  { utilization: 100, score: 10 },
-];
-
-/** Defaults. Source: pkg/scheduler/apis/config/v1beta3/defaults.go */
-export const defaultPluginArgs: PluginArgs = {
-  DefaultPreemption: { minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100 },
-  InterPodAffinity: { hardPodAffinityWeight: 1 },
-  NodeAffinity: {},
-  NodeResourcesBalancedAllocation: { resources: cpuAndMemory },
-  NodeResourcesFit: { scoringStrategy: { type: "LeastAllocated", resources: cpuAndMemory } },
-  PodTopologySpread: { defaultingType: "System" },
-  VolumeBinding: { bindTimeoutSeconds: 600 },
-};

@@ -11,9 +11,9 @@ import {
 import { qualifiedNameProblems } from "@coxswain/apimachinery/objects/validation/qualified-name";
 import { isExtendedResource } from "@coxswain/apimachinery/objects/validation/resource-names";
 import { connectionSettings, schedulingSettings } from "../settings.ts";
+import { validateArgs } from "./argument-rows.ts";
 import type { ExtenderConfig } from "./file.ts";
 import type { ProfileConfig, SchedulerConfig } from "./scheduler-config.ts";
-import { validateArgs } from "./validate-args.ts";
 
 /**
  * Returns all errors, with upstream's field paths and texts.

@@ -1,4 +1,5 @@
-import { defaultPluginArgs, type PluginArgs } from "../config/plugin-args.ts";
+import { defaultPluginArgs } from "../config/argument-rows.ts";
+import type { PluginArgs } from "../config/plugin-args.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 import { allocationsOf } from "./resource-allocation.ts";
 

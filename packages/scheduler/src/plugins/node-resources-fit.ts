@@ -1,6 +1,7 @@
 import { isExtendedResource } from "@coxswain/apimachinery/objects/validation/resource-names";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
-import { defaultPluginArgs, type PluginArgs } from "../config/plugin-args.ts";
+import { defaultPluginArgs } from "../config/argument-rows.ts";
+import type { PluginArgs } from "../config/plugin-args.ts";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unschedulable } from "../framework/status.ts";
 import { allocationsOf, scorerOf } from "./resource-allocation.ts";

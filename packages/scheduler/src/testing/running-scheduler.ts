@@ -9,7 +9,7 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { defaultPluginArgs } from "../config/plugin-args.ts";
+import { defaultPluginArgs } from "../config/argument-rows.ts";
 import { defaultPluginSets } from "../config/plugin-sets.ts";
 import type { Extender } from "../extenders/extender.ts";
 import { newSchedulerMetrics } from "../metrics.ts";

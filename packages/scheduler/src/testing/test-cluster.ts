@@ -12,7 +12,8 @@ import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/f
 import { newClusterCache } from "../cache/cluster-cache.ts";
 import { newPodInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
-import { defaultPluginArgs, type PluginArgs } from "../config/plugin-args.ts";
+import { defaultPluginArgs } from "../config/argument-rows.ts";
+import type { PluginArgs } from "../config/plugin-args.ts";
 import { defaultPluginSets, type PluginSets } from "../config/plugin-sets.ts";
 import type { Extender } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
