@@ -72,6 +72,8 @@ test("what is only marked counts up the generation once, and an object without o
   const again = markAsDeleting(marked, ctx.now + 60_000);
   assert.deepEqual([marked.metadata.generation, again.metadata.generation], [4, 4]);
   assert.equal(again.metadata.deletionTimestamp, "2022-01-01T00:00:00Z");
+  const ahead = markAsDeleting({ metadata: { name: "a", deletionTimestamp: "2022-01-01T00:01:00Z" } }, ctx.now);
+  assert.equal(ahead.metadata.deletionTimestamp, "2022-01-01T00:00:00Z", "no later than now");
   assert.equal("generation" in markAsDeleting({ metadata: { name: "a" } }, ctx.now).metadata, false);
 });
 

@@ -39,3 +39,21 @@ test("replicas beyond an int32 are cut off as Go converts them", () => {
   const want = { spec: { replicas: -(2 ** 31) }, status: { replicas: 7 } };
   assert.partialDeepStrictEqual(scaleOf(object as KubeObject, paths), want);
 });
+
+test("a scale is held to the version that it names; without one, only where rules of the object are left to it, to the object's", () => {
+  const versionOf = (resourceVersion: string | undefined, leavesRules: boolean) => {
+    const object = { metadata: { name: "d", resourceVersion: "7" }, spec: {} } as KubeObject;
+    const scale = { metadata: { name: "d", ...(resourceVersion && { resourceVersion }) }, spec: {} } as KubeObject;
+    return applyScale(object, scale, { ...paths, ...(leavesRules && { leavesRules }) }).metadata.resourceVersion;
+  };
+  assert.deepEqual(
+    [versionOf("5", false), versionOf("5", true), versionOf(undefined, false), versionOf(undefined, true)],
+    ["5", "5", "", "7"],
+  );
+});
+
+test("a scale without selector has none, one with a selector has it", () => {
+  const statusOf = (selector: string) =>
+    (scaleOf({ metadata: {} } as KubeObject, { ...paths, selector: () => selector }) as KubeObject & { status: object }).status;
+  assert.deepEqual([statusOf(""), statusOf("a=b")], [{ replicas: 0 }, { replicas: 0, selector: "a=b" }]);
+});

@@ -13,10 +13,14 @@ test("create fills the system fields and takes none from the client", async (t) 
   const store = await aStore(t);
   const entry = await store.create(
     ctx(),
-    configMap({ name: "a", uid: "mine", creationTimestamp: "2001-01-01T00:00:00Z", deletionTimestamp: "2001-01-01T00:00:00Z" }),
+    configMap({
+      ...{ name: "a", generateName: "b-", uid: "mine", creationTimestamp: "2001-01-01T00:00:00Z" },
+      ...{ deletionTimestamp: "2001-01-01T00:00:00Z", deletionGracePeriodSeconds: 5 },
+    }),
     {},
   );
-  const { uid, creationTimestamp, deletionTimestamp, namespace, resourceVersion } = entry.object().metadata;
+  const { name, uid, creationTimestamp, deletionTimestamp, namespace, resourceVersion, ...others } = entry.object().metadata;
+  assert.deepEqual([name, others.deletionGracePeriodSeconds], ["a", undefined]);
   assert.match(uid ?? "", /^[0-9a-f-]{36}$/);
   assert.deepEqual([creationTimestamp, deletionTimestamp, namespace], ["2026-01-02T03:04:05Z", undefined, "web"]);
   assert.equal(resourceVersion, String(entry.revision));
@@ -44,6 +48,16 @@ test("create tells all that is wrong at once, in upstream's words", async (t) =>
     (await aStore(t)).create(ctx(), configMap({ name: "a", resourceVersion: "1" }), {}),
     /resourceVersion should not be set on objects to be created/,
   );
+});
+
+test("each finalizer is validated, on create and on update", async (t) => {
+  const store = await aStore(t);
+  const finalizers = ["example.com/x", "odd"];
+  const text =
+    /metadata\.finalizers\[1\]: Invalid value: "odd": name is neither a standard finalizer name nor is it fully qualified/;
+  await assert.rejects(store.create(ctx(), configMap({ name: "a", finalizers }), {}), text);
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  await assert.rejects(store.update(ctx(), "a", merge({}, { finalizers }), {}), text);
 });
 
 test("a generated name that is taken is made anew, a given one is AlreadyExists", async (t) => {
@@ -159,6 +173,46 @@ test("an update keeps what users cannot change", async (t) => {
   );
 });
 
+test("an update sets no generation where the resource counts none, and cannot end a grace period", async (t) => {
+  const store = await aStore(t, { gracePeriod: () => 30 });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const { entry } = await store.update(ctx(), "a", merge({ n: "1" }, { generation: 7 }), {});
+  assert.equal(entry.object().metadata.generation, undefined);
+  await store.delete(ctx(), "a", {});
+  await assert.rejects(
+    store.update(ctx(), "a", merge({ n: "2" }, { deletionGracePeriodSeconds: 0 }), {}),
+    /metadata\.deletionGracePeriodSeconds: Invalid value: 0: field is immutable/,
+  );
+});
+
+test("a strategy that restores the stored metadata loses no managed fields, and the stored object stays as it was", async (t) => {
+  const store = await aStore(t, {
+    prepareForUpdate: (next, current) => {
+      next.metadata = current.metadata;
+    },
+  });
+  const before = (await store.create(ctx(), configMap({ name: "a" }), {})).object();
+  const managedFields = [{ manager: "m", operation: "Update", apiVersion: "v1" }] as const;
+  const change = merge({ n: "1" }, { labels: { lost: "1" }, managedFields: [...managedFields] });
+  const after = (await store.update(ctx(), "a", change, {})).entry.object().metadata;
+  assert.deepEqual([after.labels, after.managedFields?.map(({ manager }) => manager)], [undefined, ["m"]]);
+  assert.equal(before.metadata.managedFields, undefined);
+});
+
+test("an update that creates takes no version from the client", async (t) => {
+  const store = await aStore(t, { allowCreateOnUpdate: true });
+  const { created } = await store.update(ctx(), "a", () => configMap({ name: "a", resourceVersion: "5" }), {});
+  assert.equal(created, true);
+});
+
+test("an update of a subresource creates nothing, whatever its own strategy says", async (t) => {
+  const store = (await aStore(t)).withStrategy({ namespaceScoped: true, allowCreateOnUpdate: true });
+  await assert.rejects(
+    store.update(ctx(), "a", () => configMap({ name: "a" }), {}),
+    isNotFound,
+  );
+});
+
 test("an update that changes nothing writes nothing", async (t) => {
   const store = await aStore(t);
   const created = await store.create(ctx(), configMap({ name: "a" }, { n: "1" }), {});
@@ -269,6 +323,26 @@ test("a deletion of an object that changes after it was decided is decided anew"
   assert.deepEqual([deleted, decisions], [false, 2]);
   assert.deepEqual(entry.object().metadata.finalizers, ["example.com/wait"]);
   assert.equal(await present(store, "a"), true);
+});
+
+test("a deletion of an object that has a grace period by the time of its removal waits for that", async (t) => {
+  const store = await aStore(t, { gracePeriod: (current) => ((current as ConfigMap).data?.["slow"] === "yes" ? 30 : undefined) });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  let decisions = 0;
+  const { deleted, entry } = await store.delete(ctx(), "a", {}, async () => {
+    if (++decisions === 1) await store.update(ctx(), "a", merge({ slow: "yes" }), {});
+  });
+  assert.deepEqual([deleted, decisions, entry.object().metadata.deletionGracePeriodSeconds], [false, 2, 30]);
+});
+
+test("a deletion without grace that is held to a version can be tried, and leaves the caller's options as they are", async (t) => {
+  const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 30 });
+  const { resourceVersion = "" } = (await store.create(ctx(), configMap({ name: "a" }), {})).object().metadata;
+  const options: DeleteOptions = { gracePeriodSeconds: 0, preconditions: { resourceVersion } };
+  assert.equal((await store.delete(ctx({ dryRun: true }), "a", options)).deleted, true);
+  assert.equal(await present(store, "a"), true);
+  assert.equal((await store.delete(ctx(), "a", options)).deleted, true);
+  assert.deepEqual(options, { gracePeriodSeconds: 0, preconditions: { resourceVersion } });
 });
 
 test("admission may refuse a deletion", async (t) => {
