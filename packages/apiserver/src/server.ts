@@ -1,6 +1,6 @@
 /**
- * Starts and stops the API server. It listens first and opens the storage then, so that health says what is missing
- * while etcd is away; the stop goes the other way round.
+ * Starts and stops the API server. It listens before it opens the storage, so that the health endpoints report what is missing
+ * while etcd is unavailable; it stops in the reverse order.
  */
 import { randomUUID } from "node:crypto";
 import { SetOnce } from "@coxswain/apimachinery/objects/meta/set-once";
@@ -85,7 +85,7 @@ function openEdge({ config, metrics, log, clock, keys }: Foundation): Edge {
 
 const traced = ({ tracer }: Foundation, handler: ExchangeHandler): ExchangeHandler => tracer?.requests(handler) ?? handler;
 
-/** The page is answered before the filters, which ask for credentials. */
+/** The page is served before the filters, which require credentials. */
 function withUi({ config, log }: Foundation, handler: ExchangeHandler): ExchangeHandler {
   if (!config.flags.ui) return handler;
   const pages = new UiPages(assetsFolder, log);

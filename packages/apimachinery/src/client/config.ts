@@ -18,7 +18,7 @@ export interface ClientConfig {
   readonly keyFile?: string | undefined;
   /** The kubeconfig file of these settings, for messages; certificates in it are reread as files are. */
   readonly kubeconfigFile?: string | undefined;
-  /** The context that was asked for; undefined: the file's current one. */
+  /** The name of the context to use; undefined: the file's current one. */
   readonly kubeconfigContext?: string | undefined;
   /** Disables verification of the server's certificate. */
   readonly insecure?: boolean | undefined;

@@ -42,7 +42,7 @@ export async function pem(text: string | undefined, file: string | undefined): P
   return file === undefined || file === "" ? undefined : await readFile(file, "utf8");
 }
 
-/** Opens a TLS connection to the URL's host; `alpnProtocol` tells the negotiated protocol. @throws Error, ETIMEDOUT after 30 s */
+/** Opens a TLS connection to the URL's host; `alpnProtocol` is the negotiated protocol. @throws Error, ETIMEDOUT after 30 s */
 export async function connectHost(url: URL, secure: tls.ConnectionOptions, connect: Connect | undefined): Promise<tls.TLSSocket> {
   const to = { host: stripBrackets(url.hostname), port: url.port === "" ? 443 : Number(url.port) };
   const over = connect && { socket: await connect(to.host, to.port) };

@@ -42,7 +42,7 @@ class Http2Answer implements StreamHandlers {
   #stream: ClientStream | undefined;
   /** Undefined before the head of the response. */
   #body: AnswerBody | undefined;
-  /** Bytes that the body still lacks, as its content-length says. */
+  /** Bytes of the body that are still missing, by its content-length. */
   #missing: number | undefined;
   #isOver = false;
 

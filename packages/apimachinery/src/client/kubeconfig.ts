@@ -56,7 +56,7 @@ export function parseKubeconfig(
     throw new Error(`cluster ${JSON.stringify(context?.cluster ?? "")} does not exist`);
   }
   const user = partOf(named(file.users, context?.user ?? ""), "user");
-  // Upstream goes on without credentials, and every request is refused.
+  // Upstream continues without credentials, and every request is refused.
   if (user === undefined && context?.user) throw new Error(`user ${JSON.stringify(context.user)} does not exist`);
   const problem = clusterProblem(context?.cluster ?? "", cluster) ?? userProblem(context?.user ?? "", user);
   if (problem !== undefined) throw new Error(`invalid configuration: ${problem}`);

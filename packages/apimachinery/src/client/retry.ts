@@ -5,15 +5,15 @@ import type { Clock } from "../process/clock/clock.ts";
 const reviewBackoff = { initialMs: 500, factor: 1.5, jitter: 0.2, attempts: 5 };
 
 /**
- * Calls `ask` up to five times with exponential backoff while it fails with a transient error.
+ * Calls `send` up to five times with exponential backoff while it fails with a transient error.
  * @throws the last error, or the signal's reason
  * Source: k8s.io/apiserver pkg/util/webhook/webhook.go, WithExponentialBackoff
  */
-export async function withReviewRetries<T>(ask: () => Promise<T>, clock: Clock, signal: AbortSignal): Promise<T> {
+export async function withReviewRetries<T>(send: () => Promise<T>, clock: Clock, signal: AbortSignal): Promise<T> {
   let pauseMs = reviewBackoff.initialMs;
   for (let attempt = 1; ; attempt++) {
     try {
-      return await ask();
+      return await send();
     } catch (err) {
       if (attempt >= reviewBackoff.attempts || signal.aborted || !mayPass(err)) throw err;
       await clock.sleep(pauseMs * (1 + Math.random() * reviewBackoff.jitter), signal);

@@ -2,7 +2,7 @@ import type { ClientRequest } from "node:http";
 import { goQuote } from "../objects/meta/go-quote.ts";
 
 /**
- * Rejects a 101 response to a request that did not ask for an upgrade, and closes its connection. Without an `upgrade` listener
+ * Rejects a 101 response to a request without an Upgrade header, and closes its connection. Without an `upgrade` listener
  * Node emits no further event on the request, not even when it is aborted.
  */
 export function onUnsolicitedUpgrade(request: ClientRequest, refuse: (err: Error) => void): void {

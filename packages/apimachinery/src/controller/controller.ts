@@ -16,7 +16,7 @@ import type { Source } from "./sources.ts";
 export interface Result {
   /** Reconcile again after this time even without a change. */
   readonly requeueAfterMs?: number;
-  /** What the object waits for, or what was computed, for who asks; undefined: there is nothing to tell. */
+  /** For `kubectl why`: what the object waits for, or what was computed; undefined: nothing is recorded. */
   readonly decision?: Outcome | undefined;
 }
 

@@ -3,7 +3,7 @@ import type { Transport } from "../client/transport.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
 
-/** What a daemon is given that runs inside another program. */
+/** Options of a daemon that runs inside another program. */
 export interface InProcessOptions {
   readonly clientConfig: ClientConfig;
   /** Instead of connections to the configuration's host. */

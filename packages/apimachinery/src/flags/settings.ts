@@ -7,8 +7,8 @@ import type { FlagTable } from "./flags.ts";
 import type { Flag, SettingOptions } from "./types.ts";
 
 /**
- * What a program can be set to: a row for each value, by its name in the code. The row says which flag and which field of
- * the configuration file set it, its type, default, limits and help. Flags, the file's fields, their merging, validation,
+ * The settings of a program: a row for each value, by its name in the code, with the flag and the field of the configuration
+ * file that set it, its type, default, limits and help. Flags, the file's fields, their merging, validation,
  * --help and docs/flags come from the rows.
  */
 // biome-ignore lint/suspicious/noExplicitAny: a table holds settings of every type; each keeps its own in SettingValues.
@@ -70,7 +70,7 @@ export function valuesOfFlags<T extends Settings>(settings: T, flags: Readonly<R
 
 const isZero = (value: unknown): boolean => value === 0 || value === "";
 
-/** A duration becomes milliseconds. @returns undefined for what stands for the default */
+/** A duration becomes milliseconds. @returns undefined for a zero value that means the default */
 function decoded(row: Flag<unknown>, written: unknown): unknown {
   const value = row.typeName === "duration" && typeof written === "string" ? parseDuration(written) : written;
   return row.zeroIsDefault !== undefined && isZero(value) ? undefined : value;

@@ -32,7 +32,7 @@ export interface SettingOptions<T> extends FlagOptions<T> {
   readonly flag?: string;
   /** Path in the configuration file, `authentication.webhook.enabled`; undefined for what only a flag sets. */
   readonly field?: string;
-  /** Type of the field, where the flag's type does not tell it. */
+  /** Type of the field, where it does not follow from the flag's type. */
   readonly shape?: Shape;
   /** Default where there is a configuration file, if it is another one then. */
   readonly fileDefault?: T;
@@ -44,7 +44,7 @@ export interface SettingOptions<T> extends FlagOptions<T> {
   readonly refusedWithout?: string;
   /** The default applies while this feature gate is off. */
   readonly ignoredWithout?: string;
-  /** With `wired: false`: the value of the field that says what happens anyway. */
+  /** With `wired: false`: the value that describes the actual behavior, so that it needs no warning. */
   readonly neutral?: unknown;
 }
 

@@ -134,7 +134,7 @@ class InformerState<T extends KubeObject> {
     });
   }
 
-  /** Rejects those who still wait for the first list. */
+  /** Rejects the pending promises of the first list. */
   end(): void {
     this.#firstList.reject(new Error(`the informer of ${this.#options.ref.resource} has ended`));
   }

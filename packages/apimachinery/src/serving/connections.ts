@@ -193,7 +193,7 @@ export class Connections {
     await this.#until(() => this.#exchanges.size === 0, graceMs);
     clearInterval(this.#sweeper);
     for (const exchange of this.#exchanges.all()) exchange.abort();
-    // A final GOAWAY tells clients which requests were not processed and can be retried; a closed socket does not.
+    // From a final GOAWAY clients learn which requests were not processed and can be retried; from a closed socket they do not.
     http.closeIdleConnections();
     for (const connection of this.#connections) connection.close();
     await this.#until(() => this.#sockets.size === 0, Math.min(graceMs, goodbyeMs));

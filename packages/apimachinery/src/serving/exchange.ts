@@ -51,7 +51,7 @@ export interface Exchange {
   /** Asks the client to open a new connection: GOAWAY on HTTP/2, `Connection: close` on HTTP/1.1. */
   goAway(): void;
 
-  /** The raw socket and bytes already read, when the request asks for an upgrade (HTTP/1.1 `upgrade` event). */
+  /** The raw socket and bytes already read, when the request has an Upgrade header (HTTP/1.1 `upgrade` event). */
   readonly upgrade: { socket: Socket; head: Buffer } | undefined;
 }
 

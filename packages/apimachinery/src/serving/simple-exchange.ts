@@ -25,7 +25,7 @@ export class SimpleExchange extends ExchangeBase implements ServedExchange {
   readonly isCut = false;
   readonly upgrade = undefined;
   readonly tls: TLSSocket;
-  /** The connection is closed after this response, which says so. */
+  /** The connection is closed after this response, which has `Connection: close`. */
   isLast = false;
   readonly #request: SimpleHead;
   readonly #log: Logger;

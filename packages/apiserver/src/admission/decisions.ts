@@ -14,7 +14,7 @@ import {
 import type { AdmissionAttributes } from "./plugin.ts";
 import type { ObjectVersions } from "./plugin-context.ts";
 
-/** What a plugin's refusals are about: who may not read that gets the reason without the text. */
+/** Resources that a plugin's refusals quote: users who may not read them get the reason without the text. */
 const subjectsOf: Readonly<Record<string, readonly ResourceRef[]>> = {
   ResourceQuota: [resourceQuotas],
   LimitRanger: [limitRanges],

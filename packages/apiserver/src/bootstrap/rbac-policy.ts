@@ -202,8 +202,8 @@ async function ensureBinding(
     await ensure<Binding>(client, ref, wanted, bring, signal);
     if (wrong === undefined) return;
     const { namespace, name = "", uid = "" } = (wrong as Binding).metadata;
-    if (attempt === attempts) throw new Error(`binding ${name} leads to another role again and again`);
-    // roleRef is immutable: the binding is deleted, and made anew by the next attempt.
+    if (attempt === attempts) throw new Error(`binding ${name} still refers to another role after ${attempts} attempts`);
+    // roleRef is immutable: the binding is deleted, and created again by the next attempt.
     try {
       await client.delete(ref, { namespace, name }, { preconditions: { uid }, ...(signal && { signal }) });
     } catch (err) {

@@ -133,7 +133,7 @@ function versionDefinition(
     version: version.name,
     defaults: (object) => applySchema(object, application),
     defaultsInSteps: (object) => applySchemaInSteps(object, application),
-    // Of a large schema each takes tens of milliseconds: worked out when first asked for, not all in the turn that serves it.
+    // Each takes tens of milliseconds for a large schema, so it is computed at its first use, not when the definition is served.
     applyType: once(() => applyTypeOfSchema(known as ApplySchema)),
     published: onceInSteps(function* () {
       return { schema: schema && (yield* isStructural(schema)) ? schema : undefined, preserving: !prunes };

@@ -1,6 +1,6 @@
 /**
- * Serves the resources of CustomResourceDefinitions, from the time their names are accepted until they are deleted. A changed
- * definition is served anew, which ends existing watches.
+ * Serves the resources of CustomResourceDefinitions, from the time their names are accepted until they are deleted. When a
+ * definition changes, its resources are replaced, which ends existing watches.
  * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go
  */
 

@@ -1,7 +1,7 @@
 import { rule } from "@coxswain/apimachinery/flags/rules";
 import { bool, duration, mapStringString, string, stringSlice } from "@coxswain/apimachinery/flags/types";
 
-/** Who asks, and whether they may. */
+/** Authentication and authorization of requests. */
 
 const shortestTokenMs = 3_600_000;
 const longestTokenMs = 2 ** 32 * 1000;

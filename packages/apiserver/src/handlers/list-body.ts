@@ -1,7 +1,7 @@
 /**
  * The items of a list as encoded chunks, created on demand and shared by all readers of the same list. From the second reader
- * on chunks are cached, bounded for the whole process, and encoded again after eviction. Lists are the same when they are the
- * same array of entries, which the watch cache returns until the next change.
+ * on chunks are cached, within a limit for the process, and encoded again after eviction. Two requests have the same list when they
+ * have the same array of entries, which the watch cache returns until the next change.
  */
 import { encodeMessage } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { messageBytesInSteps } from "@coxswain/apimachinery/objects/codec/protobuf-encode-steps";

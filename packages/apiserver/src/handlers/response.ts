@@ -298,8 +298,8 @@ export function checkAccept({ exchange }: RequestContext, types = produced): voi
 }
 
 /**
- * The error for a patch's media type. Without a positive Content-Length go-restful goes on to Accept, where no route is left:
- * 406.
+ * The error for a patch's media type. Without a positive Content-Length go-restful checks Accept next, for which no route is
+ * left: 406.
  */
 export function unsupportedByRoute({ exchange }: RequestContext): Error {
   if (!(Number(exchange.headers["content-length"]) > 0)) return routeRefusal(406, "406: Not Acceptable");

@@ -25,7 +25,10 @@ class Unconverted extends Error {
 }
 
 /**
- * @param compute has no side effects, is deterministic, and lets errors of `converted` pass
+ * Runs a synchronous computation that needs objects in other versions, for which a webhook has to be called: it is repeated after
+ * each call until all conversions that it needs are known.
+ * @param ask converts an object by a webhook
+ * @param compute has no side effects, is deterministic, and does not catch errors of `converted`
  * @throws the errors of `compute` and `ask`
  */
 export async function withConversions<T>(ask: Ask, compute: (converted: Converted) => T | Promise<T>): Promise<T> {

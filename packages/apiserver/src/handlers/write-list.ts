@@ -139,7 +139,7 @@ function listMeta(result: LinkedResult): ListMeta {
   return metadata;
 }
 
-/** Items of a piece of work: most are encoded already, and asking for a turn takes longer than their size. */
+/** Items of a piece of work: most are encoded already, and yielding after each would cost more than writing it. */
 const itemsPerPiece = 16;
 
 /** `XList { ListMeta metadata = 1; repeated X items = 2; }` in the envelope, with the items' cached bytes. */

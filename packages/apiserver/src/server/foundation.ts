@@ -33,7 +33,7 @@ export interface ApiserverRuntime {
   readonly etcdClient?: EtcdOptions["client"];
   /** Takes requests; default: an HTTPS listener. */
   readonly listen?: typeof listen;
-  /** Dials nodes, pods, Services and webhooks, unless the egress configuration says otherwise. */
+  /** Dials nodes, pods, Services and webhooks for which the egress configuration names no proxy. */
   readonly connect?: Connect | undefined;
 }
 

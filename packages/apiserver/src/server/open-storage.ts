@@ -15,7 +15,7 @@ function identityOf({ current }: ProxyCertificate, certFile: string): EtcdIdenti
 
 /**
  * Opens the storage; an etcd that cannot be reached is tried again until the server stops.
- * @param replaced stands in for connections to etcd
+ * @param replaced used in place of connections to etcd
  * @param counted receives the number of objects of each resource from time to time
  */
 export async function openStorageWithRetry(

@@ -182,7 +182,7 @@ export class Entry {
   }
 
   /**
-   * The result of `make`, cached longer than the decoded object, within a bound of the whole process. `make` must be
+   * The result of `make`, cached longer than the decoded object, within a limit for the process. `make` must be
    * deterministic for a slot. Shared: read only.
    */
   kept(slot: string, make: (object: KubeObject) => Buffer): Buffer {

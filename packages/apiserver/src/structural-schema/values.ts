@@ -101,18 +101,18 @@ const plainWords: ReadonlySet<string> = new Set([
   ...["x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields"],
 ]);
 
-/** Per schema: results of valid scalars by their type, or `asks for more` when the schema restricts more than the type. */
-const plainResults = new WeakMap<Schema, Map<string, Result> | "asks for more">();
+/** Per schema: results of valid scalars by their type, or `restricted` when the schema restricts more than the type. */
+const plainResults = new WeakMap<Schema, Map<string, Result> | "restricted">();
 
 /** Fast path for lists with a million scalars: valid ones share one cached result per type. */
 function plainResult(value: unknown, schema: Schema): Result | undefined {
   if (value === null || typeof value === "object") return undefined;
   let results = plainResults.get(schema);
   if (results === undefined) {
-    results = Object.keys(schema).every((word) => plainWords.has(word)) ? new Map() : "asks for more";
+    results = Object.keys(schema).every((word) => plainWords.has(word)) ? new Map() : "restricted";
     plainResults.set(schema, results);
   }
-  if (results === "asks for more") return undefined;
+  if (results === "restricted") return undefined;
   const type = typeOf(value);
   const known = results.get(type);
   if (known !== undefined) return known;

@@ -1,6 +1,6 @@
 /**
- * The page at /ui: static files, which anybody may have. What the page shows it asks the API for, as the user. It is answered
- * before the filters, because a browser cannot send a token when it opens a page.
+ * The page at /ui: static files, served without authentication before the filters, because a browser cannot send a token when it
+ * opens a page. The page reads what it shows from the API with the user's credentials.
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";

@@ -131,7 +131,7 @@ export class AppliedRevision {
     return this.#value;
   }
 
-  /** Resolves those who wait for `revision` or an earlier one. The value never decreases here. */
+  /** Resolves the waiters for `revision` or an earlier one. The value never decreases here. */
   advance(revision: number): void {
     this.#value = Math.max(revision, this.#value);
     if (this.#waiters.length === 0) return;

@@ -2,8 +2,8 @@ import type { Entry } from "../storage/storage.ts";
 
 /**
  * Parts of a list (a selection, one page), cached for the lifetime of the list array: requests for the same part get the same
- * array, and with it the encoded bytes cached against it. In pages of 500, listing 5,000 pods costs a third of cutting and
- * encoding each page anew.
+ * array, and with it the encoded bytes cached against it. In pages of 500, listing 5,000 pods costs a third of selecting and
+ * encoding each page for each request.
  */
 const parts = new WeakMap<readonly Entry[], Map<string, Entry[]>>();
 

@@ -7,7 +7,7 @@ export const sliceMs = 5;
 const bytesPerSlice = 1024 * 1024;
 /** Bytes of JSON that are decoded, checked or encoded in about one slice. */
 const workBytesPerSlice = 64 * 1024;
-/** After a piece of work of this length, others get a whole iteration. */
+/** After a piece of work of this length, the next one waits for a full iteration of the event loop. */
 const longPieceMs = 4 * sliceMs;
 /** Number of served waiters after which the queue is compacted if it never becomes empty. */
 const mostServed = 1024;
@@ -44,8 +44,8 @@ export class Turns {
 
   /**
    * To be called before each piece of work, of a few milliseconds at most.
-   * @param sizeBytes size of what a longer piece works on, when known: such pieces that ask in the same moment, before the first
-   * of them has begun, get a turn each
+   * @param sizeBytes bytes that a longer piece works on, when known: of several such pieces that call this in the same turn, before
+   * the first of them has begun, each gets a turn of its own
    * @returns undefined when it may start now, without a microtask; otherwise a promise to await
    */
   next(sizeBytes = 0): Promise<void> | undefined {
@@ -73,7 +73,7 @@ export class Turns {
     this.#charged += part * sliceMs;
   }
 
-  /** Whether a whole slice was charged in this iteration. */
+  /** Whether at least one slice was charged in this iteration. */
   get isCharged(): boolean {
     return this.#began !== undefined && this.#charged >= sliceMs;
   }

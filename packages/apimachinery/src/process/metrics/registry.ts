@@ -184,7 +184,7 @@ export function linearBuckets(start: number, width: number, count: number): numb
   return Array.from({ length: count }, (_, i) => start + i * width);
 }
 
-/** Registers kubernetes_build_info, by which dashboards tell versions apart. */
+/** Registers kubernetes_build_info, by which dashboards distinguish versions. */
 function registerBuildInfo(registry: MetricsRegistry): void {
   const labels = [
     "build_date",

@@ -174,7 +174,7 @@ export class MessageStream implements StreamHandlers {
     this.#stream.write(framedMessage(message), sent);
   }
 
-  /** No request follows; responses go on. */
+  /** Ends the stream of requests; responses continue. */
   end(): void {
     this.#hasEnded = true;
     this.#stream?.end();

@@ -366,7 +366,7 @@ interface KeepaliveOptions {
   readonly silenceMs: number;
   /** The same while only streams are open, which may be idle for long. */
   readonly streamSilenceMs: number;
-  /** A server that does not answer a ping within this time is given up. */
+  /** The connection is closed when a ping is not answered within this time. */
   readonly pingTimeoutMs: number;
   /** The least time between pings: servers treat more frequent ones as abuse. */
   readonly leastPingMs: number;
@@ -411,7 +411,7 @@ export class Keepalive {
 
   callBegan(): void {
     if (this.#calls++ > 0 || this.#options === undefined) return;
-    // The silence before the first call says nothing about the server.
+    // Before the first call the server has no reason to send anything: that time does not count as silence.
     const { clock, silenceMs } = this.#options;
     this.#heardAt = Math.max(this.#heardAt, clock.monotonic() - silenceMs / 2);
   }

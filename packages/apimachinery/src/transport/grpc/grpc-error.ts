@@ -24,7 +24,7 @@ export class GrpcError extends Error {
   readonly code: number;
   /** The status message. */
   readonly details: string;
-  /** The server has not processed the call: it was not reached, or said so (GOAWAY, REFUSED_STREAM). */
+  /** The server has not processed the call: it was not reached, or refused the stream (GOAWAY, REFUSED_STREAM). */
   readonly unprocessed: boolean;
 
   constructor(code: number, details: string, options: GrpcErrorOptions = {}) {

@@ -1,7 +1,7 @@
 import type { Entry, UpdateOptions } from "../storage.ts";
 
 /**
- * Why a write with preconditions is refused, as upstream words it; undefined when it may go on.
+ * Why a write with preconditions is refused, in upstream's words; undefined when they are met.
  * @param current the state that the write replaces; undefined: absent, which has neither uid nor resourceVersion
  */
 export function preconditionProblem(current: Entry | undefined, wanted: UpdateOptions["preconditions"]): string | undefined {

@@ -225,8 +225,8 @@ class ReconnectingWatch implements EtcdWatch {
   }
 
   /**
-   * A restored etcd gives out revisions again: from its events alone a watch that missed the restore cannot tell that what it has
-   * delivered before belongs to another history.
+   * A restored etcd reuses revisions: a watch that missed the restore cannot see from events alone that what it delivered before
+   * belongs to another history.
    */
   async #checkHistory(): Promise<void> {
     const { client } = this.#options;

@@ -1,5 +1,5 @@
 /**
- * A set of fields, as in `metadata.managedFields`: a tree of path elements, whose nodes tell whether the field itself is a
+ * A set of fields, as in `metadata.managedFields`: a tree of path elements, whose nodes record whether the field itself is a
  * member. Sets are immutable. Operations return their argument when nothing changes, and share unchanged subtrees.
  * Source: structured-merge-diff v4 fieldpath/set.go, serialize.go
  */

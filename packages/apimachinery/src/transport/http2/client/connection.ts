@@ -43,7 +43,7 @@ export interface ClientConnectionEvents {
 const lastStreamId = 2 ** 31 - 1;
 /** SETTINGS_HEADER_TABLE_SIZE of a server that sends none. Source: RFC 9113, section 6.5.2 */
 const defaultTableBytes = 4096;
-/** A server that asks this often reads none of the answers. */
+/** A server that sends this many PING and SETTINGS frames while its answers are queued does not read them. */
 const mostUnreadAnswers = 10_000;
 const noBytes = Buffer.alloc(0);
 const goneAway: StreamEnd = { type: "refused", reason: "the server goes away" };
@@ -227,7 +227,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
     this.output.pong(payload);
   }
 
-  /** @throws ConnectionError when the server asks without reading the answers */
+  /** @throws ConnectionError when the server sends PING and SETTINGS frames without reading the answers */
   #countAnswer(): void {
     if (this.#socket.writableLength === 0) this.#unreadAnswers = 0;
     else if (++this.#unreadAnswers > mostUnreadAnswers) throw tooMuch("pings and settings without end");

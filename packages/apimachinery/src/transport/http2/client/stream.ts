@@ -95,7 +95,7 @@ export class ClientStream {
     if (this.id !== 0) this.pump();
   }
 
-  /** Ends the request; the response goes on. */
+  /** Ends the request; the response continues. */
   end(): void {
     if (this.isOver || this.#ended) return;
     this.#ended = true;

@@ -23,7 +23,7 @@ export interface ServiceRepair {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** What a service asks of the ranges that they cannot hold, as it is reported in an event of type Warning. */
+/** An address or port of a Service that its range cannot hold, as reported in an event of type Warning. */
 export interface ServiceFault {
   readonly service: Service;
   readonly source: "ipallocator-repair-controller" | "portallocator-repair-controller";

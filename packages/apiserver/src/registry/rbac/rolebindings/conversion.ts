@@ -1,5 +1,5 @@
 /**
- * Subjects of v1alpha1 have an apiVersion instead of the group, and the user `*` stands for all authenticated users.
+ * Subjects of v1alpha1 have an apiVersion instead of the group, and the user `*` means all authenticated users.
  * Source: pkg/apis/rbac/v1alpha1/{conversion,defaults}.go
  */
 import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";

@@ -48,7 +48,7 @@ export const checkAwsElasticBlockStore = (source: AWSElasticBlockStoreVolumeSour
   ...partition(source.partition, child(path, "partition")),
 ];
 
-/** 0 means no partition and is valid, although upstream's error text says otherwise. */
+/** 0 means no partition and is valid, although upstream's error text excludes it. */
 function partition(value: number | undefined, path: string): FieldError[] {
   return value !== undefined && (value < 0 || value > 255)
     ? [invalidValue(path, value, "must be between 1 and 255, inclusive")]
