@@ -91,7 +91,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     queue: "pods that wait: active, backing off, unschedulable",
     "metrics.ts": "",
     extenders: "HTTP extenders",
-    preemption: "which pods make room for another",
+    preemption: "which pods are evicted for another",
     plugins: "a file or folder for each plugin",
     "node-pre-check.ts": "",
     "diagnosis.ts": "why a pod fits no node, in words",
@@ -221,7 +221,7 @@ export interface Module {
 const contracts = ["request", "authorization/authorizer.ts", "storage/storage.ts"];
 const filters = {
   filters: "the filter chain in front of the handlers; its order and `--goaway-chance` are in `chain.ts`",
-  authentication: "who asks",
+  authentication: "identity of the client",
   authorization: "whether they may",
   audit: "audit events and where they are written",
   "flow-control": "priority and fairness",
@@ -242,7 +242,7 @@ const storageContracts = [
 /** What a storage over another one is made of. */
 const storageViews = ["storage", "entry", "object-codec", "watch-queue"].map((name) => `storage/${name}.ts`);
 
-/** The API server's modules are a graph: a request passes from left to right, but authorization, for one, stands beside storage. */
+/** The API server's modules are a graph: a request passes from left to right, but some modules, such as authorization and storage, are independent of each other. */
 export const apiserverModules: readonly Module[] = [
   { path: "request", imports: [], holds: "one request: what its path names, its context" },
   ...Object.entries(filters).map(([path, holds]) => ({ path, imports: ["request", ...Object.keys(filters)], holds })),
@@ -309,7 +309,7 @@ export const apiserverModules: readonly Module[] = [
   {
     path: "node-proxy",
     imports: ["request", "registry/generic", "egress"],
-    holds: "requests that go on to nodes, pods and services",
+    holds: "requests forwarded to nodes, pods and services",
   },
   { path: "aggregation", imports: ["request", "node-proxy", "egress"], holds: "API groups that other servers answer for" },
   {
