@@ -2,6 +2,7 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import { Turns } from "../event-loop/turns.ts";
 import { coxswainVersion, kubernetesRelease } from "../release.ts";
 import { ChildTable, type TableOptions } from "./child-table.ts";
+import { neverMs, replaceEventLoopDelay } from "./event-loop-delay.ts";
 
 export interface MetricOptions {
   /** The upstream metric name. */
@@ -96,7 +97,10 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
   const process = new Registry();
   const shown: ChildTable[] = [];
   const known = new Map<string, ChildTable>();
-  if (options.processMetrics === true) collectDefaultMetrics({ register: process });
+  if (options.processMetrics === true) {
+    collectDefaultMetrics({ register: process, eventLoopMonitoringPrecision: neverMs });
+    replaceEventLoopDelay(process);
+  }
 
   const table = (
     type: ChildTable["type"],

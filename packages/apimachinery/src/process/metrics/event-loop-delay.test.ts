@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { newMetricsRegistry } from "./registry.ts";
+
+const registry = newMetricsRegistry({ processMetrics: true });
+
+async function delays(): Promise<Record<string, number>> {
+  const found = (await registry.render()).matchAll(/^nodejs_eventloop_lag_?(\w*?)_?seconds (.*)$/gm);
+  return Object.fromEntries(Array.from(found, ([, part = "", value]) => [part, Number(value)]));
+}
+
+test("the longest delay is that of a turn, once, and waiting for something to do is no delay", async () => {
+  const begin = await delays();
+  assert.deepEqual(Object.keys(begin), ["", "min", "max", "mean", "stddev", "p50", "p90", "p99"]);
+  await delay(1); // the turn below is an iteration of its own
+  const end = performance.now() + 150;
+  while (performance.now() < end);
+  await delay(1);
+  const blocked = await delays();
+  for (const part of ["max", "p99"]) assert.ok((blocked[part] ?? 0) > 0.14, `${part} ${blocked[part]}`);
+  assert.ok((blocked["min"] ?? 1) < 0.1, `min ${blocked["min"]}`);
+  await delay(400);
+  const idle = await delays();
+  assert.ok((idle["max"] ?? 1) < 0.14, `max ${idle["max"]} after waiting`);
+});
+
+test("an idle process is not woken up to measure", async () => {
+  const begin = process.resourceUsage().voluntaryContextSwitches;
+  await delay(500);
+  const switches = process.resourceUsage().voluntaryContextSwitches - begin;
+  assert.ok(switches < 25, `${switches} in half a second, 50 by a timer of 10 ms`);
+});
