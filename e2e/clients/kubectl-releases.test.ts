@@ -65,7 +65,7 @@ for (const { release, program: find } of releases) {
     assert.match(await run("describe", "deployment", "web"), /1 desired \| 1 updated \| 1 total \| 1 available/);
     assert.match(await run("explain", "deployment.spec.replicas"), /replicas\s+<integer>/);
     assert.match(await run("api-resources", "--api-group=apps"), /deployments +deploy +apps\/v1 +true +Deployment/);
-    // A new cluster has metrics after two rounds of asking.
+    // A new cluster has metrics after two scrapes.
     const top = await waitFor("metrics of the node", async () => {
       const { code, stdout } = await attempt(["top", "nodes"]);
       return code === 0 && stdout;

@@ -159,7 +159,7 @@ test("kubectl top shows nodes and pods through the aggregator, to those who may 
   const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "system:aggregated-metrics-reader" };
   await create(roleBindings, { metadata: { name: "jane", namespace: "default" }, subjects, roleRef });
   await waitFor(async () => (await server.request("GET", path, undefined, asJane)).code === 200);
-  // Nobody is believed who does not come through the API server.
+  // Only clients that come through the API server are authenticated.
   const direct = newClient({
     host: `https://${address}:${port}`,
     ca: ca.certPem,

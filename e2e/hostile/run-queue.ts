@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 export interface RunQueue {
   /**
    * In ms since its creation. Grows by no more than the time that passes: threads that wait at the same time count once, as far
-   * as the samples, every 10 ms, tell.
+   * according to the samples, every 10 ms.
    */
   waitedMs(): number;
   stop(): void;

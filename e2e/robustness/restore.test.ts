@@ -25,7 +25,7 @@ test("after etcd was restored all go on from what it holds, without a restart", 
     flags: (kubeconfig) => [`--kubeconfig=${kubeconfig}`, "--secure-port=0", "--v=4"],
   });
 
-  // Also leaves room for the replacement pods of "lost": without a kubelet no pod terminates.
+  // Also frees resources for the replacement pods of "lost": without a kubelet no pod terminates.
   const allocatable = { cpu: String(20 * replicas), memory: "8Gi", pods: "110" };
   const conditions = [
     { type: "Ready", status: "True", lastHeartbeatTime: new Date().toISOString(), lastTransitionTime: new Date().toISOString() },

@@ -146,7 +146,7 @@ async function startOnce(cluster: ManualCluster, i: number, start: Start, slow: 
       await waitFor("the pods to be removed", () => removeAllPods(containerdSocket(settings)).then(() => true), whileStarting);
       await containerd.stop("SIGTERM");
     }
-    // Each takes at least 64 MB; the slow disk has no room for many.
+    // Each takes at least 64 MB; the slow disk holds only a few.
     for (const folder of [settings.state, slow?.folder ?? settings.state])
       rmSync(join(folder, `etcd-${i}`), { recursive: true, force: true });
   }

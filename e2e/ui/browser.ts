@@ -25,7 +25,7 @@ export interface PageOptions extends BrowserContextOptions {
   readonly url: string;
   /** undefined: nobody signs in. */
   readonly token?: string;
-  /** The time that the page has; it stands still. */
+  /** The page's time, which does not advance. */
   readonly nowMs?: number;
   /** `#/pods` */
   readonly hash?: string;

@@ -38,7 +38,7 @@ export async function applyRights(client: Client, rights: readonly KubeObject[],
   });
 }
 
-/** A binding is allowed to those who have the rights of its role, which must be there then. */
+/** Roles first: creating a binding requires the rights of its role, which therefore has to exist. */
 const waves = [["Namespace"], ["ClusterRole", "Role"], ["ClusterRoleBinding", "RoleBinding"]];
 
 const refOf = ({ kind }: KubeObject): ResourceRef => resources[kind as keyof typeof resources];

@@ -63,7 +63,7 @@ function contextOf(options: RunOptions, name: string): Omit<PartContext, "signal
   return { nodeName, flags, client: newMember(), recorder, log, clock, turns, metrics };
 }
 
-/** Works while this process holds the lease, and waits for it again when it was lost: parts of the node go on meanwhile. */
+/** Works while this process holds the lease, and waits for it again when it was lost: parts of the node continue meanwhile. */
 async function whileLeading(options: RunOptions, work: (leading: AbortSignal) => Promise<unknown>): Promise<void> {
   const { leaderElection, leadership, family, nodeName, log, clock, signal } = options;
   if (!leaderElection.enabled) return void (await work(signal));

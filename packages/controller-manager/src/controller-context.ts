@@ -17,7 +17,7 @@ export interface ControllerContext {
   readonly recorder: EventRecorder;
   /** Recorder for a part with its own Event source. */
   readonly recorderOf: (component: string) => EventRecorder;
-  /** Why objects are as they are, for who asks; of all controllers. */
+  /** Decisions of all controllers about objects, for `kubectl why`. */
   readonly decisions: DecisionLog;
   readonly config: ControllerManagerConfig;
   readonly log: Logger;

@@ -44,7 +44,7 @@ export interface ManagerOptions {
   readonly leadership?: LeaderStatus | undefined;
   /** Receives controller failures, for health checks. */
   readonly health?: ControllerHealth | undefined;
-  /** Receives what the controllers decide; default: a log of which nobody asks. */
+  /** Receives the controllers' decisions; default: a log that is not read. */
   readonly decisions?: DecisionLog | undefined;
   /** Replaces the default catalogue. */
   readonly controllers?: readonly CatalogueEntry[] | undefined;

@@ -47,8 +47,9 @@ interface Refusal {
 }
 
 /**
- * Evaluates the filters for the pod once more, against the snapshot of now, and tells per node which plugin refuses it, how much
- * of what is missing, and what would have to change. Plain summary and remedy name no other object: not everybody may read nodes.
+ * Evaluates the filters for the pod again, against the current snapshot, and reports for each node which plugin rejects it, how
+ * much of which resource is missing, and what would have to change. Plain summary and remedy name no other object, because not
+ * every user may read nodes.
  */
 export function diagnose(profile: Profile, pod: PodInfo, snapshot: ClusterSnapshot, nominator: Nominator): Description {
   if (snapshot.nodes.length === 0) return { summary: "there are no nodes in the cluster", remedy: "add a node" };
@@ -133,7 +134,7 @@ function missing(pod: PodInfo, node: NodeInfo): Record<string, string> {
   );
 }
 
-/** How much the node has less than the pod asks for; cpu in millicores. */
+/** The amount by which the pod's requests exceed what is free on the node; cpu in millicores. */
 function missingAmounts(pod: PodInfo, node: NodeInfo): Record<string, number> {
   const { requests } = pod;
   const { allocatable, requested } = node;

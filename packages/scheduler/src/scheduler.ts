@@ -48,7 +48,7 @@ export interface SchedulerOptions {
   readonly turns?: Turns;
   readonly log: Logger;
   readonly metrics: SchedulerMetrics;
-  /** Receives why pods wait; undefined: nobody will ask. */
+  /** Receives the reasons why pods wait; undefined: they are not recorded. */
   readonly decisions?: DecisionLog;
   readonly percentageOfNodesToScore?: number;
   readonly podInitialBackoffMs?: number;
@@ -274,7 +274,7 @@ class SchedulingLoop implements Scheduler {
     await this.#refuse(attempt, err, "Unschedulable", nominated, preemption);
   }
 
-  /** Requeues a pod after an unexpected error, e.g. from a malformed object, so that the scheduling loop goes on. */
+  /** Requeues a pod after an unexpected error, e.g. from a malformed object, so that the scheduling loop continues. */
   #retreat(entry: QueuedPod, cycle: number, err: unknown): void {
     const { log, metrics, clock } = this.#options;
     log.error("scheduling a pod failed; it is tried again later", err, { pod: keyOf(entry.pod) });

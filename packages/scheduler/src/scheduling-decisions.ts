@@ -10,7 +10,7 @@ import type { Decision } from "./scheduling-cycle.ts";
 
 const source = "scheduler";
 
-/** Records why pods wait and where they went; undefined `log`: nobody will ask. */
+/** Records why pods wait and where they were placed; undefined `log`: nothing is recorded. */
 export class SchedulingDecisions {
   readonly #log: DecisionLog | undefined;
 
@@ -19,7 +19,7 @@ export class SchedulingDecisions {
   }
 
   /**
-   * @param diagnose evaluates the filters when somebody asks
+   * @param diagnose evaluates the filters; called only when the decision is read
    * @param preemption what came of it; undefined when it was not tried
    * @param nextTryMs reads when the queue tries the pod again
    */

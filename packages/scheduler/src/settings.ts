@@ -5,7 +5,7 @@ import { bool, float, int, int32, string } from "@coxswain/apimachinery/flags/ty
 
 /**
  * A row for each field of KubeSchedulerConfiguration outside of its profiles and extenders, with the flag that sets it where
- * there is one. Flags other than those of leader election are ignored when there is a file. `must` tells the detail of a
+ * there is one. Flags other than those of leader election are ignored when there is a file. `must` returns the detail of a
  * field error.
  * Source: k8s.io/kube-scheduler/config/v1beta3, v1beta2; pkg/scheduler/apis/config/v1beta3/defaults.go
  */

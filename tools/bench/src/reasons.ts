@@ -19,7 +19,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const namespace = "default";
 const image = "busybox:1.35";
 
-/** What one round asks of a cluster, and the daemon whose CPU time counts. */
+/** The work of one round, and the daemon whose CPU time is measured. */
 interface Work {
   readonly daemon: string;
   readonly what: string;

@@ -3,7 +3,7 @@ import { matches } from "./test-names.ts";
 
 /**
  * How one test or suite ended; `file` is the one that was run, and `where` the `file:line` that declares it, which may be a shared suite; both are
- * relative to the repository. An empty name stands for all tests of a file, which did not
+ * relative to the repository. An empty name means all tests of a file, which did not
  * run as a whole.
  */
 export interface Outcome {

@@ -21,7 +21,7 @@ async function run(options: Options): Promise<number> {
   const withCoverage = options.input === undefined && !options.blind;
   const thread = new WatchedThread({ withCoverage });
   for (const name of names) {
-    // What other targets have loaded makes coverage slow to ask for.
+    // Reading coverage is slow when the modules of other targets are loaded.
     if (withCoverage) await thread.close();
     const { finds, inputs, corpus, characters } = await thread.run(taskOf(name, options), show);
     faults += finds.length;

@@ -42,7 +42,7 @@ function commonTypes(texts: Texts, others: Texts): Set<string> {
   return common;
 }
 
-/** Words that may be types of the same file; what stands behind a dot is another's. */
+/** Words that may be types of the same file; a word after a dot belongs to another file. */
 function namesIn(text: string): string[] {
   return [...text.matchAll(/(?<![.\w])[A-Z]\w*/g)].map(([name]) => name);
 }

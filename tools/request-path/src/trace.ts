@@ -54,7 +54,7 @@ function placeOf(source: string, offset: number): Place {
   return { line: before.split("\n").length - 1, column: offset - before.lastIndexOf("\n") - 1 };
 }
 
-/** How often the order comes to a file that it has left before. */
+/** The number of entries into files that were left before. */
 export function returnsIn(order: readonly string[]): number {
   const moves = order.filter((file, at) => file !== order[at - 1]);
   return moves.length - new Set(moves).size;

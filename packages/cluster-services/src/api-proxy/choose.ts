@@ -1,8 +1,8 @@
 /** Which API server new connections go to. Pure. */
 
 /**
- * `unknown`: not asked yet. `leaving`: it ends, and finishes what it was asked. `unready`: it says that it cannot work, e.g. without
- * its etcd. `dead`: it does not answer, or has been unready for some time.
+ * `unknown`: not probed yet. `leaving`: it terminates, and finishes its requests. `unready`: it reports that it cannot work, e.g.
+ * without its etcd. `dead`: it does not answer, or has been unready for some time.
  */
 export type ServerState = "ready" | "unknown" | "leaving" | "unready" | "dead";
 

@@ -122,7 +122,7 @@ export class Probe {
     if (!this.#isClosed) this.#fail(reason);
   }
 
-  /** The connections of a server that ends are left to it: it finishes what it was asked. */
+  /** The connections of a terminating server stay open: it finishes its requests. */
   #fail(reason: string): void {
     this.#answered = 0;
     if (!this.#isLeaving) this.#set("dead", reason);
@@ -137,7 +137,7 @@ export class Probe {
     this.#set("ready", "");
   }
 
-  /** Any answer but an error of the server means that it works; also that this client may not ask. */
+  /** Any answer but an error of the server means that it works, also 401 and 403. */
   #askReadiness(connection: ClientConnection): void {
     if (connection.maxStreams === 0) return;
     this.#ticksToReadiness = readinessTicks;

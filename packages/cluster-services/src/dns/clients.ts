@@ -1,4 +1,4 @@
-/** Who may ask, and how often. */
+/** Which clients may send queries, and their rate limit. */
 import { BlockList, isIPv6 } from "node:net";
 import { parseCidr } from "@coxswain/apimachinery/objects/meta/ip";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -12,7 +12,7 @@ export interface Clients {
   allow(cidrs: readonly string[]): void;
 }
 
-/** Queries per second of one client: above what a busy pod asks, and well below what one core answers. */
+/** Queries per second of one client: above the rate of a busy pod, and well below what one core answers. */
 const mostPerSecond = 5_000;
 const rememberedClients = 4_096;
 

@@ -10,7 +10,7 @@ import { optBytes, writeOpt } from "./reply.ts";
 import type { Upstream } from "./resolv-conf.ts";
 
 export interface ForwarderOptions {
-  /** The servers to ask, in order of preference. */
+  /** The servers to forward to, in order of preference. */
   readonly upstreams: () => Promise<readonly Upstream[]>;
   readonly clock: Clock;
   readonly metrics: DnsMetrics;
@@ -104,7 +104,7 @@ class CachingForwarder implements Forwarder {
       try {
         const answer = await this.#attempt(upstream, query, Math.min(this.#attemptMs, leftMs));
         this.#avoidUntil.delete(upstream.address);
-        // Another server may know what this one cannot tell.
+        // Another server may be able to answer.
         if (answer.rcode === rcodes.servFail || answer.rcode === rcodes.refused) last = answer;
         else return answer;
         if (i + 1 >= upstreams.length) break;

@@ -1,6 +1,6 @@
 /**
- * Finds out whether questions that this server forwards come back to it, as they do when the node's resolver asks the cluster's
- * DNS. The way of CoreDNS' plugin loop: a question with a random name that nobody else asks.
+ * Detects forwarding loops: queries that this server forwards come back to it when the node's resolver uses the cluster's DNS.
+ * As CoreDNS' plugin loop, it sends a query with a random name that no other client uses.
  */
 import { randomBytes } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
@@ -11,7 +11,7 @@ import type { DnsMetrics } from "./metrics.ts";
 import { classIn, types } from "./protocol.ts";
 
 export interface LoopDetector {
-  /** Whether the name is the question that the detector asks. */
+  /** Whether the name is that of the detector's query. */
   saw(name: string): boolean;
   /** While true nothing is to be forwarded. */
   readonly isLoop: boolean;

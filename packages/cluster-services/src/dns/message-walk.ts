@@ -1,6 +1,6 @@
 import { headerBytes, types } from "./protocol.ts";
 
-/** Where a record stands in a message, for cutting and changing it in place. */
+/** Position of a record in a message, for cutting and changing it in place. */
 export interface RecordPlace {
   readonly section: "answer" | "authority";
   readonly type: number;

@@ -28,6 +28,6 @@ export const checkingDisabled = 0x0010;
 const typeNames = new Map<number, string>(Object.entries(types).map(([name, number]) => [number, name]));
 const rcodeNames = ["NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED"];
 
-/** For metrics: few distinct values, whatever clients ask for. */
+/** For metrics: few distinct values, whatever types clients query. */
 export const typeName = (type: number): string => typeNames.get(type) ?? "other";
 export const rcodeName = (rcode: number): string => rcodeNames[rcode] ?? (rcode === rcodes.badVers ? "BADVERS" : "other");

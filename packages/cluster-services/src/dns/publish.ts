@@ -105,7 +105,7 @@ export interface PublisherOptions {
 
 export interface Publisher {
   readonly run: Controller["run"];
-  /** Why pods cannot ask this server; undefined when they can. */
+  /** Why pods cannot reach this server; undefined when they can. */
   readonly problem: string | undefined;
   /** Deletes the slices, so that no pod is sent to a server that has ended. */
   withdraw(signal: AbortSignal): Promise<void>;

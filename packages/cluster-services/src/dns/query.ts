@@ -1,6 +1,6 @@
 import { checkingDisabled, flags, headerBytes, rcodes, types } from "./protocol.ts";
 
-/** What a client asks. */
+/** A client's query. */
 export interface Query {
   readonly id: number;
   readonly recursionDesired: boolean;

@@ -42,7 +42,7 @@ const http1: ServerOptions & { shouldUpgradeCallback: (request: IncomingMessage)
   requireHostHeader: true,
   maxHeaderSize: mostHeaderBytes,
   headersTimeout: headersTimeoutMs,
-  // A body may take any time, as long as it goes on.
+  // A body may take any time, as long as data keeps arriving.
   requestTimeout: 0,
   keepAliveTimeout: keepAliveMs,
   shouldUpgradeCallback: asksForWebSocket,

@@ -13,10 +13,10 @@ export interface UpgradeOptions {
   readonly metrics: IngressMetrics;
 }
 
-/** Whether a request asks for a WebSocket; other upgrades, such as to HTTP/2 without TLS, are answered as if not requested. */
+/** Whether a request is a WebSocket handshake; other upgrades, such as to HTTP/2 without TLS, are answered as if not requested. */
 export const asksForWebSocket = ({ headers }: IncomingMessage): boolean => /^websocket$/i.test(headers.upgrade ?? "");
 
-/** Connects a client that asks for a WebSocket with an endpoint. An endpoint that does not agree has its answer sent back. */
+/** Forwards a WebSocket handshake to an endpoint and connects both. The answer of an endpoint that refuses it is sent to the client. */
 export function upgrade(options: UpgradeOptions, request: IncomingMessage, client: Duplex, head: Buffer): void {
   const { destinationOf, connectTimeoutMs, responseTimeoutMs, idleTimeoutMs, metrics } = options;
   client.on("error", () => client.destroy());
@@ -34,7 +34,7 @@ export function upgrade(options: UpgradeOptions, request: IncomingMessage, clien
     refuse(destination.code, destination.text);
     return;
   }
-  // A body before the switch would be the other side's first frame.
+  // A body before the switch of protocols would be read as the client's first frame.
   if (request.headers["content-length"] !== undefined || request.headers["transfer-encoding"] !== undefined) {
     refuse(400, "a request for a WebSocket has no body");
     return;

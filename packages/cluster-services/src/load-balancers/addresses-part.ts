@@ -10,7 +10,7 @@ import { newAnnouncerMetrics } from "./metrics.ts";
 import { byServiceIndex, readyNodes, serviceOf } from "./part.ts";
 import { poolOf } from "./settings.ts";
 
-/** Answers for addresses of the pool on this node, and tells users of host ports that Services take. */
+/** Announces addresses of the pool on this node, and warns users of host ports that Services take. */
 export async function startLoadBalancerAddresses(context: PartContext): Promise<Part> {
   const pool = poolOf(context.flags);
   return pool.isEmpty ? startHostPortWatch(context) : startAnnouncer(context);

@@ -3,8 +3,8 @@ import type { Jump } from "../services/rule-set.ts";
 import { chainMark } from "./names.ts";
 
 /**
- * Pure: what comes to one of the addresses and belongs to no Service is rejected: programs of the machine that listen on all of its
- * addresses are not to be reached by an address that users choose. Connections to Services have another destination by then.
+ * Pure: rules that reject packets to one of the addresses that belong to no Service, so that programs that listen on all addresses
+ * of the machine cannot be reached at an address that users choose. Connections to Services have another destination by then.
  */
 export function addressRules(
   addresses: readonly string[],

@@ -24,7 +24,7 @@ const periodMs = 30_000;
 const repeatMs = 10 * 60_000;
 const fullShare = 0.03;
 
-/** Pure: why there is too little room for volumes to be written to; undefined when there is enough. */
+/** Pure: why too little disk space is left for writes to volumes; undefined when there is enough. */
 export function fullness({ totalBytes, freeBytes, totalFiles, freeFiles }: Space): string | undefined {
   if (freeBytes < totalBytes * fullShare) return `${inGi(freeBytes)} of ${inGi(totalBytes)} are free`;
   if (totalFiles > 0 && freeFiles < totalFiles * fullShare) return `${freeFiles} of ${totalFiles} files can still be created`;

@@ -18,7 +18,7 @@ import { startMetricsServer } from "./server.ts";
 import { newUsageStore } from "./usage-store.ts";
 
 const certificateDays = 365;
-/** Then the part starts anew, with another certificate. */
+/** Then the part is restarted with another certificate. */
 const renewAfterMs = 180 * 86_400_000;
 /** How often the objects that name this server are compared. */
 const registerMs = 30_000;

@@ -180,7 +180,7 @@ export function planNetwork({ nodeName, nodes, links, families, settings }: Plan
 
 export const isProblem = (plan: Plan | Problem): plan is Problem => "message" in plan;
 
-/** The MAC address of a node's VXLAN interface: every node knows that of every other without asking. */
+/** The MAC address of a node's VXLAN interface: every node can compute that of every other. */
 export function macOf(nodeName: string): string {
   const hash = createHash("sha256").update(nodeName).digest("hex");
   return `02:${(hash.slice(0, 10).match(/../g) as string[]).join(":")}`; // locally administered, not multicast

@@ -2,7 +2,7 @@ import { ProgramError, type RunProgram } from "../host/run-program.ts";
 import type { Family, ServicePort } from "./service-port.ts";
 
 /**
- * Pure: what a change of a Service leaves behind. UDP has no end of a connection: a client that goes on sending from one port
+ * Pure: what a change of a Service leaves behind. UDP has no end of a connection: a client that continues to send from one port
  * keeps the entry, and the endpoint in it, alive for ever.
  */
 export function staleEntries(before: readonly ServicePort[], after: readonly ServicePort[], family: Family): string[][] {

@@ -6,8 +6,8 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { createServer } from "@coxswain/apimachinery/transport/node-http";
 
 /**
- * Answers load balancers that ask at `healthCheckNodePort` of a Service whether this node has endpoints of it: 200, or 503 when there
- * is none. Source: pkg/proxy/healthcheck/service_health.go
+ * Serves the health checks of load balancers at a Service's `healthCheckNodePort`: 200 when this node has endpoints of the Service,
+ * otherwise 503. Source: pkg/proxy/healthcheck/service_health.go
  */
 export interface HealthCheckPorts {
   /** @param localEndpoints their number on this node */

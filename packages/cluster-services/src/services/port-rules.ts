@@ -6,7 +6,7 @@ export interface RuleSettings {
   readonly family: Family;
   /** Begins the name of every chain: `COX-`. */
   readonly prefix: string;
-  /** Bit of the packet mark that asks for masquerading. */
+  /** Bit of the packet mark by which packets are masqueraded. */
   readonly masqueradeBit: number;
   /** Network of the pods of all nodes; undefined when it is not known. */
   readonly clusterCidr: string | undefined;

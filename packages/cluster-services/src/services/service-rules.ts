@@ -33,7 +33,7 @@ export interface ServiceRulesOptions {
 export interface ServiceRules {
   /** Something about the Service has changed. @param triggers when that happened in the cluster, ms since the epoch */
   changed(service: ObjectKey, triggers?: readonly number[]): void;
-  /** Everything is to be planned anew: the node has changed. */
+  /** All rules are to be planned again: the node has changed. */
   allChanged(): void;
   /** Writes rules until `signal` is aborted. Failures are retried; does not reject. */
   run(signal: AbortSignal): Promise<void>;
@@ -131,7 +131,7 @@ class KernelServiceRules implements ServiceRules {
   async #sync(): Promise<void> {
     const triggers = this.#triggered;
     this.#triggered = [];
-    // The check of the kernel may ask for everything while this is under way: that is for the next write.
+    // The check of the kernel's rules may request all of them while this write is running: that applies to the next write.
     const everything = this.#everything;
     this.#everything = false;
     const begun = this.#options.clock.monotonic();

@@ -12,7 +12,7 @@ export interface JsonRequest {
 }
 
 /**
- * Starts an HTTP server that stands in for an API server: `answer` handles requests; watches stay open without events.
+ * Starts an HTTP server in place of an API server: `answer` handles requests; watches stay open without events.
  * @returns its URL `http://127.0.0.1:…`
  */
 export async function startJsonServer(

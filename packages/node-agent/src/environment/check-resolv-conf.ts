@@ -6,7 +6,7 @@ const maxDomainLength = 253;
 const clusterSearches = 3;
 
 /**
- * Checks that the node's resolver configuration leaves room for the cluster's search domains.
+ * Checks that the node's resolver configuration has few enough search domains and characters for those of the cluster to be added.
  * @returns the problem, for an event on the node; undefined when there is none
  * Source: pkg/kubelet/network/dns/dns.go CheckLimitsForResolvConf
  */

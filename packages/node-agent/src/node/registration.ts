@@ -150,7 +150,7 @@ function addressPatch(old: readonly NodeAddress[] = [], next: readonly NodeAddre
   return old.length === 0 ? [...next] : [...next, { $patch: "replace" }];
 }
 
-/** Labels of an existing node that a restart sets anew. Source: pkg/kubelet/kubelet_node_status.go updateDefaultLabels */
+/** Labels of an existing node that are set again at a restart. Source: pkg/kubelet/kubelet_node_status.go updateDefaultLabels */
 const defaultLabels = [
   "beta.kubernetes.io/arch",
   "beta.kubernetes.io/instance-type",

@@ -5,7 +5,7 @@ import type { PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isStaticPod, type NodePod } from "./pod.ts";
 
-/** What the sources of decisions about Pods are called, by the reason of the event that tells the same. */
+/** Names of the sources of decisions about Pods, by the reason of the event with the same content. */
 const topics: Readonly<Record<string, string>> = {
   FailedMount: "volumes",
   FailedMapVolume: "volumes",
@@ -38,7 +38,7 @@ export class PodDecisions {
     this.#now = now;
   }
 
-  /** What an event tells is also a decision; one that says that something went well ends those that said otherwise. */
+  /** Records an event as a decision too; a Normal event ends the failures of its source. */
   event(pod: NodePod, container: string | undefined, type: "Normal" | "Warning", reason: string, message: string): void {
     const of = container === undefined ? "" : `/${container}`;
     if (type === "Warning") {

@@ -41,7 +41,7 @@ const evictionSignals: Readonly<Record<string, string>> = {
   "ephemeral-storage": "nodefs.available",
 };
 
-/** The amount that a threshold stands for: a quantity, or a percentage of `total` (`10%`). */
+/** The amount of a threshold: a quantity, or a percentage of `total` (`10%`). */
 export function thresholdAmount(threshold: string, total: Quantity): Quantity {
   if (!threshold.endsWith("%")) return Quantity.parse(threshold);
   const share = Number(threshold.slice(0, -1)) / 100;

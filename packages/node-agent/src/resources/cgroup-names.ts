@@ -8,7 +8,7 @@ export interface CgroupNaming {
   pathOf(name: CgroupName): string;
   /** The inverse of `pathOf`, for paths taken from the configuration. */
   parse(path: string): CgroupName;
-  /** The last name component that a directory stands for. */
+  /** The last name component of a directory. */
   lastOf(folder: string): string;
 }
 

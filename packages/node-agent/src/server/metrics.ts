@@ -154,7 +154,7 @@ function evictionMetrics(registry: MetricsRegistry) {
   };
 }
 
-/** CSI drivers, device plugins, and clients that ask for the devices of pods. */
+/** Calls of CSI drivers, device plugins, and clients of the pod resources API. */
 function pluginMetrics(registry: MetricsRegistry) {
   const csiOperations = registry.histogram({
     name: "csi_operations_seconds",

@@ -142,7 +142,7 @@ function requestHead(exchange: Exchange, url: URL): string {
 function dial(host: string, port: number): Promise<Duplex> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port });
-    // A timeout of the socket ends with it; a timer of its own would go on after a refused connection.
+    // A socket's timeout ends with the socket; a separate timer would keep running after a refused connection.
     socket.setTimeout(dialTimeoutMs, () => socket.destroy(new Error(`dial tcp ${host}:${port}: i/o timeout`)));
     socket.once("error", reject);
     socket.once("connect", () => {

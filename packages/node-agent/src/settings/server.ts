@@ -2,7 +2,7 @@ import { between } from "@coxswain/apimachinery/flags/rules";
 import { bool, duration, int32, ip, namedCertKeys, string, stringSlice } from "@coxswain/apimachinery/flags/types";
 import { inFile, leaving } from "./notices.ts";
 
-/** The kubelet's server: addresses, certificates, who may ask. */
+/** The kubelet's server: addresses, certificates, authentication and authorization. */
 export const serverSettings = {
   enableServer: bool({
     flag: "enable-server",

@@ -32,7 +32,7 @@ export function openStatuses({ api, node, clock, log }: OpenStatusesOptions): Op
       if (isStaticPod(pod)) return mirrors?.of(pod);
       const { namespace, name, uid } = pod.metadata;
       const found = api?.pods.lister.get(`${namespace}/${name}`);
-      // A pod that was made anew with the name must not get the status of the one before.
+      // A pod that was created again with the same name must not get the status of the former one.
       return found?.metadata.uid === uid ? found : undefined;
     },
   });

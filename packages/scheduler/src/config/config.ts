@@ -41,7 +41,7 @@ export function completeConfig(flags: SchedulerFlags, set: ReadonlySet<string>, 
   return config;
 }
 
-/** What stands for the file when there is none. */
+/** The equivalent of a configuration file when there is none. */
 function withoutFile(flags: SchedulerFlags, set: ReadonlySet<string>): WrittenConfig {
   return { version: "v1beta3", leaderElection: settingValues(formerLockSettings, { flags, set, file: undefined }) };
 }

@@ -65,7 +65,7 @@ export function newVolumeZone({ informers }: Pick<PluginContext, "informers">): 
   };
 }
 
-/** `a__b` stands for two zones; undefined for an invalid label, which is ignored. Source: cloud-provider LabelZonesToSet */
+/** `a__b` means two zones; undefined for an invalid label, which is ignored. Source: cloud-provider LabelZonesToSet */
 function zonesIn(label: string | undefined): string[] | undefined {
   const zones = label?.split("__").map((zone) => zone.trim());
   return zones?.includes("") ? undefined : zones;

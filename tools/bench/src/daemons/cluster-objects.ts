@@ -79,7 +79,7 @@ export async function removeAll(cluster: DaemonCluster, ref: ResourceRef): Promi
   await untilLeft(cluster, ref, 0);
 }
 
-/** Resolves when `left` objects of a resource are there, whatever namespace they have; asks a few times a second. */
+/** Resolves when `left` objects of a resource are there, in any namespace; polls a few times a second. */
 export async function untilLeft({ client, namespace }: DaemonCluster, ref: ResourceRef, left: number, label = ""): Promise<void> {
   const count = async (): Promise<number> => {
     const list = await client.list(

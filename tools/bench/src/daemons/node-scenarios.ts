@@ -15,7 +15,7 @@ export interface NodeSizes {
   readonly requests: number;
 }
 
-/** May start the kubelet anew. */
+/** May restart the kubelet. */
 type NodeScenario = Scenario<NodeCluster>;
 
 export function nodeScenarios({ pods: count, idleSeconds, requests }: NodeSizes): NodeScenario[] {

@@ -46,7 +46,7 @@ export interface DeprecatedUse {
   readonly removedIn: string;
   /** Field managers that write objects in this version. */
   readonly users: readonly string[];
-  /** No newer version is served: controllers that watch every resource ask for this one too. */
+  /** No newer version is served: controllers that watch every resource request this one too. */
   readonly isOnlyVersion: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What a client of the API server says before it is known who it is. */
+/** Input that a client of the API server sends before it is authenticated. */
 import assert from "node:assert/strict";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { unescapeExtraKey } from "@coxswain/apimachinery/serving/authentication/header-values";

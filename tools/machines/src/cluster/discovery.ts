@@ -27,7 +27,7 @@ export interface TokenDiscovery {
 
 /**
  * Asks the API server for cluster-info, first without knowing its certificate. Trusts the answer when it is signed with the token, and
- * its authority has one of the hashes; then asks again over a connection that this authority verifies.
+ * its authority has one of the hashes; then requests it again over a connection that this authority verifies.
  * @throws Failure
  */
 export async function discover({ endpoint, token, hashes, timeoutMs }: TokenDiscovery): Promise<Discovered> {

@@ -52,7 +52,7 @@ export const credentialsStep = (credentials: Credentials): Step<Machine> => ({
 
 const bootstrapMs = 300_000;
 
-/** The kubelet asks for its certificate; then the token is of no more use to it. */
+/** The kubelet requests its certificate; afterwards it does not use the token. */
 export const tlsBootstrapStep: Step<Machine> = {
   name: "kubelet-bootstrap",
   missing: () =>

@@ -12,7 +12,7 @@ const shown = ({ metadata }: Pod): string => `${metadata.namespace}/${metadata.n
 /**
  * Pure: which pods of a node are evicted. Those of DaemonSets would be made again at once, static ones belong to the node, and those that
  * have ended hold nothing.
- * @throws Failure naming pods without a controller: nobody would make them anew
+ * @throws Failure naming pods without a controller, since nothing would recreate them
  */
 export function podsToEvict(found: readonly Pod[]): Pod[] {
   const due = found.filter(({ metadata, status }) => {
@@ -48,7 +48,7 @@ export interface DrainOptions {
 
 /** Evicts pods as budgets for disruption allow it, and waits until they are gone. @throws Failure after the time limit */
 export async function drain({ client, nodeName, timeoutMs }: DrainOptions): Promise<void> {
-  // Faults are told before anything is changed.
+  // Errors are reported before anything is changed.
   podsToEvict(await podsOn(client, nodeName));
   await setSchedulable(client, nodeName, false);
   const evicted = new Set<string | undefined>();

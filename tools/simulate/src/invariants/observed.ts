@@ -19,7 +19,7 @@ const folders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Each write that was acknowledged is in the store; watches tell of every change, in order, and bookmarks of none that is still to come.
+ * Each write that was acknowledged is in the store; watches report every change, in order, and no bookmark precedes a change of an earlier revision.
  */
 export function observe(etcd: MemoryEtcd, fail: (message: string) => void): Observed {
   /** What each write replaced, by its revision: the revisions of the previous state of its keys. */

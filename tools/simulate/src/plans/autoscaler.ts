@@ -6,7 +6,7 @@ const labels = { app: "web" };
 /** What each pod requests, all of which it is to use. */
 const requestMilli = 100;
 
-/** Pods share a load, of which the metrics API tells; there are as many as the load needs. */
+/** Pods share a load that the metrics API reports; their number follows it. */
 export const autoscalerPlan: Plan = {
   name: "autoscaler",
   controllers: ["podgc", "deployment", "replicaset", "horizontalpodautoscaling"],

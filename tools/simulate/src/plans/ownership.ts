@@ -7,7 +7,7 @@ const object = {
   spec: { replicas: 2, selector: { matchLabels: labels }, template: podTemplate(labels) },
 };
 
-/** A Deployment is deleted in one way or the other, and made anew under its name at once. */
+/** A Deployment is deleted with one of the propagation policies, and created again under its name at once. */
 export const ownershipPlan: Plan = {
   name: "ownership",
   controllers: ["podgc", "deployment", "replicaset", "garbagecollector"],

@@ -72,7 +72,7 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
   const note = (ref: ResourceRef, { metadata, spec }: Stored): void => {
     if (ref.group === "apps") requested.set(`${ref.resource}/${metadata.namespace}/${metadata.name}`, spec);
   };
-  /** A user who gets no answer asks again. */
+  /** A user who gets no answer repeats the request. */
   const persistently = async (act: () => Promise<unknown>, isDone: (err: unknown) => boolean): Promise<void> => {
     for (;;) {
       try {

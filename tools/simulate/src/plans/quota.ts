@@ -38,7 +38,7 @@ export const quotaPlan: Plan = {
       spec.template.spec.containers[0].image = "app:2";
     });
     await user.pause(user.random() * 10_000);
-    // Its replacement has room only when it is no longer counted.
+    // Its replacement fits into the quota only when it is no longer counted.
     const { items } = await user.client.list<Stored>(pods, { namespace }).catch(() => ({ items: [] }));
     for (const { metadata } of items.slice(0, 1)) await user.remove(pods, metadata.name ?? "");
   },

@@ -142,7 +142,7 @@ function noneAllowed(status: PodDisruptionBudgetStatus | undefined): Outcome | u
     expectedPods === 0
       ? "selects no pods, so it allows no eviction"
       : `allows no eviction: ${currentHealthy} of ${expectedPods} pods are healthy, and ${desiredHealthy} have to be`;
-  // A budget without slack is well as long as all the pods are that it asks for.
+  // A budget that allows no disruption is fulfilled while the number of healthy pods that it requires is reached.
   return { verdict: currentHealthy < desiredHealthy ? "waiting" : "done", reason: "NoDisruptionsAllowed", description };
 }
 

@@ -166,7 +166,7 @@ function memoized(evaluator: QuotaEvaluator): QuotaEvaluator {
   };
 }
 
-/** Evaluates objects in turns: 100,000 Pods in one go would block the event loop for seconds. */
+/** Evaluates objects in turns: 100,000 Pods in one turn would block the event loop for seconds. */
 async function precompute(evaluator: QuotaEvaluator, objects: readonly KubeObject[], turns: Turns | undefined): Promise<void> {
   for (const object of objects) {
     const turn = turns?.next();

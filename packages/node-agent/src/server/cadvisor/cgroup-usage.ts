@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What the kernel counts for one cgroup and its descendants; undefined for what it does not tell. */
+/** What the kernel counts for one cgroup and its descendants; undefined for what it does not report. */
 export interface CgroupUsage {
   cpu?: CpuUsage;
   memory?: MemoryUsage;
