@@ -1,24 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Entry, Storage } from "../../../storage/storage.ts";
 import { newRangeAllocator } from "./range-allocator.ts";
+import { RangeStorage } from "./testing.ts";
 
-/** A range of three numbers over a storage of one value that can be made unavailable. */
+/** A range of three numbers over a storage that can be made unavailable. */
 function aRange() {
-  let stored: KubeObject | undefined;
-  const etcd = { isAway: false };
-  const storage = {
-    async guaranteedUpdate(_: string, change: (entry: Entry | undefined) => KubeObject, { dryRun }: { dryRun: boolean }) {
-      if (etcd.isAway) throw new Error("etcd is away");
-      const object = stored;
-      const next = change(object === undefined ? undefined : ({ object: () => object } as Entry));
-      if (!dryRun) stored = next;
-    },
-  };
+  const etcd = new RangeStorage();
   const texts = { taken: "is taken", full: "is full" };
-  const make = (range = "1-3") =>
-    newRangeAllocator({ storage: () => storage as unknown as Storage, key: "numbers", range, size: 3, texts });
+  const make = (range = "1-3") => newRangeAllocator({ storage: () => etcd.storage, key: "numbers", range, size: 3, texts });
   return { etcd, make, range: make() };
 }
 
@@ -62,4 +51,14 @@ test("what cannot be given back fails no request, and stays taken", async () => 
   await range.release([1]);
   etcd.isAway = false;
   await assert.rejects(range.take(1, false), /is taken/);
+});
+
+test("several numbers are given back at once, and what others wrote of the range stays", async () => {
+  const { range, etcd } = aRange();
+  for (const number of [0, 1, 2]) await range.take(number, false);
+  const metadata = { name: "numbers", annotations: { a: "b" }, resourceVersion: "7" };
+  etcd.stored.set("numbers", { ...etcd.stored.get("numbers"), metadata });
+  await range.release([0, 2]);
+  assert.deepEqual(etcd.stored.get("numbers")?.metadata, metadata);
+  assert.deepEqual([await range.takeAny(false), await range.takeAny(false)].toSorted(), [0, 2]);
 });

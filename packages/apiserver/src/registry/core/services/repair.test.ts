@@ -3,7 +3,9 @@ import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { RegistryServices } from "../../generic/resource.ts";
 import { decodeBitmap } from "./bitmap.ts";
 import { newServiceRepair } from "./repair.ts";
@@ -55,6 +57,37 @@ test("takes what services hold at once, and gives back what nobody holds after t
   await repair.runOnce();
   assert.deepEqual(offsetsIn(ranges.get("serviceips")), [8]);
   assert.deepEqual(faults, repaired, "each is reported in the run that repairs it");
+});
+
+test("the ranges of both families are repaired, every three minutes, also after a failure", async (t) => {
+  const ranges = new Map<string, KubeObject>();
+  const services: object[] = [];
+  const clock = newFakeClock();
+  let isAway = true;
+  const errors: string[] = [];
+  const repair = newServiceRepair({
+    config: {
+      services: () => {
+        if (isAway) throw new Error("etcd is away");
+        return fakeServices(services, ranges);
+      },
+      serviceClusterIpRange: ["10.0.0.0/24", "fd00::/120"],
+      nodePortRange: { from: 30000, to: 30100 },
+    },
+    clock,
+    log: { ...discardLogger, error: (message) => void errors.push(message) },
+    onFault() {},
+  });
+  const stopped = new AbortController();
+  t.after(() => stopped.abort());
+  repair.run(stopped.signal).catch(() => {});
+  services.push({ metadata: { name: "s" }, spec: { clusterIPs: ["10.0.0.9", "fd00::9"] } });
+  await clock.advance(180_000);
+  assert.deepEqual([errors, ranges.size], [["cannot repair service addresses and ports"], 0]);
+  isAway = false;
+  await clock.advance(180_000);
+  await settle();
+  assert.deepEqual([offsetsIn(ranges.get("serviceips")), offsetsIn(ranges.get("secondaryserviceips"))], [[8], [8]]);
 });
 
 test("reports what services hold twice, out of range, of another family, or in no form of an address", async () => {
