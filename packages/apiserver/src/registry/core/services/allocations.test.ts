@@ -39,12 +39,15 @@ test("a write that fails gives both addresses back, a dry run none of what other
   await allocate(chosen.service.spec.clusterIPs ?? []);
 });
 
-test("addresses that a service has are kept, both, and taken by nobody", async () => {
-  const { v4, allocate } = addresses();
+test("addresses that a service has are kept, both: they are neither taken nor given back", async () => {
+  const { v4, v6, allocate } = addresses();
   const fixed = ["10.0.0.9", "fd00::9"];
-  const { service } = await allocate(fixed, { fixed });
+  await v6.range.take(v6.offsetOf("fd00::9"), false); // when the service was made
+  const { service, revert } = await allocate(fixed, { fixed });
   assert.deepEqual(service.spec.clusterIPs, fixed);
+  await revert();
   await v4.range.take(v4.offsetOf("10.0.0.9"), false);
+  await assert.rejects(v6.range.take(v6.offsetOf("fd00::9"), false), /already allocated/);
 });
 
 test("a deleted service gives its addresses of both families back; a headless one has none", async () => {
