@@ -26,11 +26,13 @@ export function objectBody(ref: ResourceRef, object: object, protobuf: boolean, 
   );
 }
 
+/** Encodes DeleteOptions: protobuf if requested and if the resource has a protobuf form; JSON otherwise. */
 export function deleteBody(ref: ResourceRef, options: DeleteOptions, protobuf: boolean): Body {
   if (protobuf && hasProtobufForm(ref)) return protobufBody(options, deleteOptionsKind);
   return jsonBody({ kind: "DeleteOptions", apiVersion: "v1", ...options });
 }
 
+/** Encodes any value as JSON; bigints as numbers. */
 export function jsonBody(value: unknown): Body {
   return { contentType: jsonMediaType, bytes: stringifyWire(value) };
 }

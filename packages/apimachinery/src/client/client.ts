@@ -163,6 +163,7 @@ export interface ClientFamily {
   close(): void;
 }
 
+/** @param dependencies `transport`: connections to use in place of the family's own */
 export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientDependencies, "limiter"> = {}): ClientFamily {
   const { clock = realClock, observer, connect } = dependencies;
   const transports: Transport[] = [];

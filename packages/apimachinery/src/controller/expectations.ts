@@ -28,6 +28,7 @@ export interface Expectations {
   forget(key: ObjectKey): void;
 }
 
+/** @param clock its monotonic time decides when expected writes time out */
 export function newExpectations(clock: Clock): Expectations {
   const all = new Map<ObjectKey, { creations: number; deletions: Set<string>; since: number }>();
   const expect = (key: ObjectKey, creations: number, deletedUids: readonly string[]): void =>

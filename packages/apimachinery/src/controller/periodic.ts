@@ -21,6 +21,7 @@ export interface Periodic {
   run(signal: AbortSignal): Promise<void>;
 }
 
+/** Runs do not overlap: the period begins when the previous run has ended. */
 export function newPeriodic({ name, periodMs, synced = [], startsLate = false, work, log, clock }: PeriodicOptions): Periodic {
   return {
     async run(signal) {

@@ -37,6 +37,7 @@ export interface InformerFactoryOptions {
   readonly onFailure?: (ref: ResourceRef) => void;
 }
 
+/** One informer for each resource, shared by all callers. */
 export function newInformerFactory(client: Client, options: InformerFactoryOptions): InformerFactory {
   const { log, clock, resyncMs = 0, namespace, tweak } = options;
   const informers = new Map<string, SharedInformer<KubeObject>>();

@@ -16,6 +16,7 @@ export interface Lister<T> {
   controlledBy(owner: KubeObject): T[];
 }
 
+/** A view of the store; indexes that its methods need are added to the store at their first use. */
 export function newLister<T extends KubeObject>(store: ObjectStore<T>): Lister<T> {
   const inNamespace = (namespace: string): T[] => {
     store.addIndex(namespaceIndex, byNamespace);

@@ -7,6 +7,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { redactedUrl } from "@coxswain/apimachinery/process/logging/redacted-url";
 import type { ServerRequest } from "../request/server-request.ts";
 
+/** Logs the request when its response has ended, at verbosity 3. */
 export function logRequest(log: Logger, clock: Clock, request: ServerRequest): void {
   const { exchange } = request;
   log.v(3)?.info("HTTP", {

@@ -186,6 +186,7 @@ export function protobufSize({ slot, make }: ProtobufItems, entry: Entry): numbe
   return entry.keptSize(slot, make);
 }
 
+/** List items in the served version; encoded from the hub version for others. @throws Error for a kind without protobuf form */
 export function protobufItems(served: ServedResource): ProtobufItems {
   return itemsOf(slotOf(served), served.kind, (object) => (served.isHub ? object : fromHub(served, object)));
 }

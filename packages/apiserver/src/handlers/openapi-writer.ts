@@ -41,6 +41,7 @@ export function named(writer: Writer, field: number, name: string, value: (write
   });
 }
 
+/** Writes an embedded message; `write` writes its fields. */
 export function message(writer: Writer, field: number, write: (writer: Writer) => void): void {
   writer.uint32((field << 3) | 2).fork();
   write(writer);
@@ -66,14 +67,17 @@ export function* messageOf<T>(field: number, parts: readonly T[], write: (writer
   return [head, ...pieces];
 }
 
+/** Writes a string; proto3 omits an empty one. */
 export function text(writer: Writer, field: number, value: string | undefined): void {
   if (value !== undefined && value !== "") writer.uint32((field << 3) | 2).string(value);
 }
 
+/** Writes a repeated string; empty elements are kept. */
 export function texts(writer: Writer, field: number, values: readonly string[]): void {
   for (const value of values) writer.uint32((field << 3) | 2).string(value);
 }
 
+/** Writes a bool; proto3 omits false. */
 export function flag(writer: Writer, field: number, value: boolean | undefined): void {
   if (value === true) writer.uint32(field << 3).bool(true);
 }

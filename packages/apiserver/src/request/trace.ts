@@ -17,6 +17,7 @@ export function traceparent(): string | undefined {
   return span && formatTraceparent(span);
 }
 
+/** `00-<trace id>-<span id>-<flags>`. Source: https://www.w3.org/TR/trace-context/ */
 export function formatTraceparent({ traceId, spanId, sampled }: SpanContext): string {
   return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
 }

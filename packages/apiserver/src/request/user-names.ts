@@ -13,6 +13,7 @@ export const apiserverUser = "system:apiserver";
 
 const serviceAccountPrefix = "system:serviceaccount:";
 
+/** `system:serviceaccount:<namespace>:<name>` */
 export function serviceAccountUsername(namespace: string, name: string): string {
   return `${serviceAccountPrefix}${namespace}:${name}`;
 }

@@ -194,6 +194,7 @@ const byKeyOrder = (a: Entry, b: Entry): number => (a.key < b.key ? -1 : 1);
 /** Up to this many new entries are inserted by binary search, which is cheaper than sorting the whole array. */
 const fewEntries = 16;
 
+/** Entries in the order of their keys; new ones are sorted in at the next read, so that a burst of writes costs one pass. */
 export function newSortedEntries(): SortedEntries {
   const byKey = new Map<string, Entry>();
   let sorted: Entry[] = [];

@@ -158,6 +158,7 @@ export interface RequestGate {
   enter(client: string): Promise<void> | undefined;
 }
 
+/** @param turns charged with a fraction of a slice for each admitted request */
 export function newRequestGate(turns: Turns): RequestGate {
   /** Waiting requests by client; the first client is served next. */
   const waiting = new Map<string, (() => void)[]>();

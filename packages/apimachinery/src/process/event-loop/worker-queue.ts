@@ -37,6 +37,7 @@ interface Queued<Job, Answer> {
   reject(err: Error): void;
 }
 
+/** Runs jobs one after another in one worker thread, which is started by the first of them. */
 export function newWorkerQueue<Job, Answer>(options: WorkerQueueOptions): WorkerQueue<Job, Answer> {
   /** The first job is running. */
   const queue: Queued<Job, Answer>[] = [];

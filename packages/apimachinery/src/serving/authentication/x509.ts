@@ -61,6 +61,7 @@ function userOf(leaf: X509Certificate): AuthenticationResult | undefined {
   return commonName === "" ? undefined : { user: { name: commonName, groups: organizations } };
 }
 
+/** The client's certificate, not verified; undefined without one, and for connections without TLS. */
 export function peerCertificate(tls: TLSSocket): X509Certificate | undefined {
   return tls.getPeerX509Certificate?.();
 }

@@ -40,6 +40,7 @@ const askAgainMs = 30_000;
 
 type Cluster = Pick<EtcdClient, "members" | "statusAt">;
 
+/** Not trusted until `ask`, which queries the members' versions: then every five minutes, or 30 s while one is unreachable. */
 export function newProgressTrust(options: { client: Cluster; clock: Clock; log: Logger }): ProgressTrust {
   const { client, clock, log } = options;
   let trusted = false;

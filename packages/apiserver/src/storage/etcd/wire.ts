@@ -96,6 +96,7 @@ export function endOfPrefix(prefix: string): string {
 
 // Field tags: number << 3 | wire type (0 varint, 2 length-delimited).
 
+/** etcdserverpb.RangeRequest; fields with their zero value are omitted. */
 export function encodeRange(request: RangeRequest): Buffer {
   const writer = protobuf.Writer.create();
   writeRange(writer, request);
@@ -112,6 +113,7 @@ function writeRange(writer: Writer, request: RangeRequest): void {
   if (request.countOnly) writer.uint32(72).bool(true);
 }
 
+/** etcdserverpb.RangeResponse. `count` is that of all keys in the range, whatever the limit. */
 export function decodeRange(bytes: Uint8Array): RangeResponse {
   return readRange(protobuf.Reader.create(bytes), bytes.length);
 }
@@ -331,6 +333,7 @@ export function readInt(reader: Reader): number {
   return value;
 }
 
+/** Reads a signed 64-bit varint without loss of precision; `readInt` is for those that fit into a number. */
 export function readBigInt(reader: Reader): bigint {
   let value = 0n;
   for (let shift = 0n; shift < 70n; shift += 7n) {

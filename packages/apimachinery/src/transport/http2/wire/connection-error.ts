@@ -31,6 +31,7 @@ export function codeOf(err: unknown): number {
   return err instanceof HpackError ? errorCodes.compression : errorCodes.internal;
 }
 
+/** A violation of RFC 9113 by the peer, answered by GOAWAY with PROTOCOL_ERROR; likewise the two below with their codes. */
 export const protocolError = (message: string): ConnectionError => new ConnectionError(errorCodes.protocol, message);
 export const frameSizeError = (message: string): ConnectionError => new ConnectionError(errorCodes.frameSize, message);
 export const windowError = (message: string): ConnectionError => new ConnectionError(errorCodes.flowControl, message);
