@@ -141,7 +141,7 @@ function noting({ name, sources, decisions, clock, ...options }: ControllerOptio
     if (object === undefined) return;
     const nextTryMs = delayMs === undefined ? undefined : clock.now() + delayMs;
     if (outcome === undefined) decisions.forget(object, name);
-    else decisions.record(object, name, { ...outcome, nextTryMs: outcome.nextTryMs ?? nextTryMs });
+    else decisions.record(object, name, outcome, outcome.nextTryMs ?? nextTryMs);
   };
 }
 

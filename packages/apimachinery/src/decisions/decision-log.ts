@@ -2,6 +2,7 @@ import { formatTime } from "../objects/meta/time.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { MetricsRegistry } from "../process/metrics/registry.ts";
 import type { Decision, ObjectRef, Verdict } from "./decision.ts";
+import { type KeptObject, KeptObjects, type ObjectName } from "./kept-objects.ts";
 
 /** What an outcome says in words. */
 export interface Description {
@@ -38,17 +39,13 @@ export interface DecisionLogOptions {
 export const decisionLimitBytes = (env: Readonly<Record<string, string | undefined>>): number =>
   env["COXSWAIN_DECISIONS"] === "off" ? 0 : defaultLimitBytes;
 
+/** The last decision of one source about an object. */
 interface Entry extends Omit<Outcome, "sizeBytes"> {
+  readonly source: string;
   readonly sinceMs: number;
   readonly lastMs: number;
   readonly count: number;
   readonly sizeBytes: number;
-}
-
-interface ObjectEntries {
-  readonly ref: ObjectRef;
-  readonly bySource: Map<string, Entry>;
-  sizeBytes: number;
 }
 
 const defaultLimitBytes = 4 << 20;
@@ -61,17 +58,14 @@ const longestSummary = 2000;
 
 /**
  * The last decision of each source about each object, in memory, bounded in bytes: the objects that were decided about longest
- * ago go first, those with which all is well before the others. Nothing is sent anywhere.
+ * ago go first, those with which all is well before the others. Nothing is sent anywhere. Recording builds no text: it takes
+ * part in every decision, and hardly any of them is ever asked about.
  */
 export class DecisionLog {
   readonly component: string;
   readonly #clock: Pick<Clock, "now">;
   readonly #limitBytes: number;
-  /** Objects in the order of their last decision, those with open decisions apart from those that are settled. */
-  readonly #open = new Map<string, ObjectEntries>();
-  readonly #settled = new Map<string, ObjectEntries>();
-  #bytes = 0;
-  #settledBytes = 0;
+  readonly #objects = new KeptObjects<Entry>();
   #entries = 0;
   readonly #evicted: (() => void) | undefined;
 
@@ -88,7 +82,7 @@ export class DecisionLog {
     registry.gauge({
       name: "coxswain_decisions_bytes",
       help: "Estimated size of the decisions that are kept for diagnostics, in bytes",
-      collect: (gauge) => gauge.set(this.#bytes),
+      collect: (gauge) => gauge.set(this.bytes),
     });
     const evictions = registry.counter({
       name: "coxswain_decision_evictions_total",
@@ -103,78 +97,71 @@ export class DecisionLog {
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#objects.bytes;
   }
 
   get entries(): number {
     return this.#entries;
   }
 
-  /** Keeps the outcome in place of the last one of the same source. An object of another uid replaces the former of that name. */
-  record(ref: ObjectRef, source: string, outcome: Outcome): void {
+  /**
+   * Keeps the outcome in place of the last one of the same source. An object of another uid replaces the former of that name.
+   * @param nextTryMs in place of the outcome's, which may be one for all
+   */
+  record(ref: ObjectRef, source: string, outcome: Outcome, nextTryMs = outcome.nextTryMs): void {
     if (!this.isKeeping) return;
-    const key = keyOf(ref);
-    let object = this.#take(key);
-    if (object !== undefined && ref.uid !== "" && object.ref.uid !== "" && object.ref.uid !== ref.uid) {
-      this.#entries -= object.bySource.size;
+    const { verdict, reason, description } = outcome;
+    const now = this.#clock.now();
+    const size = typeof description === "function" ? (outcome.sizeBytes ?? 500) : sizeOf(description);
+    const sizeBytes = entryOverhead + source.length + size;
+    let object = this.#objects.get(ref);
+    if (object !== undefined && isAnother(object.ref, ref)) {
+      this.#remove(object);
       object = undefined;
     }
-    object ??= { ref, bySource: new Map(), sizeBytes: objectOverhead + key.length };
-    const former = object.bySource.get(source);
-    if (former !== undefined) this.#drop(object, source, former);
-    else if (object.bySource.size >= mostSources) {
-      const [oldest, entry] = object.bySource.entries().next().value as [string, Entry];
-      this.#drop(object, oldest, entry);
+    const former = object && take(object, source);
+    const isSame = former?.verdict === verdict && former.reason === reason;
+    const sinceMs = isSame ? former.sinceMs : now;
+    const count = isSame ? former.count + 1 : 1;
+    const entry: Entry = { source, verdict, reason, nextTryMs, description, sinceMs, lastMs: now, count, sizeBytes };
+    if (former === undefined) this.#entries++;
+    if (object === undefined) {
+      this.#objects.add(ref, [entry], objectOverhead + ref.name.length + ref.namespace.length + sizeBytes, verdict === "done");
+    } else {
+      if (object.entries.length >= mostSources) this.#drop(object, object.entries[0] as Entry);
+      object.entries.push(entry);
+      this.#objects.touch(object, sizeBytes - (former?.sizeBytes ?? 0), isSettled(object));
     }
-    const now = this.#clock.now();
-    const same = former?.verdict === outcome.verdict && former.reason === outcome.reason;
-    const { verdict, reason, nextTryMs, description } = outcome;
-    const entry: Entry = {
-      ...{ verdict, reason, nextTryMs, description },
-      sinceMs: same ? former.sinceMs : now,
-      lastMs: now,
-      count: same ? former.count + 1 : 1,
-      sizeBytes:
-        entryOverhead + source.length + (typeof description === "function" ? (outcome.sizeBytes ?? 500) : sizeOf(description)),
-    };
-    object.bySource.set(source, entry);
-    object.sizeBytes += entry.sizeBytes;
-    this.#entries++;
-    this.#put(key, object);
     this.#evict();
   }
 
   /** All is well again with what the source decides about the object. */
-  forget(ref: Pick<ObjectRef, "group" | "resource" | "namespace" | "name">, source: string): void {
-    if (this.#open.size === 0 && this.#settled.size === 0) return;
-    const key = keyOf(ref);
-    const entry = (this.#open.get(key) ?? this.#settled.get(key))?.bySource.get(source);
-    if (entry === undefined) return;
-    const object = this.#take(key) as ObjectEntries;
-    this.#drop(object, source, entry);
-    if (object.bySource.size > 0) this.#put(key, object);
+  forget(ref: ObjectName, source: string): void {
+    const object = this.#objects.get(ref);
+    const entry = object?.entries.find((one) => one.source === source);
+    if (object === undefined || entry === undefined) return;
+    if (object.entries.length === 1) this.#remove(object);
+    else this.#drop(object, entry);
   }
 
   /** The object is gone. */
-  forgetObject(ref: Pick<ObjectRef, "group" | "resource" | "namespace" | "name">): void {
-    this.#entries -= this.#take(keyOf(ref))?.bySource.size ?? 0;
+  forgetObject(ref: ObjectName): void {
+    const object = this.#objects.get(ref);
+    if (object !== undefined) this.#remove(object);
   }
 
   /** @returns the decisions about the object, the last first; none when `ref` has the uid of another object of that name */
   of(ref: ObjectRef): Decision[] {
-    const key = keyOf(ref);
-    const object = this.#open.get(key) ?? this.#settled.get(key);
-    if (object === undefined) return [];
-    if (ref.uid !== "" && object.ref.uid !== "" && ref.uid !== object.ref.uid) return [];
-    const decisions = Array.from(object.bySource, ([source, entry]) => this.#decision(object.ref, source, entry));
-    return decisions.reverse();
+    const object = this.#objects.get(ref);
+    if (object === undefined || isAnother(object.ref, ref)) return [];
+    return object.entries.map((entry) => this.#decision(object.ref, entry)).reverse();
   }
 
-  #decision(object: ObjectRef, source: string, entry: Entry): Decision {
+  #decision(object: ObjectRef, entry: Entry): Decision {
     const { summary, plain, related, details, remedy, nextTryMs = entry.nextTryMs } = descriptionOf(entry.description);
     return {
       component: this.component,
-      source,
+      source: entry.source,
       object,
       verdict: entry.verdict,
       reason: entry.reason,
@@ -190,50 +177,49 @@ export class DecisionLog {
     };
   }
 
-  #drop(object: ObjectEntries, source: string, entry: Entry): void {
-    object.bySource.delete(source);
-    object.sizeBytes -= entry.sizeBytes;
+  #drop(object: Kept, entry: Entry): void {
+    object.entries.splice(object.entries.indexOf(entry), 1);
+    this.#objects.touch(object, -entry.sizeBytes, isSettled(object));
     this.#entries--;
   }
 
-  #put(key: string, object: ObjectEntries): void {
-    let settled = true;
-    for (const { verdict } of object.bySource.values()) if (verdict !== "done") settled = false;
-    (settled ? this.#settled : this.#open).set(key, object);
-    this.#bytes += object.sizeBytes;
-    if (settled) this.#settledBytes += object.sizeBytes;
-  }
-
-  #take(key: string): ObjectEntries | undefined {
-    let object = this.#open.get(key);
-    if (object !== undefined) this.#open.delete(key);
-    else {
-      object = this.#settled.get(key);
-      if (object === undefined) return undefined;
-      this.#settled.delete(key);
-      this.#settledBytes -= object.sizeBytes;
-    }
-    this.#bytes -= object.sizeBytes;
-    return object;
+  #remove(object: Kept): void {
+    this.#objects.remove(object);
+    this.#entries -= object.entries.length;
   }
 
   #evict(): void {
-    const oldest = (objects: Map<string, ObjectEntries>): void => {
-      this.#entries -= this.#take(objects.keys().next().value as string)?.bySource.size ?? 0;
+    const objects = this.#objects;
+    for (;;) {
+      // Healthy objects are queried less often: it takes a quarter at most.
+      const isCrowded = objects.settledBytes > this.#limitBytes / 4;
+      if (!isCrowded && objects.bytes <= this.#limitBytes) return;
+      const oldest = objects.oldestSettled ?? objects.oldestOpen;
+      if (oldest === undefined) return;
+      this.#remove(oldest);
       this.#evicted?.();
-    };
-    // Healthy objects are queried less often: it takes a quarter at most.
-    while (this.#settledBytes > this.#limitBytes / 4) oldest(this.#settled);
-    while (this.#bytes > this.#limitBytes) oldest(this.#settled.size > 0 ? this.#settled : this.#open);
+    }
   }
 }
 
-const cut = (text: string): string => (text.length > longestSummary ? `${text.slice(0, longestSummary)}…` : text);
+type Kept = KeptObject<Entry>;
 
-/** Names hold no space. */
-function keyOf({ group, resource, namespace, name }: Pick<ObjectRef, "group" | "resource" | "namespace" | "name">): string {
-  return `${resource} ${namespace} ${name} ${group}`;
+function isSettled({ entries }: Kept): boolean {
+  for (const { verdict } of entries) if (verdict !== "done") return false;
+  return true;
 }
+
+const isAnother = (one: ObjectRef, other: ObjectRef): boolean => one.uid !== other.uid && one.uid !== "" && other.uid !== "";
+
+/** Takes the entry of the source out of those of the object. */
+function take({ entries }: Kept, source: string): Entry | undefined {
+  for (let i = entries.length - 1; i >= 0; i--) {
+    if (entries[i]?.source === source) return i === entries.length - 1 ? entries.pop() : entries.splice(i, 1)[0];
+  }
+  return undefined;
+}
+
+const cut = (text: string): string => (text.length > longestSummary ? `${text.slice(0, longestSummary)}…` : text);
 
 function descriptionOf(description: Outcome["description"]): Description {
   if (typeof description === "string") return { summary: description };
@@ -249,11 +235,15 @@ function descriptionOf(description: Outcome["description"]): Description {
 function sizeOf(description: string | Description): number {
   if (typeof description === "string") return description.length;
   const { summary, plain = "", remedy = "", related = [], details } = description;
-  return (
-    summary.length +
-    plain.length +
-    remedy.length +
-    related.length * 300 +
-    (details === undefined ? 0 : JSON.stringify(details).length * 2)
-  );
+  return summary.length + plain.length + remedy.length + related.length * 300 + sizeOfValue(details);
+}
+
+/** Of what JSON can express. */
+function sizeOfValue(value: unknown): number {
+  if (typeof value === "string") return 16 + 2 * value.length;
+  if (typeof value !== "object" || value === null) return 8;
+  let bytes = 32;
+  if (Array.isArray(value)) for (const one of value) bytes += sizeOfValue(one);
+  else for (const name in value) bytes += 16 + sizeOfValue((value as Record<string, unknown>)[name]);
+  return bytes;
 }

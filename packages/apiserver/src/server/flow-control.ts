@@ -84,14 +84,17 @@ export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
 function refusalsIn(decisions: DecisionLog | undefined) {
   return ({ user, info }: ServerRequest, schema: string): void => {
     const { group, resource, kind } = flowSchemas;
+    const { verb, path } = info;
+    const { name: lastUser } = user;
     decisions?.record({ group, resource, kind, namespace: "", name: schema, uid: "" }, "flow-control", {
       verdict: "refused",
       reason: "TooManyRequests",
-      description: {
+      description: () => ({
         summary: "requests of its flows got 429: the seats and queues of its priority level were taken",
-        details: { lastUser: user.name, lastRequest: `${info.verb} ${info.path}` },
+        details: { lastUser, lastRequest: `${verb} ${path}` },
         remedy: "send fewer or smaller requests, or give its priority level more shares",
-      },
+      }),
+      sizeBytes: 300 + 2 * (path.length + lastUser.length),
     });
   };
 }
