@@ -1,5 +1,6 @@
 /** A real Chromium without a screen, and the page in it. */
 import { existsSync } from "node:fs";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 const programs = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];
@@ -62,7 +63,8 @@ export async function openPage(browser: Browser, options: PageOptions): Promise<
     if (!request.url().startsWith(url)) complaints.push(`request to ${request.url()}`);
   });
   if (nowMs !== undefined) await page.clock.setFixedTime(nowMs);
-  await page.goto(`${url}/ui/${hash}`);
+  const isNetworkChange = (err: unknown): boolean => String(err).includes("net::ERR_NETWORK_CHANGED");
+  await waitFor(() => page.goto(`${url}/ui/${hash}`), { what: "the page", retry: isNetworkChange });
   if (token !== undefined) await signIn(page, token);
   return { page, context, complaints };
 }

@@ -13,8 +13,10 @@ const [nodeCount, podCount, frames] = isLong ? [1_000, 20_000, 300] : [200, 4_00
 
 /** Of 60 a second. */
 const frameMs = 16.7;
-/** CPU time of a frame grows with other work on the machine, whose caches are shared. The figures are in the diagnostics. */
-const slack = 3;
+/** CPU time of a frame grows with other work on the machine, whose caches are shared: only the long form is strict. */
+const slack = isLong ? 1 : 3;
+/** From the store to the screen, by the clock. */
+const newPodMs = 200;
 
 const nodeName = (i: number): string => `node-${String(i).padStart(4, "0")}`;
 const states = ["running", "running", "running", "running", "completed", "starting"] as const;
@@ -52,8 +54,8 @@ test(`${nodeCount} nodes and ${podCount} pods: below 150 MB, and 60 frames a sec
   t.diagnostic(`figure: ${(bytes / 2 ** 20).toFixed(0)} MiB in page and worker`);
   assert.ok(bytes < 150e6, `${bytes} bytes`);
   for (const { meanMs, p95Ms, worstMs } of [list, jumps, picture]) {
-    assert.ok(meanMs < 2 * frameMs, `${meanMs} ms for a frame`);
-    assert.ok(p95Ms < frameMs * slack, `${p95Ms} ms for 95 % of the frames`);
+    assert.ok(meanMs <= frameMs * slack, `${meanMs} ms for a frame`);
+    assert.ok(p95Ms <= frameMs * slack, `${p95Ms} ms for 95 % of the frames`);
     assert.ok(worstMs < 3 * frameMs * slack, `${worstMs} ms for the worst frame`);
   }
   assert.ok((await page.locator(".card").count()) < 150, "only the visible nodes are in the document");
@@ -61,7 +63,26 @@ test(`${nodeCount} nodes and ${podCount} pods: below 150 MB, and 60 frames a sec
   const before = await page.evaluate<number>("document.querySelectorAll('*').length");
   assert.ok(before < 3_000, `${before} elements`);
   await page.goto(`${server.url}/ui/#/pods?q=brand-new`);
-  await store(server, [podOf({ namespace: "team-1", name: "brand-new", minutes: 0, node: nodeName(1) })]);
-  await page.getByRole("row", { name: /brand-new/ }).waitFor();
+  await page.getByText("No pod matches.").waitFor();
+  const delaysMs: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    const shownMs = page.evaluate<number>(`new Promise((resolve) => {
+      const look = () => {
+        if (!document.querySelector(".rows").textContent.includes("brand-new-${i}")) return false;
+        requestAnimationFrame(() => resolve(Date.now()));
+        return true;
+      };
+      const observer = new MutationObserver(() => look() && observer.disconnect());
+      observer.observe(document.querySelector(".rows"), { subtree: true, childList: true, characterData: true });
+    })`);
+    const pod = podOf({ namespace: "team-1", name: `brand-new-${i}`, minutes: 0, node: nodeName(1) });
+    await page.evaluate("1"); // the observer is there
+    const storedMs = Date.now();
+    await store(server, [pod]);
+    delaysMs.push((await shownMs) - storedMs);
+  }
+  const middleMs = delaysMs.toSorted((a, b) => a - b)[2] as number;
+  t.diagnostic(`figure: new pods were shown after ${delaysMs.join(", ")} ms`);
+  if (isLong) assert.ok(middleMs <= newPodMs, `${middleMs} ms until a new pod was shown`);
   assert.deepEqual(complaints, []);
 });

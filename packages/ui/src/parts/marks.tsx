@@ -3,17 +3,10 @@ import type { Health } from "../model/row.ts";
 
 const words: Readonly<Record<Health, string>> = { good: "well", moving: "in progress", bad: "not well", idle: "idle" };
 
-/** State as form and colour. */
-export function Mark({ health }: { readonly health: Health }): JSX.Element {
-  return (
-    <svg class={`mark ${health}`} viewBox="0 0 12 12" role="img" aria-label={words[health]}>
-      {health === "good" && <circle cx="6" cy="6" r="4" />}
-      {health === "moving" && <circle class="ring" cx="6" cy="6" r="3.5" />}
-      {health === "bad" && <path d="M6 .8 11.2 6 6 11.2.8 6z" />}
-      {health === "idle" && <circle cx="6" cy="6" r="2.2" />}
-    </svg>
-  );
-}
+/** State as form and colour; one element, for there are many. */
+export const Mark = ({ health }: { readonly health: Health }): JSX.Element => (
+  <span class={`mark ${health}`} role="img" aria-label={words[health]} />
+);
 
 export function Status({ health, text }: { readonly health: Health; readonly text: string }): JSX.Element {
   return (

@@ -1,6 +1,7 @@
 /** A list of which only the visible part is in the document. Arrow keys, j and k move; Enter opens. */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Still } from "./still.ts";
 
 export interface Column<T> {
   readonly title: string;
@@ -22,17 +23,21 @@ export interface RowsProps<T> {
   readonly empty: string;
   /** Key of the item that is open beside the list. */
   readonly openKey?: string | undefined;
+  /** What cells depend on besides their item; a row is drawn again when one of them is another. Default: always. */
+  readonly alsoOn?: readonly unknown[];
   readonly sort?: string;
   readonly onSort?: (name: string) => void;
 }
 
 /** Rows beyond the visible ones, so that a flick does not show a gap. */
 const spare = 8;
+/** After a jump of more than a screen, as when the bar is dragged, they follow when the list stands still. */
+const settledMs = 100;
 
 export function Rows<T>(props: RowsProps<T>): JSX.Element {
-  const { label, items, keyOf, columns, rowHeight, onOpen, empty, openKey, sort, onSort } = props;
+  const { label, items, keyOf, columns, rowHeight, onOpen, empty, openKey, alsoOn = [{}], sort, onSort } = props;
   const box = useRef<HTMLDivElement>(null);
-  const [top, setTop] = useState(0);
+  const [{ top, isJump }, setPlace] = useState({ top: 0, isJump: false });
   const [height, setHeight] = useState(600);
   const [chosen, setChosen] = useState(0);
 
@@ -46,9 +51,21 @@ export function Rows<T>(props: RowsProps<T>): JSX.Element {
     if (chosen >= items.length) setChosen(Math.max(0, items.length - 1));
   }, [items.length, chosen]);
 
-  // Whole steps of rows: scrolling within a row renders nothing.
-  const first = Math.max(0, Math.floor(top / rowHeight) - spare);
-  const last = Math.min(items.length, Math.ceil((top + height) / rowHeight) + spare);
+  useEffect(() => {
+    if (!isJump) return;
+    const timer = setTimeout(() => setPlace({ top, isJump: false }), settledMs);
+    return () => clearTimeout(timer);
+  }, [top, isJump]);
+  const scrolled = (to: number): void => {
+    // Whole steps of rows: scrolling within a row renders nothing.
+    const next = Math.floor(to / rowHeight) * rowHeight;
+    if (next !== top) setPlace({ top: next, isJump: Math.abs(next - top) > height });
+  };
+  const beyond = isJump ? 1 : spare;
+  const first = Math.max(0, Math.floor(top / rowHeight) - beyond);
+  const last = Math.min(items.length, Math.ceil((top + height) / rowHeight) + beyond);
+  /** An element that left on one side is used again on the other. */
+  const elements = Math.ceil(height / rowHeight) + 2 * spare + 1;
 
   const choose = (index: number): void => {
     const next = Math.max(0, Math.min(items.length - 1, index));
@@ -81,20 +98,18 @@ export function Rows<T>(props: RowsProps<T>): JSX.Element {
   };
   const idOf = (index: number): string => `row-${index}`;
 
-  const shown: JSX.Element[] = [];
-  for (let i = first; i < last; i++) {
+  const rowOf = (i: number): JSX.Element => {
     const item = items[i] as T;
-    const key = keyOf(item);
-    const look = `row${i === chosen ? " chosen" : ""}${key === openKey ? " open" : ""}`;
-    shown.push(
+    const isChosen = i === chosen;
+    const isOpen = keyOf(item) === openKey;
+    const draw = (): JSX.Element => (
       <div
-        key={i % (last - first)}
         id={idOf(i)}
         role="row"
         aria-rowindex={i + 2}
-        aria-selected={i === chosen}
-        class={look}
-        style={{ transform: `translateY(${i * rowHeight}px)`, height: `${rowHeight}px` }}
+        aria-selected={isChosen}
+        class={`row${isChosen ? " chosen" : ""}${isOpen ? " open" : ""}`}
+        style={{ top: `${i * rowHeight}px`, height: `${rowHeight}px` }}
         onClick={() => {
           setChosen(i);
           onOpen(item);
@@ -105,9 +120,11 @@ export function Rows<T>(props: RowsProps<T>): JSX.Element {
             {cell(item)}
           </div>
         ))}
-      </div>,
+      </div>
     );
-  }
+    return <Still key={i % elements} on={[i, item, isChosen, isOpen, columns, rowHeight, ...alsoOn]} draw={draw} />;
+  };
+  const shown = Array.from({ length: Math.max(0, last - first) }, (_, i) => rowOf(first + i));
   return (
     <div
       ref={box}
@@ -117,7 +134,7 @@ export function Rows<T>(props: RowsProps<T>): JSX.Element {
       aria-rowcount={items.length + 1}
       aria-activedescendant={items.length > 0 && chosen >= first && chosen < last ? idOf(chosen) : undefined}
       tabIndex={0}
-      onScroll={({ currentTarget }) => setTop(Math.floor(currentTarget.scrollTop / rowHeight) * rowHeight)}
+      onScroll={({ currentTarget }) => scrolled(currentTarget.scrollTop)}
       onKeyDown={onKeyDown}
     >
       <div class="row head" role="row" aria-rowindex={1}>

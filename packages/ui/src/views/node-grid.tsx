@@ -97,7 +97,7 @@ function Cards({ nodes, matches }: CardsProps): JSX.Element {
   const { measures, cardWidth, frameHeight, hasBars } = nodes.length > manyNodes ? dense : roomy;
   const box = useRef<HTMLUListElement>(null);
   const [width, setWidth] = useState(0);
-  const [window, setWindow] = useState<readonly [top: number, height: number]>([0, 900]);
+  const [[top, visible], setWindow] = useState<readonly [top: number, height: number]>([0, 900]);
   const columns = Math.max(1, Math.floor((width + gap) / (cardWidth + gap)));
   const most = Math.max(1, ...nodes.map(({ name }) => cluster.podsOf(name).pods.length));
   const squareRows = Math.min(mostSquareRows, Math.ceil(most / measures.columns));
@@ -108,8 +108,10 @@ function Cards({ nodes, matches }: CardsProps): JSX.Element {
     const scroll = list.closest(".scroll") as HTMLElement;
     const read = (): void => {
       setWidth(list.clientWidth);
-      const top = scroll.getBoundingClientRect().top - list.getBoundingClientRect().top;
-      setWindow([Math.floor(top / height) * height, scroll.clientHeight]);
+      const from = scroll.getBoundingClientRect().top - list.getBoundingClientRect().top;
+      const next = [Math.floor(from / height) * height, scroll.clientHeight] as const;
+      // Scrolling within a row of cards renders nothing.
+      setWindow((last) => (last[0] === next[0] && last[1] === next[1] ? last : next));
     };
     read();
     const observer = new ResizeObserver(read);
@@ -122,8 +124,10 @@ function Cards({ nodes, matches }: CardsProps): JSX.Element {
     };
   }, [height]);
 
-  const first = Math.max(0, Math.floor(window[0] / height) - 1) * columns;
-  const last = Math.min(nodes.length, (Math.ceil((window[0] + window[1]) / height) + 2) * columns);
+  const first = Math.max(0, Math.floor(top / height) - 1) * columns;
+  const last = Math.min(nodes.length, (Math.ceil((top + visible) / height) + 2) * columns);
+  /** Of many, an element that left on one side is used again on the other. */
+  const elements = (Math.ceil(visible / height) + 4) * columns;
   const stretched = width === 0 ? cardWidth : (width - (columns - 1) * gap) / columns;
   return (
     <ul
@@ -137,10 +141,12 @@ function Cards({ nodes, matches }: CardsProps): JSX.Element {
         const left = (at % columns) * (stretched + gap);
         return (
           <li
-            key={node.uid}
+            key={hasBars ? node.uid : at % elements}
             class={`card ${node.health}`}
             style={{
-              transform: `translate(${left}px, ${Math.floor(at / columns) * height}px)`,
+              // No transforms: each would be a layer's candidate, for the browser to look at in each frame.
+              left: `${left}px`,
+              top: `${Math.floor(at / columns) * height}px`,
               width: `${stretched}px`,
               height: `${height - gap}px`,
             }}
@@ -199,17 +205,16 @@ function Bars(props: NodeProps): JSX.Element {
   );
 }
 
+/** Both bars in one element: there are many nodes. */
 function Lines(props: NodeProps): JSX.Element {
   const { cpu, memory } = sharesOf(props);
   return (
-    <div class="bars">
-      <span class="bar good" role="img" aria-label={`CPU ${cpu.value}%`}>
-        <span class="fill" style={{ width: `${cpu.value}%` }} />
-      </span>
-      <span class="bar good" role="img" aria-label={`Memory ${memory.value}%`}>
-        <span class="fill" style={{ width: `${memory.value}%` }} />
-      </span>
-    </div>
+    <div
+      class="lines"
+      role="img"
+      aria-label={`CPU ${cpu.value}%, memory ${memory.value}%`}
+      style={{ "--cpu": `${cpu.value}%`, "--memory": `${memory.value}%` }}
+    />
   );
 }
 
@@ -240,39 +245,44 @@ interface PictureProps {
 
 function Picture({ pods, measures, label }: PictureProps): JSX.Element {
   const { go } = useApp();
-  const paths = useMemo(() => pathsOf(pods, measures), [pods.length, signatureOf(pods), measures]);
-  const [tip, setTip] = useState("");
+  const [paths, summary] = useMemo(() => [pathsOf(pods, measures), summaryOf(pods)] as const, [signatureOf(pods), measures]);
+  const [tip, setTip] = useState({ label, text: "" });
   const podAt = (event: MouseEvent): PodRow | undefined => {
     const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
     return pods[squareAt(event.clientX - left - 1, event.clientY - top - 1, pods.length, measures)];
   };
-  const counts = states.flatMap(([health, word]) => {
-    const count = pods.filter((pod) => pod.health === health).length;
-    return count > 0 ? [`${count} ${word}`] : [];
-  });
   const width = widthOf(measures) + 2;
   const height = heightOf(pods.length, measures) + 2;
   return (
     <svg
       class="picture"
       role="img"
-      aria-label={`${counted(pods.length, "pod")} ${label}${counts.length > 0 ? `: ${counts.join(", ")}` : ""}`}
+      aria-label={`${counted(pods.length, "pod")} ${label}${summary}`}
       width={width}
       height={height}
       viewBox={`-1 -1 ${width} ${height}`}
       onMouseMove={(event) => {
         const pod = podAt(event);
-        setTip(pod === undefined ? "" : `${pod.namespace}/${pod.name}\n${pod.status}`);
+        setTip({ label, text: pod === undefined ? "" : `${pod.namespace}/${pod.name}\n${pod.status}` });
       }}
       onClick={(event) => {
         const pod = podAt(event);
         if (pod !== undefined) go({ object: pathOf(pod), tab: "why" });
       }}
     >
-      {tip !== "" && <title>{tip}</title>}
+      {tip.text !== "" && tip.label === label && <title>{tip.text}</title>}
       {states.map(([health]) => paths[health] && <path key={health} class={`pods ${health}`} d={paths[health]} />)}
     </svg>
   );
+}
+
+function summaryOf(pods: readonly PodRow[]): string {
+  const byHealth = Map.groupBy(pods, ({ health }) => health);
+  const counts = states.flatMap(([health, word]) => {
+    const count = byHealth.get(health)?.length ?? 0;
+    return count > 0 ? [`${count} ${word}`] : [];
+  });
+  return counts.length > 0 ? `: ${counts.join(", ")}` : "";
 }
 
 /** Changes when the picture does. */

@@ -75,6 +75,7 @@ export function PodsView(): JSX.Element {
         onOpen={(pod) => go({ object: pathOf(pod), tab: "why" })}
         empty={cluster.source("pods").state === "denied" ? cluster.source("pods").message : "No pod matches."}
         openKey={open}
+        alsoOn={[now, cluster.version]}
         sort={sort}
         onSort={setSort}
       />

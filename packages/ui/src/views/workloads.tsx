@@ -58,6 +58,7 @@ export function WorkloadsView(): JSX.Element {
         onOpen={(row) => go({ object: pathOf(row), tab: "why" })}
         empty="No workload matches."
         openKey={open}
+        alsoOn={[now, cluster.version]}
       />
     </div>
   );
