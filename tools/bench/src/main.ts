@@ -6,7 +6,7 @@ import { benchNode } from "./daemons/node.ts";
 import { benchScheduler } from "./daemons/scheduler.ts";
 import { parseReasonsOptions } from "./options.ts";
 import { benchPortSharing } from "./port-sharing.ts";
-import { benchReasons } from "./reasons.ts";
+import { benchReasons } from "./reasons/bench-reasons.ts";
 import { benchStart } from "./start.ts";
 import { benchTesting } from "./testing/bench-testing.ts";
 import { benchWatchFloor } from "./watch-floor.ts";

@@ -36,7 +36,7 @@ const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n
 
 /** Options of `bench reasons`. */
 export interface ReasonsOptions {
-  /** Measured rounds of each cluster and daemon. */
+  /** Pairs of measured rounds of each daemon. */
   readonly rounds: number;
   readonly pods: number;
   /** Only daemons whose name contains this. */
@@ -49,14 +49,14 @@ export function parseReasonsOptions(argv: readonly string[]): ReasonsOptions {
     args: [...argv],
     allowPositionals: true,
     options: {
-      rounds: { type: "string", default: "10" },
+      rounds: { type: "string", default: "200" },
       pods: { type: "string", default: "1000" },
       only: { type: "string", default: "" },
     },
   });
   if (positionals.length !== 1) throw new Error(usage);
   return {
-    rounds: wholeNumber("--rounds", values.rounds, 1, 100),
+    rounds: wholeNumber("--rounds", values.rounds, 2, 10_000),
     pods: wholeNumber("--pods", values.pods, 10, 5_000),
     only: values.only,
   };

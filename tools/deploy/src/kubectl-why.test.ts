@@ -15,23 +15,54 @@ interface Outcome {
   readonly requested: readonly string[];
 }
 
-/** Runs the plugin with a kubectl that notes its arguments and gives this answer; `config` has the namespace `team`. */
-function why(t: { after(fn: () => void): void }, args: readonly string[], answer: string, code = 0): Promise<Outcome> {
+/** Of one `get --raw` after the other, the last for all that follow; those with a failure end with 1 and print it. */
+interface Script {
+  readonly answers: readonly string[];
+  readonly failures: readonly string[];
+}
+
+/** Runs the plugin with a kubectl that notes its arguments and gives these answers; `config` has the namespace `team`. Waits do not last. */
+function why(
+  t: { after(fn: () => void): void },
+  args: readonly string[],
+  answer: string | Script,
+  code = 0,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), "cox-why-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const kubectl = join(folder, "kubectl");
-  writeFileSync(join(folder, "answer"), answer);
+  const { answers, failures } = typeof answer === "string" ? { answers: [answer], failures: [] } : answer;
+  const count = Math.max(answers.length, failures.length);
+  for (let i = 0; i < count; i++) {
+    writeFileSync(join(folder, `answer-${i + 1}`), answers[i] ?? "");
+    const isFailure = failures[i] !== undefined && (answers[i] ?? "") === "";
+    writeFileSync(join(folder, `failure-${i + 1}`), failures[i] ? `${failures[i]}\n` : "");
+    writeFileSync(join(folder, `code-${i + 1}`), `${isFailure ? 1 : code}`);
+  }
   writeFileSync(
     kubectl,
-    `#!/bin/sh\nprintf '%s|' "$@" >>${folder}/requested; echo >>${folder}/requested\ncase "$*" in *"config view"*) printf team; exit 0 ;; esac\ncat ${folder}/answer; exit ${code}\n`,
+    `#!/bin/sh
+printf '%s|' "$@" >>${folder}/requested; echo >>${folder}/requested
+case "$*" in *"config view"*) printf team; exit 0 ;; esac
+echo >>${folder}/asked; n=$(wc -l <${folder}/asked); [ $n -le ${count} ] || n=${count}
+cat ${folder}/answer-$n; cat ${folder}/failure-$n >&2; exit $(cat ${folder}/code-$n)
+`,
   );
-  chmodSync(kubectl, 0o755);
+  writeFileSync(join(folder, "sleep"), "#!/bin/sh\n");
+  for (const name of ["kubectl", "sleep"]) chmodSync(join(folder, name), 0o755);
   writeFileSync(join(folder, "requested"), "");
+  const PATH = `${folder}:${process.env["PATH"]}`;
   return new Promise((resolve) => {
-    const child = execFile(plugin, [...args], { env: { ...process.env, KUBECTL: kubectl } }, (_, stdout, stderr) => {
-      const requested = readFileSync(join(folder, "requested"), "utf8").split("\n").filter(Boolean);
-      resolve({ code: child.exitCode ?? -1, stdout, stderr, requested });
-    });
+    const child = execFile(
+      plugin,
+      [...args],
+      { env: { ...process.env, PATH, KUBECTL: kubectl, ...env } },
+      (_, stdout, stderr) => {
+        const requested = readFileSync(join(folder, "requested"), "utf8").split("\n").filter(Boolean);
+        resolve({ code: child.exitCode ?? -1, stdout, stderr, requested });
+      },
+    );
   });
 }
 
@@ -95,6 +126,84 @@ for (const { args, says } of [
     assert.deepEqual(requested, []);
   });
 }
+
+/** What kubectl 1.23 prints, and the line that becomes of it. */
+for (const { name, says, line } of [
+  {
+    name: "an unknown type",
+    says: 'Error from server (BadRequest): the server doesn\'t have a resource type "foo"',
+    line: 'the server doesn\'t have a resource type "foo". List them: kubectl api-resources',
+  },
+  {
+    name: "a missing object",
+    says: 'Error from server (NotFound): pods "web" not found',
+    line: 'pods "web" not found (in namespace team, unless its type has none). List them: kubectl get pod --all-namespaces',
+  },
+  {
+    name: "no right to read the object",
+    says: 'Error from server (Forbidden): pods "web" is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "team"',
+    line: 'pods "web" is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "team". See what you may: kubectl auth can-i --list -n team',
+  },
+  {
+    name: "no right to ask",
+    says: 'Error from server (Forbidden): forbidden: User "jane" cannot get path "/debug/explain/namespaces/team/pod/web"',
+    line: 'forbidden: User "jane" cannot get path "/debug/explain/namespaces/team/pod/web". An administrator allows it: ClusterRoleBinding system:explain',
+  },
+  {
+    name: "a server without explanations",
+    says: "Error from server (NotFound): the server could not find the requested resource",
+    line: "this API server has no explanations: it is not Coxswain's, or older than they are. Try: kubectl describe pod/web -n team",
+  },
+  {
+    name: "a server that is not there",
+    says: "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?",
+    line: "the API server does not answer: The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?. See its address: kubectl config view --minify; on its machine: coxswain doctor",
+  },
+  {
+    name: "a server of another authority",
+    says: "Unable to connect to the server: x509: certificate signed by unknown authority",
+    line: "the API server does not answer: x509: certificate signed by unknown authority. See its address: kubectl config view --minify; on its machine: coxswain doctor",
+  },
+  {
+    name: "a wrong token",
+    says: "error: You must be logged in to the server (Unauthorized)",
+    line: "You must be logged in to the server (Unauthorized)",
+  },
+  {
+    name: "a failure without a word",
+    says: "",
+    line: "kubectl get --raw /debug/explain/namespaces/team/pod/web failed without a message",
+  },
+]) {
+  test(`kubectl why says in one line: ${name}`, async (t) => {
+    const { code, stdout, stderr } = await why(t, ["pod/web"], { failures: [says], answers: [] });
+    assert.deepEqual([code, stdout, stderr], [2, "", `kubectl why: ${line}\n`]);
+  });
+}
+
+test("without kubectl on the PATH, kubectl why says so", async (t) => {
+  const { code, stderr } = await why(t, ["pod/web"], wrong, 0, { KUBECTL: "no-such-kubectl" });
+  assert.deepEqual([code, stderr], [2, "kubectl why: no-such-kubectl is not installed, or not on the PATH\n"]);
+});
+
+const away = "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?";
+const missing = 'Error from server (NotFound): pods "web" not found';
+
+test("a watch prints each change, goes on while the server is away, and ends with 0 when the object is well", async (t) => {
+  const other = wrong.replace("x", "y");
+  const script = { answers: [wrong, wrong, "", "", other, "Well: pod/web\n"], failures: ["", "", away, away, "", ""] };
+  const { code, stdout, stderr } = await why(t, ["pod/web", "--watch"], script);
+  assert.deepEqual([code, stdout], [0, `${wrong}\n${other}\nWell: pod/web\n`]);
+  assert.match(stderr, /^kubectl why: the API server does not answer: .*; asking again\n$/);
+});
+
+test("a watch ends with 0 when the object is deleted, and with 2 when it never was there or may not be read any more", async (t) => {
+  const gone = await why(t, ["pod/web", "-w"], { answers: [wrong, ""], failures: ["", missing] });
+  assert.deepEqual([gone.code, gone.stdout], [0, `${wrong}\nGone: pod/web was deleted.\n`]);
+  assert.equal((await why(t, ["pod/web", "-w"], { answers: [""], failures: [missing] })).code, 2);
+  const forbidden = 'Error from server (Forbidden): pods "web" is forbidden';
+  assert.equal((await why(t, ["pod/web", "-w"], { answers: [wrong, ""], failures: ["", forbidden] })).code, 2);
+});
 
 test("kubectl why --help shows forms, flags and exit codes", async (t) => {
   const { code, stdout, requested } = await why(t, ["--help"], wrong);

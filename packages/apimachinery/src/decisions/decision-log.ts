@@ -221,7 +221,8 @@ function take({ entries }: Kept, source: string): Entry | undefined {
 
 const cut = (text: string): string => (text.length > longestSummary ? `${text.slice(0, longestSummary)}…` : text);
 
-function descriptionOf(description: Outcome["description"]): Description {
+/** What an outcome says; of a function that fails, that it failed. */
+export function descriptionOf(description: Outcome["description"]): Description {
   if (typeof description === "string") return { summary: description };
   if (typeof description !== "function") return description;
   try {

@@ -1,5 +1,5 @@
 import { type ObjectRef, objectRef } from "@coxswain/apimachinery/decisions/decision";
-import type { DecisionLog } from "@coxswain/apimachinery/decisions/decision-log";
+import { type DecisionLog, descriptionOf } from "@coxswain/apimachinery/decisions/decision-log";
 import { outcomeOfError } from "@coxswain/apimachinery/decisions/outcome-of-error";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import { parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
@@ -39,17 +39,18 @@ export class AdmissionDecisions {
     if (ref === undefined || attributes.signal.aborted) return;
     this.#hasRefused = true;
     const outcome = outcomeOfError(err);
-    const description = typeof outcome.description === "function" ? outcome.description() : outcome.description;
+    // The object must not be kept for that.
     const { operation, subresource, resource, namespace } = attributes;
-    const what = `${resource.resource}${subresource === "" ? "" : `/${subresource}`}`;
+    const { description, reason } = outcome;
     this.#log.record(ref, `admission/${plugin}`, {
-      ...outcome,
       verdict: "refused",
-      description: {
-        ...(typeof description === "string" ? { summary: description } : description),
-        details: { operation, resource: what },
+      reason,
+      sizeBytes: 1000,
+      description: () => ({
+        ...descriptionOf(description),
+        details: { operation, resource: `${resource.resource}${subresource === "" ? "" : `/${subresource}`}` },
         related: (subjectsOf[plugin] ?? []).map((ref) => refTo(ref, namespace)),
-      },
+      }),
     });
   }
 
