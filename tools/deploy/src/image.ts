@@ -41,14 +41,12 @@ const extensions = "/usr/lib/*/xtables/*.so";
  * @throws Failure when a program is missing
  */
 export async function writeImage(root: string, out: string, names: readonly string[] = []): Promise<string> {
-  const release = (await releaseFiles(root)).filter(({ path }) => /^(?:bin|lib|libexec|licences)\//.test(path));
+  const release = ofRelease(await releaseFiles(root));
   const found = Object.entries(programs).map(([name, from]) => ({ name, path: need(name, from) }));
   const loaded = globSync(extensions);
   const libraries = new Set([...found.map(({ path }) => path), ...loaded, process.execPath].flatMap(librariesOf));
-  const link = (path: string, target: string): TarEntry => ({ type: "symlink", path, target });
   const files: TarEntry[] = [
-    ...release.map((entry) => ({ ...entry, path: `opt/coxswain/${entry.path}` })),
-    ...release.filter(({ path }) => path.startsWith("bin/")).map(({ path }) => link(`usr/${path}`, `/opt/coxswain/${path}`)),
+    ...release,
     ...found.map(({ name, path }) => copy(`usr/bin/${name}`, path, 0o755)),
     ...applets.map((name) => link(`usr/bin/${name}`, "busybox")),
     ...[...libraries, ...loaded].map((path) => copy(path.replace(/^\/(?:usr\/)?/, "usr/"), path, 0o755)),
@@ -67,6 +65,17 @@ export async function writeImage(root: string, out: string, names: readonly stri
   const all = [`docker.io/library/coxswain:${coxswainVersion}`, ...names];
   writeFileSync(archive, imageArchive({ names: all, layer, command: ["coxswain"] }));
   return archive;
+}
+
+const link = (path: string, target: string): TarEntry => ({ type: "symlink", path, target });
+
+/** What an image has of a release: its programs, also on the PATH, and their code and licences. */
+export function ofRelease(entries: readonly TarEntry[]): TarEntry[] {
+  const release = entries.filter(({ path }) => /^(?:bin|lib|libexec|licences)\//.test(path));
+  return [
+    ...release.map((entry) => ({ ...entry, path: `opt/coxswain/${entry.path}` })),
+    ...release.filter(({ path }) => path.startsWith("bin/")).map(({ path }) => link(`usr/${path}`, `/opt/coxswain/${path}`)),
+  ];
 }
 
 /** Shared libraries of a program or library, by ldd; empty for static ones. */

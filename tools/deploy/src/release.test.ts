@@ -14,8 +14,10 @@ import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { freePort, startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { fetchTool } from "@coxswain/dev-cluster/kubectl";
 import type { TarEntry } from "@coxswain/images/tar";
 import { linkedFiles } from "./document-links.ts";
+import { ofRelease } from "./image.ts";
 import { daemons, releaseFiles } from "./release.ts";
 import { unpack } from "./unpack.ts";
 
@@ -177,6 +179,51 @@ test("the bundled API server reads large YAML aside, asks etcd for its size, nam
   for (const name of ["", "page.js", "worker.js", "style.css", "icon.svg"]) {
     assert.equal((await ask("GET", `/ui/${name}`)).code, 200, name);
   }
+  await plugins(t, join(folder, "admin.conf"), `https://127.0.0.1:${port}`);
+  await doctors(join(folder, "admin.conf"), folder);
+});
+
+/** kubectl finds the plugin in the archive's folder under its two names. */
+async function plugins(t: TestContext, kubeconfig: string, server: string): Promise<void> {
+  const programs = mkdtempSync(join(tmpdir(), "cox-programs-"));
+  t.after(() => rmSync(programs, { recursive: true }));
+  symlinkSync(await fetchTool({ root }, "kubectl"), join(programs, "kubectl"));
+  const env = { ...process.env, PATH: `${programs}:${join(home, "bin")}:/usr/bin:/bin`, KUBECONFIG: kubeconfig };
+  const kubectl = (...args: string[]) => promisify(execFile)("kubectl", args, { env });
+  const listed = await kubectl("plugin", "list");
+  assert.match(listed.stdout, /\/bin\/kubectl-explain_why\n.*\/bin\/kubectl-why\n/);
+  assert.doesNotMatch(listed.stdout + listed.stderr, /warning/);
+  for (const name of ["why", "explain-why"]) {
+    const { stdout } = await kubectl(name, "namespace/default", "--server", server);
+    assert.equal(stdout.split("\n")[0], "Well: namespace/default: nothing is wrong with it.", name);
+  }
+  await assert.rejects(kubectl("why", "namespace/none", "--server", server), {
+    code: 2,
+    stderr: /^kubectl why: namespaces "none" not found .*kubectl get namespace --all-namespaces\n/,
+  });
+}
+
+/** Nobody has started schedulers, and there is no server where the kubeconfig looks for it. */
+async function doctors(kubeconfig: string, folder: string): Promise<void> {
+  const args = ["doctor", `--folder=${folder}`, `--kubeconfig=${kubeconfig}`, "-o", "json"];
+  await assert.rejects(run("coxswain", ...args), ({ code, stdout }: { code: number; stdout: string }) => {
+    const { findings, checks } = JSON.parse(stdout) as { findings: { check: string; harm: string }[]; checks: string[] };
+    assert.deepEqual([code, findings.map(({ check, harm }) => `${harm} ${check}`)], [2, ["critical server"]]);
+    assert.ok(checks.length >= 18);
+    return true;
+  });
+  await assert.rejects(run("coxswain", "doctor", "-o", "xml"), { code: 2, stderr: /Allowed choices are text, json/ });
+}
+
+test("an image has the programs of the release on its PATH, with the plugin and the page", () => {
+  const files = new Map(ofRelease(entries).map((entry) => [entry.path, entry]));
+  for (const name of ["coxswain", "kubectl-why", "kubectl-explain_why"]) {
+    assert.partialDeepStrictEqual(files.get(`usr/bin/${name}`), { type: "symlink", target: `/opt/coxswain/bin/${name}` });
+    assert.ok(files.has(`opt/coxswain/bin/${name}`), name);
+  }
+  const page = ["index.html", "page.js", "worker.js", "style.css", "icon.svg"].map((name) => `opt/coxswain/lib/ui/${name}`);
+  for (const path of page) assert.equal(files.get(path)?.type, "file", path);
+  assert.ok([...files.keys()].some((path) => /^opt\/coxswain\/lib\/ui\/.*\.woff2$/.test(path)));
 });
 
 /** Client with the administrator's credentials written by `certs`. */

@@ -53,7 +53,7 @@ test("a cluster in which nothing is wrong has no findings", () => {
   assert.equal(findingsText([]), `Nothing is wrong: ${Object.keys(checks).length} checks, no findings.\n`);
 });
 
-for (const { name, facts, harm, check, says } of [
+const findings = [
   {
     name: "an API server that does not answer",
     facts: { unreachable: "connect ECONNREFUSED" },
@@ -223,7 +223,9 @@ for (const { name, facts, harm, check, says } of [
     check: "rights",
     says: /secrets: forbidden/,
   },
-]) {
+];
+
+for (const { name, facts, harm, check, says } of findings) {
   test(`the doctor finds ${name}`, () => {
     const found = findingsOf({ ...well, ...(facts as Partial<DoctorFacts>) });
     assert.deepEqual(
@@ -234,6 +236,122 @@ for (const { name, facts, harm, check, says } of [
     assert.notEqual(found[0]?.remedy, "");
   });
 }
+
+const pressure = (status: string) => ({
+  conditions: [
+    { type: "Ready", status: "True" },
+    { type: "DiskPressure", status, message: "low on disk" },
+  ],
+});
+const backed = webhook({ clientConfig: { service: { namespace: "a", name: "b" } } });
+
+test("the doctor finds what is less than that", () => {
+  for (const [facts, harm, says] of [
+    [{ nodes: [node("n1", pressure("True"))] }, "warning", /n1: DiskPressure \(low on disk\)/],
+    [{ disks: [{ path: "/data", freeBytes: 5 * 1024 ** 3, totalBytes: 100 * 1024 ** 3 }] }, "warning", /left/],
+    [metric("etcd_db_total_size_in_bytes 1.7e9"), "warning", /1621 MiB/],
+    [
+      { certificates: [{ file: "/a.crt", subject: "CN=a", begins: now + day, ends: now + 90 * day }] },
+      "critical",
+      /valid only in 24h/,
+    ],
+    [
+      { webhooks: [webhook({ clientConfig: { service: { namespace: "a", name: "b" } }, failurePolicy: "Ignore" })] },
+      "warning",
+      /does not exist$/,
+    ],
+    [metric('apiserver_admission_webhook_fail_open_count{name="w"} 1'), "warning", /could not be called 1 times/],
+    [{ nodes: [node("n1", { nodeInfo: { kubeletVersion: "v1.24.1" } })] }, "warning", /newer than/],
+    [
+      { leases: [lease("kube-scheduler", "2026-03-01T11:58:00.000000Z"), ...well.leases.slice(1)] },
+      "critical",
+      /no kube-scheduler leads since/,
+    ],
+  ] as const) {
+    const found = findingsOf({ ...well, ...(facts as Partial<DoctorFacts>) });
+    assert.deepEqual(
+      found.map((one) => one.harm),
+      [harm],
+      String(says),
+    );
+    assert.match(found[0]?.summary ?? "", says);
+  }
+});
+
+/** Of each check, what comes near to a finding and is none. */
+const harmless: Readonly<Record<string, readonly object[]>> = {
+  server: [{ unready: [] }],
+  etcd: [metric("etcd_db_total_size_in_bytes 1.5e9")],
+  certificates: [{ certificates: [{ file: "/a.crt", subject: "CN=a", begins: now - 1, ends: now + 31 * day }] }],
+  disks: [{ disks: [{ path: "/data", freeBytes: 11 * 1024 ** 3, totalBytes: 100 * 1024 ** 3 }] }],
+  clocks: [
+    { clockMs: -4_900 },
+    // Of a node that is gone.
+    { leases: [...well.leases, lease("gone", "2026-03-01T12:05:00.000000Z", "kube-node-lease")] },
+  ],
+  leaders: [{ leases: [lease("kube-scheduler", "2026-03-01T11:59:35.000000Z"), ...well.leases.slice(1)] }],
+  nodes: [{ nodes: [node("n1", pressure("False"))] }, { nodes: [] }],
+  "api-services": [{ apiServices: [{ metadata: { name: "v1.x" }, status: {} }] }],
+  webhooks: [
+    { webhooks: [webhook({ rules: everything, failurePolicy: "Ignore" })] },
+    { webhooks: [webhook({ rules: everything, namespaceSelector: { matchLabels: { a: "b" } } })] },
+    { webhooks: [webhook({ timeoutSeconds: 15 })] },
+    { webhooks: [backed], services: [{ metadata: { namespace: "a", name: "b" } }] },
+    metric('apiserver_admission_webhook_rejection_count{error_type="no_error",name="w"} 3'),
+  ],
+  overload: [metric('apiserver_flowcontrol_rejected_requests_total{flow_schema="x",reason="queue-full"} 0')],
+  evictions: [{ failedPods: [{ metadata: { namespace: "a", name: "p" }, status: { reason: "Error" } }] }],
+  namespaces: [{ namespaces: [{ metadata: { name: "old", deletionTimestamp: "2026-03-01T11:55:00Z" } }] }],
+  versions: [
+    { nodes: [node("n1", { nodeInfo: { kubeletVersion: "v1.21.4" } })] },
+    { nodes: [node("n1", { nodeInfo: { kubeletVersion: "" } })] },
+  ],
+  caches: [metric("coxswain_apiserver_cache_limit_bytes 1000\ncoxswain_apiserver_cache_bytes 900"), metric("x 1")],
+  quotas: [
+    {
+      quotas: [
+        { metadata: { namespace: "a", name: "q" }, status: { hard: { pods: "10", cpu: "0" }, used: { pods: "8", cpu: "0" } } },
+        { metadata: { namespace: "a", name: "new" } },
+      ],
+    },
+  ],
+  "deprecated-apis": [{ deprecated: [] }],
+  "signing-requests": [
+    {
+      signingRequests: [
+        { metadata: { name: "new", creationTimestamp: "2026-03-01T11:58:00Z" } },
+        { metadata: { name: "old", creationTimestamp: "2026-03-01T10:00:00Z" }, status: { conditions: [{ type: "Approved" }] } },
+      ],
+    },
+  ],
+  rights: [{ unread: [] }],
+};
+
+test("each check is seen to find something, and to find nothing where there is almost something", () => {
+  const names = Object.keys(checks).toSorted();
+  assert.deepEqual([...new Set(findings.map(({ check }) => check))].toSorted(), names);
+  assert.deepEqual(Object.keys(harmless).toSorted(), names);
+  for (const [check, all] of Object.entries(harmless)) {
+    for (const facts of all)
+      assert.deepEqual(findingsOf({ ...well, ...facts } as DoctorFacts), [], `${check}: ${JSON.stringify(facts)}`);
+  }
+});
+
+test("leases that may not be read are no missing leaders", () => {
+  const found = findingsOf({ ...well, leases: [], unread: ["leases: forbidden"] });
+  assert.deepEqual(
+    found.map(({ check }) => check),
+    ["rights"],
+  );
+});
+
+test("services that may not be read are no missing services of webhooks", () => {
+  const found = findingsOf({ ...well, webhooks: [backed] as never, unread: ["services: forbidden"] });
+  assert.deepEqual(
+    found.map(({ check }) => check),
+    ["rights"],
+  );
+});
 
 test("what only controllers ask for, since it has no newer version, is no finding", () => {
   const requested = {

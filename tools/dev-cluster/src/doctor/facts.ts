@@ -110,9 +110,13 @@ export async function gatherFacts({ client, noClient, folders, data }: DoctorTar
     }
   };
   const text = async (path: string): Promise<string | undefined> => {
-    const { status, body } = await client.raw("GET", path, { signal });
-    if (status === 200 || path.startsWith("/readyz")) return body.toString();
-    unread.push(`${path}: status ${status}`);
+    try {
+      const { status, body } = await client.raw("GET", path, { signal });
+      if (status === 200 || path.startsWith("/readyz")) return body.toString();
+      unread.push(`${path}: status ${status}`);
+    } catch (err) {
+      unread.push(`${path}: ${messageOf(err)}`);
+    }
     return undefined;
   };
   let first: Awaited<ReturnType<Client["raw"]>>;
