@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { diagnose } from "./diagnose.ts";
 import { importImages, type Machine, whyNoMachine } from "./machine.ts";
 import { type Network, newNetwork } from "./network.ts";
 
@@ -50,6 +51,7 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
     );
     await whenReady("m1");
     assert.match(await kubectl("get", "nodes"), /^m1 +Ready +control-plane,master /m);
+    assert.deepEqual(await diagnose(first), { code: 0, findings: [] });
   });
 
   test("a machine with a wrong hash or token is refused at once, and nothing is written", async () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { checkServices } from "./cluster-services.ts";
+import { diagnose } from "./diagnose.ts";
 import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
 
 const controlPlane = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
@@ -55,6 +56,13 @@ describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () 
   test("a Service answers, a name resolves, a claim gets a volume, and kubectl top knows the node", async () => {
     await machine.run("coxswain-services", "--apply-rights", "--kubeconfig=/etc/kubernetes/admin.conf");
     await checkServices(kubectl, machine, "machine");
+  });
+
+  test("the doctor finds nothing, then what is wrong, and says so by its exit code", async () => {
+    assert.deepEqual(await diagnose(machine), { code: 0, findings: [] });
+    await kubectl("cordon", "machine");
+    assert.deepEqual(await diagnose(machine), { code: 1, findings: ["notice nodes: node machine is cordoned"] });
+    await kubectl("uncordon", "machine");
   });
 
   test("a daemon that is killed comes back, and nothing is lost", async () => {

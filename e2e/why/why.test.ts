@@ -1,17 +1,14 @@
 /** Sixty stuck situations: the first line of `kubectl why` names the true cause of each. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { join } from "node:path";
 import { test } from "node:test";
-import { findKubectl } from "@coxswain/dev-cluster/kubectl";
-import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
 import { send } from "../framework/api.ts";
 import { KubectlError, kubectl, settings, tryKubectl } from "../framework/kubectl.ts";
-import { lookedAt, waitFor } from "../framework/wait-for.ts";
+import { waitFor } from "../framework/wait-for.ts";
 import { admissionSituations } from "./admission.ts";
 import { autoscalingSituations } from "./autoscaling.ts";
 import { deletionSituations } from "./deletions.ts";
 import { nodeSituations, realNode } from "./nodes.ts";
+import { firstLine, why } from "./plugin.ts";
 import { podSituations } from "./pods.ts";
 import { rolloutSituations } from "./rollouts.ts";
 import { serviceSituations } from "./services.ts";
@@ -19,8 +16,6 @@ import type { Manifest, Situation, Step } from "./situation.ts";
 import { volumeSituations } from "./volumes.ts";
 
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
-const plugin = join(import.meta.dirname, "..", "..", "tools", "deploy", "bin", "kubectl-why");
-const kubeconfig = kubeconfigFile(settings, "admin");
 
 /** Created together, queried one after the other. */
 const together: readonly Situation[] = [
@@ -36,16 +31,6 @@ const together: readonly Situation[] = [
 const alone: readonly Situation[] = [...nodeSituations, ...deletionSituations.filter(({ name }) => name === "api-service-away")];
 
 const namespaceOf = ({ name }: Situation): string => `why-${name}`;
-
-async function why(args: readonly string[], namespace: string): Promise<{ code: number; line: string }> {
-  const env = { ...process.env, KUBECTL: await findKubectl(settings) };
-  return new Promise((resolve) => {
-    const child = execFile(plugin, [...args, "-n", namespace, "--kubeconfig", kubeconfig], { env }, (_, stdout, stderr) => {
-      lookedAt(`kubectl why ${args.join(" ")}\n${stdout}${stderr}`);
-      resolve({ code: child.exitCode ?? -1, line: stdout.split("\n")[0] ?? "" });
-    });
-  });
-}
 
 const clusterScoped = new Set([
   "PersistentVolume",
@@ -117,7 +102,7 @@ async function check(situation: Situation): Promise<void> {
     `${situation.phrase} of kubectl why ${ask.join(" ")}`,
     async () => {
       const answer = await why(ask, namespaceOf(situation));
-      return situation.phrase.test(answer.line) ? answer : undefined;
+      return situation.phrase.test(firstLine(answer)) ? answer : undefined;
     },
     { timeoutMs: 180_000 },
   );
@@ -161,9 +146,7 @@ test("and of what concerns the whole cluster", { skip: isLong ? false : "takes m
 });
 
 test("an object that is well is said to be, with exit code 0", async () => {
-  assert.deepEqual(await why(["svc/kubernetes"], "default"), {
-    code: 0,
-    line: "Well: service/kubernetes: nothing is wrong with it.",
-  });
+  const answer = await why(["svc/kubernetes"], "default");
+  assert.deepEqual([answer.code, firstLine(answer)], [0, "Well: service/kubernetes: nothing is wrong with it."]);
   assert.equal((await why(["node", settings.nodeName], "default")).code, 0);
 });

@@ -132,37 +132,37 @@ for (const { name, says, line } of [
   {
     name: "an unknown type",
     says: 'Error from server (BadRequest): the server doesn\'t have a resource type "foo"',
-    line: 'the server doesn\'t have a resource type "foo". List them: kubectl api-resources',
+    line: 'the server doesn\'t have a resource type "foo"; list them: kubectl api-resources',
   },
   {
     name: "a missing object",
     says: 'Error from server (NotFound): pods "web" not found',
-    line: 'pods "web" not found (in namespace team, unless its type has none). List them: kubectl get pod --all-namespaces',
+    line: 'pods "web" not found (in namespace team, unless its type has none); list them: kubectl get pod --all-namespaces',
   },
   {
     name: "no right to read the object",
     says: 'Error from server (Forbidden): pods "web" is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "team"',
-    line: 'pods "web" is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "team". See what you may: kubectl auth can-i --list -n team',
+    line: 'pods "web" is forbidden: User "jane" cannot get resource "pods" in API group "" in the namespace "team"; see what you may: kubectl auth can-i --list -n team',
   },
   {
     name: "no right to ask",
     says: 'Error from server (Forbidden): forbidden: User "jane" cannot get path "/debug/explain/namespaces/team/pod/web"',
-    line: 'forbidden: User "jane" cannot get path "/debug/explain/namespaces/team/pod/web". An administrator allows it: ClusterRoleBinding system:explain',
+    line: 'forbidden: User "jane" cannot get path "/debug/explain/namespaces/team/pod/web"; an administrator allows it: ClusterRoleBinding system:explain',
   },
   {
     name: "a server without explanations",
     says: "Error from server (NotFound): the server could not find the requested resource",
-    line: "this API server has no explanations: it is not Coxswain's, or older than they are. Try: kubectl describe pod/web -n team",
+    line: "this API server has no explanations: it is not Coxswain's, or older than they are; try: kubectl describe pod/web -n team",
   },
   {
     name: "a server that is not there",
     says: "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?",
-    line: "the API server does not answer: The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?. See its address: kubectl config view --minify; on its machine: coxswain doctor",
+    line: "the API server does not answer: The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?; see its address: kubectl config view --minify; on its machine: coxswain doctor",
   },
   {
     name: "a server of another authority",
     says: "Unable to connect to the server: x509: certificate signed by unknown authority",
-    line: "the API server does not answer: x509: certificate signed by unknown authority. See its address: kubectl config view --minify; on its machine: coxswain doctor",
+    line: "the API server does not answer: x509: certificate signed by unknown authority; see its address: kubectl config view --minify; on its machine: coxswain doctor",
   },
   {
     name: "a wrong token",
