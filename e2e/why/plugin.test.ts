@@ -98,18 +98,24 @@ test("the flow schema whose requests get 429 says so, with who sent the last", a
   const everywhere = { verbs: ["*"], apiGroups: ["*"], resources: ["*"], namespaces: ["*"], clusterScope: true };
   const rules = [{ subjects: [{ kind: "User", user: { name: "flood" } }], resourceRules: [everywhere] }];
   const clusterWide = (kind: string, spec: object) => ({ apiVersion, kind, metadata: { name: "why-flood" }, spec });
-  t.after(() => tryKubectl(["delete", "flowschema,prioritylevelconfiguration", "why-flood"]));
+  t.after(() => tryKubectl(["delete", "flowschema,prioritylevelconfiguration,clusterrolebinding", "why-flood"]));
+  // A request that is forbidden is over too soon.
+  await kubectl("create", "clusterrolebinding", "why-flood", "--clusterrole=view", "--user=flood");
   await apply(
     clusterWide("PriorityLevelConfiguration", { type: "Limited", limited }),
     clusterWide("FlowSchema", { priorityLevelConfiguration: { name: "why-flood" }, matchingPrecedence: 500, rules }),
   );
   const flood = { "impersonate-user": "flood" };
-  await waitFor("a request that gets 429", async () => {
-    const codes = await Promise.all(
-      Array.from({ length: 100 }, async () => (await send("GET", "/api/v1/pods", undefined, flood)).code),
-    );
-    return codes.includes(429) ? true : undefined;
-  });
+  await waitFor(
+    "a request that gets 429",
+    async () => {
+      const codes = await Promise.all(
+        Array.from({ length: 100 }, async () => (await send("GET", "/api/v1/pods", undefined, flood)).code),
+      );
+      return codes.includes(429) ? true : undefined;
+    },
+    { timeoutMs: 60_000 },
+  );
   const { stdout } = await why(["flowschema/why-flood"], namespace);
   assert.match(stdout, /flow-control: requests of its flows got 429: .*\d+ times\)/);
   const { stdout: json } = await why(["flowschema/why-flood", "-o", "json"], namespace);
