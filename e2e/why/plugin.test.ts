@@ -6,6 +6,7 @@ import { kubectl, tryKubectl } from "../framework/kubectl.ts";
 import { waitFor } from "../framework/wait-for.ts";
 import { type RunningWhy, startWhy, why } from "./plugin.ts";
 
+const isLong = process.env["COX_TEST_LONG"] !== undefined;
 const namespace = "why-plugin";
 
 const manifest = (apiVersion: string, kind: string, name: string, more: object): object => ({
@@ -75,7 +76,9 @@ test("a watch ends with 0 when what is deleted is gone, with 130 when it is inte
   assert.deepEqual([code, stderr], [0, ""]);
 });
 
-test("a watch tells when the next attempt is, and ends with 0 when the object is well", async () => {
+test("a watch tells when the next attempt is, and ends with 0 when the object is well", {
+  skip: isLong ? false : "waits for the kubelet's next attempt, with --long",
+}, async () => {
   const settingsOf = { configMapRef: { name: "settings" } };
   const container = { name: "web", image: "busybox:1.35", command: ["sleep", "3600"], envFrom: [settingsOf] };
   await waitFor("the service account", () => kubectl("-n", namespace, "get", "serviceaccount", "default"), { retry: () => true });
