@@ -182,7 +182,7 @@ test("shows its certificate, its token and its name", async (t) => {
   });
 });
 
-test("asks for metadata alone where that is enough", async (t) => {
+test("requests only metadata where that is enough", async (t) => {
   const running = await startServer(t, { body: { metadata: {}, items: [] } });
   await clientOf(t, running).list(pods, {}, { metadataOnly: true });
   assert.equal(

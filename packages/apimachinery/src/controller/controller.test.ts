@@ -107,7 +107,7 @@ test("drops a key after so many failures, until it changes", async (t) => {
   assert.equal(calls, 4);
 });
 
-test("looks again when the result asks for it", async (t) => {
+test("reconciles again after the result's requeueAfterMs", async (t) => {
   const { client, clock, informers, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }));
   let calls = 0;

@@ -72,7 +72,7 @@ test("the same again is a series, written at its second time, each half hour and
   assert.equal(stored().length, 2, "after its end it begins anew");
 });
 
-test("of two series the one that goes on is kept, the other ends, whichever began first", async (t) => {
+test("of two series the one that continues is kept, the other ends, whichever began first", async (t) => {
   for (const quiet of ["A", "B"]) {
     const { recorder, stored, clock } = setUp(t);
     const report = async (...reasons: string[]): Promise<void> => {

@@ -59,7 +59,7 @@ test("hears of what exists, then of every change, in order, after the lister sho
   assert.deepEqual(names(informer.lister.list()), ["b"]);
 });
 
-test("an object made anew under its name is one that went and one that came", async (t) => {
+test("an object that was created again under its name is a deletion and an addition", async (t) => {
   const { client, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a", uid: "1" })));
   client.put(pods, aPod({ name: "a", uid: "2" }));
   await settle();
@@ -80,7 +80,7 @@ test("who has waited for the first list leaves nothing on the signal", async (t)
   assert.equal(getEventListeners(waiting.signal, "abort").length, 0);
 });
 
-test("goes on with the watch where the last one ended, without listing", async (t) => {
+test("resumes the watch where the last one ended, without listing", async (t) => {
   const { client, clock, seen } = await started(t);
   await clock.advance(2000);
   client.endWatches();
@@ -90,7 +90,7 @@ test("goes on with the watch where the last one ended, without listing", async (
   assert.deepEqual(verbs(client), ["list", "watch", "watch"]);
 });
 
-test("lists again when its version is too old, and tells only the difference", async (t) => {
+test("lists again when its version is too old, and reports only the differences", async (t) => {
   const { client, clock, informer, seen } = await started(t, (c) => c.put(pods, aPod({ name: "stays" }), aPod({ name: "goes" })));
   seen.length = 0;
   client.react("watch", "pods", () => {

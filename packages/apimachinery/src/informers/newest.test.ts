@@ -75,7 +75,7 @@ test("takes an older version when the cache goes back to it, as after a restore 
   assert.equal(newest.get(key)?.metadata.resourceVersion, "4");
 });
 
-test("takes the object that was made anew under the name, whatever its version", async (t) => {
+test("takes an object that was created again under the same name, whatever its version", async (t) => {
   const { client, newest } = await startWithPod(t);
   newest.written(written("999"));
   client.put(pods, aPod({ name: "a", uid: "2" }));

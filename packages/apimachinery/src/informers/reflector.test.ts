@@ -104,7 +104,7 @@ test("of a list whose pages were compacted away everything is requested at once"
   assert.deepEqual(reported, ["=b,c"]);
 });
 
-test("a watch goes on from its last event or bookmark; too old, the next list is the most recent", async (t) => {
+test("a watch resumes from its last event or bookmark; if that is too old, the next list is a most recent one", async (t) => {
   const bookmark = { type: "BOOKMARK", object: named("", "12") } as ObjectEvent<Pod>;
   const { requested, reported, after } = await reflecting(
     t,
@@ -135,7 +135,7 @@ test("a server that ends each watch at once gets requests at increasing interval
   assert.equal(requested[2], "list 5 all", "never older than what was seen");
 });
 
-test("a watch that breaks in the middle goes on where it was", async (t) => {
+test("a watch that breaks in the middle resumes at its last event", async (t) => {
   const broken = Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
   const events: ObjectEvent<Pod>[] = [{ type: "ADDED", object: named("a", "7") }];
   const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], [{ events, end: broken }]);
@@ -160,7 +160,7 @@ test("a watch that the server calls too new lists whatever is there, which may b
   assert.deepEqual(reported, ["=a,b", "=a anew", "=a"]);
 });
 
-test("a watch goes on behind a deletion that was the last event it sent", async (t) => {
+test("a watch resumes after a deletion that was its last event", async (t) => {
   const { requested, reported } = await reflecting(
     t,
     [{ version: "5", names: ["a"] }],

@@ -111,7 +111,7 @@ test("a token's user is what the API server says, queried once per cache lifetim
   assert.deepEqual(api.requested, ["token good", "get /metrics as jane in readers,system:authenticated"]);
 });
 
-test("what it asks the API server about others is counted", async (t) => {
+test("token and access reviews sent to the API server are counted", async (t) => {
   const get = await startComponent(t, (await startApi(t)).flags);
   await get("/metrics", { token: "good" });
   const { body } = await get("/metrics", { token: "good" });
@@ -243,7 +243,7 @@ test("front proxies of files have the usual header names", async (t) => {
   assert.equal((await get("/metrics", { pair: front, headers })).code, 200);
 });
 
-test("--authentication-skip-lookup asks the cluster for nothing", async (t) => {
+test("with --authentication-skip-lookup nothing is read from the cluster", async (t) => {
   const api = await startApi(t);
   const get = await startComponent(t, { ...api.flags, "authentication-skip-lookup": true });
   const jane = await newCertificate({ commonName: "jane", usages: ["client"], ca: clusterCa });

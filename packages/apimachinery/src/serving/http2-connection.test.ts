@@ -174,7 +174,7 @@ test("6.5.3 SETTINGS: each is acknowledged, before what comes after it is answer
   );
 });
 
-test("6.8 GOAWAY: what runs comes to its end, then the connection closes", async (t) => {
+test("6.8 GOAWAY: running requests are completed, then the connection closes", async (t) => {
   const bench = await startHttp2Bench(t, handler);
   const client = await bench.connect();
   client.send(postFrame(1), goAwayFrame(0), dataFrame(1, "abc"));

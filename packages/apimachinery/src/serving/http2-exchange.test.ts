@@ -97,7 +97,7 @@ for (const { name, begin } of [
   });
 }
 
-test("a body that the client breaks off is not whole", async (t) => {
+test("a body whose stream the client resets ends with an error", async (t) => {
   const { client, exchange } = await hold(t, { post: true });
   const body = exchange.body(1000);
   client.send(dataFrame(1, "the beginning"), resetFrame(1));
@@ -193,7 +193,7 @@ test("a stream's bytes come as they were written, in their order, and not after 
   assert.equal(exchange.bytesWritten, 5);
 });
 
-test("an answer with more fields than a frame holds comes whole", async (t) => {
+test("an answer with more header fields than fit into a frame arrives completely", async (t) => {
   const { client, exchange } = await hold(t);
   const warnings = Array.from({ length: 500 }, (_, i) => `299 - "${"w".repeat(100)} ${i}"`);
   exchange.setHeader("warning", warnings);
@@ -242,7 +242,7 @@ function goodbyes(client: RawClient): [last: number, code: number][] {
 
 // Both wait for the grace period of one second.
 suite("in a second", { concurrency: true }, () => {
-  test("goAway: the client hears of it before requests are refused, and what runs comes to its end", async (t) => {
+  test("goAway: the client receives it before requests are refused, and running requests are completed", async (t) => {
     const { client, exchange } = await hold(t);
     exchange.goAway();
     exchange.goAway();
@@ -261,7 +261,7 @@ suite("in a second", { concurrency: true }, () => {
     assert.equal(await client.end(), "connection closed");
   });
 
-  test("an early answer comes whole before the rest of its request is refused", async (t) => {
+  test("an early answer arrives completely before the rest of its request is refused", async (t) => {
     const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, "x".repeat(1000)));
     const client = await bench.connect();
     client.send(postFrame(1), dataFrame(1, "the beginning"));

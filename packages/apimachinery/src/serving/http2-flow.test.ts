@@ -110,7 +110,7 @@ test("6.9.1: streams share the connection's window, and none waits for one whose
   assert.ok(shut <= 180_000);
 });
 
-test("6.9.1: a writer is held back while the window is shut, and goes on when it opens", async (t) => {
+test("6.9.1: a writer waits while the window is exhausted, and continues when it opens", async (t) => {
   let stream: ResponseStream | undefined;
   const bench = await startHttp2Bench(t, (exchange) => {
     stream = exchange.stream(200, {});
@@ -338,7 +338,7 @@ test("bodyStream: a slow reader lets the client send no more than the window", a
   assert.equal(read, 2 * window);
 });
 
-test("6.9: an upload of 20 MB and many at once come whole", async (t) => {
+test("6.9: an upload of 20 MB and many at once arrive completely", async (t) => {
   const bench = await startHttp2Bench(t, async (exchange) => {
     const body = await exchange.body(30e6);
     exchange.respond(200, {}, `${body.length} ${body.at(-1)}`);

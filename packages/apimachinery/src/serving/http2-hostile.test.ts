@@ -203,7 +203,7 @@ test("a body that comes in frames of one byte is not made large in memory", asyn
   await servesOthers(bench);
 });
 
-test("what a client goes on to send on streams that were broken off does no harm, however much it is", async (t) => {
+test("what a client continues to send on reset streams does no harm, however much it is", async (t) => {
   const bench = await startHttp2Bench(t, (exchange) => (exchange.url === "/" ? exchange.respond(200, {}) : exchange.destroy()));
   const client = await bench.connect();
   const streams = Array.from({ length: 20 }, (_, i) => 1 + 2 * i);
@@ -372,7 +372,7 @@ for (const { name, pieces } of [
   });
 }
 
-test("a client that takes its leave and asks on is served no more than it must be", async (t) => {
+test("requests that a client sends after its own GOAWAY do not keep its connection open", async (t) => {
   const bench = await startHttp2Bench(t, handler);
   const client = await bench.connect();
   const more = Array.from({ length: 100 }, (_, i) => getFrame(3 + 2 * i, "/hold"));

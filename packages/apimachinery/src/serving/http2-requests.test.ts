@@ -309,7 +309,7 @@ test("RFC 9110, 10.1.1: a client that expects it gets 100 Continue before the an
   assert.deepEqual([status, seenIn(body).body], [200, "abc"]);
 });
 
-test("8.1 bodies: one beyond the limit is answered 413 while the client goes on, with and without a length", async (t) => {
+test("8.1 bodies: one beyond the limit is answered 413 while the client still sends, with and without a length", async (t) => {
   const bench = await startHttp2Bench(t, async (exchange) => {
     try {
       exchange.respond(200, {}, await exchange.body(1000));

@@ -174,7 +174,7 @@ for (const { protocol, version } of [
   });
 }
 
-test("tells the handler when the client goes away, over both protocols", async (t) => {
+test("aborts the handler's signal when the client disconnects, over both protocols", async (t) => {
   const seen: string[] = [];
   let notify = (): void => {};
   const server = await start(t, async (exchange) => {
@@ -332,7 +332,7 @@ test("hands the socket over for an upgrade, or answers it plainly", async (t) =>
   assert.equal(ignored.statusCode, 403);
 });
 
-test("sends a client away gently: what runs goes on, new requests go elsewhere", async (t) => {
+test("closes a connection gracefully: running requests continue, new ones use another connection", async (t) => {
   const server = await start(t, async (exchange) => {
     exchange.goAway();
     const stream = exchange.stream(200, {});
@@ -451,7 +451,7 @@ test("shows the certificate for the requested name, and new ones after their fil
   assert.equal(await shown("anything.example"), "two");
 });
 
-test("servers share a port when each of them asks for that, and both get connections", async (t) => {
+test("servers share a port when each of them sets SO_REUSEPORT, and both get connections", async (t) => {
   const answered = new Set<string>();
   const answering =
     (name: string): ExchangeHandler =>

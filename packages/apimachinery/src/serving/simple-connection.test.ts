@@ -159,7 +159,7 @@ test("what is not simple is node's from then on, and what came before is answere
   assert.deepEqual(text().match(/"\/\d"/g), ['"/1"', '"/2"', '"/3"']);
 });
 
-test("a body after simple requests arrives whole", async (t) => {
+test("a body after simple requests arrives completely", async (t) => {
   const seen: Exchange[] = [];
   const server = await start(t, answers(seen));
   const { socket, text } = await connect(t, server);
@@ -295,7 +295,7 @@ test("an answer that is given is sent to who has only ended its side", async (t)
   assert.equal(text().split("\r\n\r\n")[1]?.length, size);
 });
 
-test("a client that asks without reading is answered one request at a time", async (t) => {
+test("a client that sends requests without reading is answered one request at a time", async (t) => {
   let handled = 0;
   const server = await start(t, (exchange) => {
     handled++;

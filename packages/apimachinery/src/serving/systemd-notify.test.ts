@@ -40,7 +40,7 @@ test("systemd hears that the service is ready", { skip: missing.length > 0 && `n
   await waitFor(() => heard.split("\n").includes("READY=1"));
 });
 
-test("a service that nobody listens to goes on, and says what it could not tell", async () => {
+test("without a listener on the notification socket the service continues and logs the failure", async () => {
   const errors: string[] = [];
   const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
   await notifySystemd(log, { PATH: process.env["PATH"] });

@@ -74,7 +74,7 @@ const bodies: readonly { name: string; mediaType: string; body: () => Buffer | s
   { name: "a million lines of text", mediaType: yaml, body: () => `a: |\n${times(megabyte, " x\n")}` },
   { name: "3 MB of digits", mediaType: yaml, body: () => `a: ${times(3 * megabyte - 10, "9")}` },
   {
-    name: "a tag that asks for code",
+    name: "a tag that would run code",
     mediaType: yaml,
     body: () => "kind: ConfigMap\na: !!js/function 'function () { throw 1 }'\n",
     refused: false,

@@ -15,7 +15,7 @@ test("reads a text that is too long for the event loop, and costs the loop littl
   assert.ok((here.user + here.system) * 3 < whole.user + whole.system, `${here.user} of ${whole.user} µs`);
 });
 
-test("tells of keys that are there twice, and keeps integers beyond 2^53 and __proto__ as keys and values are", async () => {
+test("reports duplicate keys, and keeps integers beyond 2^53 and the key __proto__", async () => {
   const repeated: string[] = [];
   const text = `${lines(20_000, (i) => `k${i}: 9007199254740993`)}\n__proto__: {a: 1}\nk0: 1`;
   const parsed = (await parseYamlAside(text, repeated)) as Record<string, unknown>;

@@ -26,7 +26,12 @@ for (const { name, document, operations, want } of [
   { name: "moves", document: { a: { x: 1 } }, operations: [{ op: "move", from: "/a/x", path: "/y" }], want: { a: {}, y: 1 } },
   { name: "copies", document: { a: [1] }, operations: [{ op: "copy", from: "/a", path: "/b" }], want: { a: [1], b: [1] } },
   { name: "tests a missing member as null", document: {}, operations: [{ op: "test", path: "/a", value: null }], want: {} },
-  { name: "replaces the whole", document: { a: 1 }, operations: [{ op: "replace", path: "", value: { b: 2 } }], want: { b: 2 } },
+  {
+    name: "replaces the document",
+    document: { a: 1 },
+    operations: [{ op: "replace", path: "", value: { b: 2 } }],
+    want: { b: 2 },
+  },
 ]) {
   test(name, () => assert.deepEqual(applyJsonPatch(document, patch(operations)), want));
 }

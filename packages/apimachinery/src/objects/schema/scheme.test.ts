@@ -49,7 +49,7 @@ test("flattens inlined structs in JSON and keeps them apart in protobuf", () => 
   );
 });
 
-test("tells merge keys, list types and defaults", () => {
+test("describes merge keys, list types and defaults", () => {
   const ports = scheme.type("core/v1.ServiceSpec")?.field("ports");
   assert.equal(ports?.patchMergeKey, "port");
   assert.deepEqual(ports?.listMapKeys, ["port", "protocol"]);

@@ -79,7 +79,7 @@ test("makes selectors from sets and from objects", () => {
   );
 });
 
-test("tells which value a label must have", () => {
+test("returns the value that a label must have", () => {
   assert.equal(LabelSelector.parse("a=1,b in (x)").requiresExact("b"), "x");
   assert.equal(LabelSelector.parse("a in (x,y)").requiresExact("a"), undefined);
   assert.equal(LabelSelector.parse("a").requiresExact("a"), undefined);

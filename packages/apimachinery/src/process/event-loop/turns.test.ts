@@ -109,7 +109,7 @@ test("short work is done at once", () => {
   assert.equal(atOnce(work([100, 100]).steps), "result");
 });
 
-test("others have their turn whenever the work has had its share of one, and a whole iteration after a long piece", async () => {
+test("other work runs whenever the slice of a piece is used up, and for a full iteration after a long piece", async () => {
   const { steps, now, done } = work([30, 1, 1, 4, 30]);
   const result = new Turns(now).run(steps);
   const turn = (): void => {

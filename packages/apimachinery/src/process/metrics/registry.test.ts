@@ -40,7 +40,7 @@ test("renders histograms with cumulative buckets and Go's numbers", async () => 
   ]);
 });
 
-test("asks a gauge for its value when it is read", async () => {
+test("evaluates a gauge's function at each scrape", async () => {
   const registry = newMetricsRegistry();
   let waiting = 4;
   registry.gauge({ name: "depth", help: "h", labels: ["name"], collect: (gauge) => gauge.labels("q").set(waiting) });
@@ -87,7 +87,7 @@ test("gives the same metric again and refuses another of its name", () => {
   assert.throws(() => registry.gauge({ name: "a", help: "h" }), /registered already/);
 });
 
-test("tells the version", async () => {
+test("exports the version as kubernetes_build_info", async () => {
   const [, , line] = await linesOf(newMetricsRegistry({ processMetrics: true }), "kubernetes_build_info");
   assert.match(line as string, /git_version="v1.23.0".*major="1",minor="23".* 1$/);
   const [, , own] = await linesOf(newMetricsRegistry({ processMetrics: true }), "coxswain_build_info");

@@ -101,7 +101,7 @@ for (const { http, want } of [
   });
 }
 
-test("a response may have the size of the limit, and not a byte more; the connection goes on", async (t) => {
+test("a response may have the size of the limit, and not a byte more; the connection stays open", async (t) => {
   const { port, sessions } = await startGrpcServer(t, (stream, _, request) => answer(stream, Buffer.alloc(Number(request))));
   const channel = channelTo(t, `127.0.0.1:${port}`, { mostMessageBytes: 100_000 });
   assert.equal((await channel.unary("/x", Buffer.from("100000"), 5_000)).length, 100_000);

@@ -36,7 +36,7 @@ const type = applyTypeOfSchema({
   },
 });
 
-test("a schema says what is owned piece by piece and what whole", () => {
+test("a schema decides which fields are granular and which atomic", () => {
   const value = {
     apiVersion: "example.com/v1",
     metadata: { labels: { a: "b" }, ownerReferences: [{ uid: "u" }] },

@@ -47,7 +47,7 @@ for (const { name, type, value, want } of [
     ],
   },
   {
-    name: "atomic maps, structs and lists are owned whole",
+    name: "atomic maps, structs and lists have one owner",
     type: service,
     value: { spec: { selector: { app: "x" }, clusterIPs: ["a"], externalIPs: [] } },
     want: [".spec.clusterIPs", ".spec.externalIPs", ".spec.selector"],
@@ -71,7 +71,7 @@ for (const { name, type, value, want } of [
     ],
   },
   {
-    name: "without schema maps go piece by piece and lists whole",
+    name: "without a schema maps are granular and lists atomic",
     type: deducedType,
     value: { spec: { a: { b: 1, c: [1] }, d: {} } },
     want: [".spec", ".spec.a", ".spec.d", ".spec.a.b", ".spec.a.c"],

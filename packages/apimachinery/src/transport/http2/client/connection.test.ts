@@ -197,7 +197,7 @@ for (const { name, says } of [
   });
 }
 
-test("a ping of the server is answered, and ours tells of its answer", async (t) => {
+test("a ping of the server is answered, and the answer to a ping of the client is reported", async (t) => {
   let got = Buffer.alloc(0);
   const origin = await aTalker(t, (socket) => {
     socket.on("data", (chunk: Buffer) => {
@@ -275,7 +275,7 @@ test("the window of the connection holds back all its streams, and lets all go o
   assert.deepEqual(await says(grant(0, 100)), ["data 5 10", "data 5 3"]);
 });
 
-test("what was read is granted again by halves of the window, of a stream only while it goes on", async (t) => {
+test("received bytes are returned in halves of the window, those of a stream only while it is open", async (t) => {
   const { ask, says, turn, begin } = aPipe(t);
   await begin();
   ask("a", 1);
@@ -314,7 +314,7 @@ test("requests wait for the server's limit; one that is cancelled meanwhile is n
   assert.deepEqual(ends, ["c refused", "d lost", "e refused"]);
 });
 
-test("an answer before the end of the request resets it once, a whole one does not", async (t) => {
+test("a response before the end of the request resets the stream once, a response after it does not", async (t) => {
   const { ask, says, turn, begin, ends } = aPipe(t);
   await begin();
   const a = ask("a", 1, false);

@@ -30,7 +30,7 @@ test("a server that admits no data gets headers, and a request without a body en
   assert.equal(sent, true);
 });
 
-test("a window that the settings make negative has to be filled up before data goes on", async (t) => {
+test("after settings make a window negative, data waits until it is positive again", async (t) => {
   const { ask, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 10]);
   await begin();
   ask("a", 15);

@@ -9,7 +9,7 @@ function aBlock(reported: string[], name: string): HeaderBlock {
   return new HeaderBlock(1, 0, boundless, () => reported.push(name));
 }
 
-test("a block comes back whole, once", () => {
+test("a complete block is returned once", () => {
   const block = new HeaderBlock(3, 4, 10, () => {});
   for (const part of ["ab", "", "cde"]) block.add(Buffer.from(part));
   assert.deepEqual([block.stream, block.flags, String(block.take()), block.take().length], [3, 4, "abcde", 0]);

@@ -15,7 +15,7 @@ test("frames are the same however they are cut", () => {
   }
 });
 
-test("a frame that comes octet by octet takes no more memory than one that comes whole", () => {
+test("a frame that arrives octet by octet takes no more memory than one that arrives at once", () => {
   const before = heldBytes();
   const readers = Array.from({ length: 20 }, () => newFrameReader(() => assert.fail("a frame is not whole")));
   const head = frame(frameTypes.headers, 0, 1, Buffer.alloc(defaultMaxFrameBytes)).subarray(0, 9);
