@@ -7,7 +7,7 @@ import { discardLogger } from "../process/logging/logger.ts";
 import { aNode, aPod } from "../testing/builders.ts";
 import { newFakeClient } from "../testing/fake-client.ts";
 import { settle } from "../testing/wait-for.ts";
-import type { EventObject } from "./event-correlator.ts";
+import { type EventObject, makeEvent, newEventCorrelator } from "./event-correlator.ts";
 import { newEventRecorder } from "./event-recorder.ts";
 
 function setUp() {
@@ -186,4 +186,72 @@ test("many that come for longer than ten minutes are combined while no pause of 
     ["(combined from similar events): image 10"],
     "the eleventh comes after a longer one",
   );
+});
+
+test("each who waits for the events is told, also when they cannot be written, and at once when none is left", async () => {
+  const { client, recorder, stored } = setUp();
+  client.react("create", "events", () => {
+    throw forbidden(events, "e", "no");
+  });
+  recorder.event(pod, "Normal", "Started", "x");
+  await Promise.all([recorder.flush(), recorder.flush()]);
+  await recorder.flush();
+  assert.equal(stored().length, 0);
+});
+
+test("an event that has expired is created with the time of its first occurrence, and without a version", async () => {
+  const { client, clock, recorder, stored } = setUp();
+  recorder.event(pod, "Warning", "BackOff", "again");
+  await recorder.flush();
+  client.remove(events, `shop/${stored()[0]?.metadata.name}`);
+  await clock.advance(60_000);
+  recorder.event(pod, "Warning", "BackOff", "again");
+  await recorder.flush();
+  assert.partialDeepStrictEqual(stored()[0], { firstTimestamp: "2022-01-01T00:00:00Z", lastTimestamp: "2022-01-01T00:01:00Z" });
+  const created = client.writes.filter(({ verb }) => verb === "create").at(-1)?.sent as EventObject | undefined;
+  assert.equal(created?.metadata.resourceVersion, undefined);
+});
+
+test("what another has counted up meanwhile is counted on, also for combined ones", () => {
+  const correlator = newEventCorrelator(newFakeClock());
+  const eventOf = (message: string) =>
+    makeEvent({
+      ref: { kind: "Pod", name: "a" },
+      type: "Normal",
+      reason: "R",
+      message,
+      component: "c",
+      now: 0,
+      uniqueSuffix: "1",
+    });
+  const counted = (message: string) => {
+    const found = correlator.correlate(eventOf(message));
+    assert.ok(!found.drop);
+    return found.event;
+  };
+  const first = counted("one");
+  correlator.written(first, { ...first, count: 7 });
+  assert.equal(counted("one").count, 8);
+  for (let i = 0; i < 8; i++) counted(`other ${i}`);
+  const combined = counted("last of ten");
+  assert.match(combined.message, /^\(combined from similar events\): /);
+  correlator.written(combined, { ...combined, count: 20 });
+  assert.equal(counted("the next").count, 21);
+});
+
+test("of 4,096 events that are remembered, the one written least recently is forgotten first", () => {
+  const correlator = newEventCorrelator(newFakeClock());
+  const count = (name: string): number => {
+    const ref = { kind: "Pod", name };
+    const found = correlator.correlate(
+      makeEvent({ ref, type: "Normal", reason: "R", message: "m", component: "c", now: 0, uniqueSuffix: "1" }),
+    );
+    assert.ok(!found.drop);
+    return found.event.count;
+  };
+  count("first");
+  count("second");
+  count("first");
+  for (let i = 0; i < 4095; i++) count(`other-${i}`);
+  assert.deepEqual([count("first"), count("second")], [3, 1]);
 });
