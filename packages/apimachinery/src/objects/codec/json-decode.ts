@@ -20,7 +20,7 @@ export function decodeValue(value: unknown, type: TypeDescriptor): Record<string
 
 /**
  * Key of decoded objects whose body had an empty list that Go distinguishes from nil during the request, although both are stored
- * alike: the list is absent, as always. A symbol, so that no encoder writes it.
+ * alike: the list is absent, as always. A symbol that is not enumerable, so that no encoder, comparison or copy has it.
  */
 export const hadEmptyList = Symbol("hadEmptyList");
 
@@ -197,13 +197,11 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
       if (err instanceof DecodeFailure) err.within(type.goName, current);
       throw err;
     }
-    const made: DecodedObject = withRequired(dropped ? onlyFields(object, fields) : object, required);
-    if (Array.isArray(list) && list.length === 0) made[hadEmptyList] = true;
+    const made = withRequired(dropped ? onlyFields(object, fields) : object, required);
+    if (Array.isArray(list) && list.length === 0) Object.defineProperty(made, hadEmptyList, { value: true });
     return made;
   };
 }
-
-type DecodedObject = Record<string, unknown> & { [hadEmptyList]?: true };
 
 function withRequired(object: Record<string, unknown>, required: readonly FieldCodec[]): Record<string, unknown> {
   for (const field of required) {
