@@ -33,6 +33,25 @@ test("keeps the window when a kubelet repeats its sample", () => {
   assert.equal(store.node("n")?.windowMs, 10_000);
 });
 
+test("measures anew when the clock of a node was set back, also containers that started later than it is now", () => {
+  const store = newUsageStore();
+  const at = (seconds: number, cpuSeconds: number) => {
+    const started = { ...sample(seconds, cpuSeconds), startedAt: t0 - 90_000 };
+    store.put("n", samples(sample(seconds, cpuSeconds), { "a/p": { main: started } }));
+  };
+  at(0, 0);
+  at(15, 15);
+  assert.equal(store.node("n")?.cpuCores, 1);
+  at(-3_600, 22);
+  assert.equal(store.node("n"), undefined, "one sample of the new time");
+  assert.equal(store.pod("a/p"), undefined);
+  at(-3_585, 29.5);
+  assert.deepEqual(store.node("n"), { at: t0 - 3_585_000, windowMs: 15_000, cpuCores: 0.5, memoryBytes: 100 });
+  assert.equal(store.pod("a/p")?.containers.get("main")?.cpuCores, 0.5);
+  at(-3_570, 1);
+  assert.equal(store.pod("a/p"), undefined, "restarted in the new time");
+});
+
 test("does not know a pod while one of its containers has one sample, nor after a restart", () => {
   const store = newUsageStore();
   store.put("n", samples(undefined, { "a/p": { main: sample(0, 5) } }));

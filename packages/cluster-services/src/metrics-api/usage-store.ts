@@ -88,8 +88,12 @@ function nextPair(known: Pair | undefined, sample: Sample): Pair {
   const start = sinceStart ? { at: startedAt, cpuSeconds: 0, memoryBytes: 0, startedAt } : undefined;
   if (known === undefined) return { last: sample, previous: start };
   // The kubelet measures less often than requested.
-  if (sample.at <= known.last.at) return known;
-  const isRestarted = sample.cpuSeconds < known.last.cpuSeconds || (startedAt ?? 0) > known.last.at;
+  if (sample.at === known.last.at) return known;
+  // The node's clock was set back: what was measured before says nothing about a window of the new time.
+  if (sample.at < known.last.at) return { last: sample, previous: undefined };
+  // A container that started before the clock was set back has started later than it is now.
+  const isStartedSince = startedAt !== known.last.startedAt && (startedAt ?? 0) > known.last.at;
+  const isRestarted = sample.cpuSeconds < known.last.cpuSeconds || isStartedSince;
   return { last: sample, previous: isRestarted ? start : known.last };
 }
 
