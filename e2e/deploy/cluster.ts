@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
-import { cpSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { unpackedPackage } from "../framework/debian.ts";
+import { settings } from "../framework/kubectl.ts";
 import { importImages, type Machine } from "./machine.ts";
 import { type Network, newNetwork } from "./network.ts";
 
@@ -15,6 +18,9 @@ export const minutes = (n: number): number => n * 60_000;
 export class MachineCluster {
   readonly network: Network;
   readonly #machines = new Map<string, { readonly machine: Machine; readonly address: string }>();
+  readonly #folder = mkdtempSync(join(tmpdir(), "cox-kept-"));
+  /** Copies of files, by `machine:path`. */
+  readonly #kept = new Map<string, string>();
   #next = 11;
 
   private constructor(network: Network) {
@@ -25,8 +31,9 @@ export class MachineCluster {
     return new MachineCluster(await newNetwork());
   }
 
-  remove(): Promise<void> {
-    return this.network.remove();
+  async remove(): Promise<void> {
+    rmSync(this.#folder, { recursive: true });
+    await this.network.remove();
   }
 
   machine(name: string): Machine {
@@ -43,13 +50,15 @@ export class MachineCluster {
     this.#machines.delete(name);
   }
 
-  /** Boots machines with etcdctl; they belong to no cluster yet. */
+  /** Boots machines with etcdctl and kubectl; they belong to no cluster yet. Their addresses follow one another. */
   async boot(...names: string[]): Promise<void> {
     const client = join(unpackedPackage("etcd-client"), "usr/bin/etcdctl");
+    const kubectl = await findKubectl(settings);
     const booted = names.map(async (name) => {
       const number = this.#next++;
       const machine = await this.network.boot(name, number);
       cpSync(client, machine.path("/usr/bin/etcdctl"));
+      cpSync(kubectl, machine.path("/usr/bin/kubectl"));
       this.#machines.set(name, { machine, address: this.network.address(number) });
     });
     await Promise.all(booted);
@@ -101,9 +110,18 @@ export class MachineCluster {
     return found;
   }
 
-  /** Copies a file of a machine to others. */
-  copy(path: string, from: string, ...to: string[]): void {
-    for (const name of to) cpSync(this.machine(from).path(path), this.machine(name).path(path), { recursive: true });
+  /** Copies a file of a machine to another one, which may be lost meanwhile. */
+  copy(path: string, from: string, to: string, target = path): void {
+    cpSync(this.#kept.get(`${from}:${path}`) ?? this.machine(from).path(path), this.machine(to).path(target));
+  }
+
+  /** As somebody who copies files of a machine elsewhere, for the time when it is gone. */
+  keep(name: string, ...paths: string[]): void {
+    for (const path of paths) {
+      const copy = join(this.#folder, `${this.#kept.size}`);
+      cpSync(this.machine(name).path(path), copy);
+      this.#kept.set(`${name}:${path}`, copy);
+    }
   }
 }
 

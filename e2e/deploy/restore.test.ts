@@ -82,7 +82,7 @@ describe("etcd is restored on one and on three machines, the same ones and new o
     await run("m1", "coxswain", "etcd", "snapshot", "save", snapshot, `--key-file=${keyFile}`);
     kept = await pods("m1", "kept");
     readySince = await readyTime("m1");
-    for (const path of [snapshot, keyFile]) cluster.copy(path, "m1", "m2", "m3");
+    for (const path of [snapshot, keyFile]) for (const name of ["m2", "m3"]) cluster.copy(path, "m1", name);
     // More revisions than are written after the restore until the watch is tried.
     const items = Array.from({ length: 3_000 }, (_, i) => ({
       apiVersion: "v1",
@@ -194,7 +194,7 @@ describe("etcd is restored on one and on three machines, the same ones and new o
   test("three members on new machines", async () => {
     await cluster.boot("m5", "m6");
     await cluster.joinControlPlane("m4", "m5", "m6");
-    for (const path of [snapshot, keyFile]) cluster.copy(path, "m4", "m5", "m6");
+    for (const path of [snapshot, keyFile]) for (const name of ["m5", "m6"]) cluster.copy(path, "m4", name);
     await restoreTogether("m4", "m5", "m6");
     await whenServed("m4");
     await cluster.kubectl("m4", "delete", "node", "m1", "m2", "m3");
