@@ -202,6 +202,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "control-plane": "steps of a machine of the control plane: certificates, etcd, daemons",
     preflight: "what a machine must have, with remedies",
     etcd: "etcd's services Cluster and Maintenance; how a machine becomes a member; snapshots",
+    authorities: "another authority in place of the cluster's, stage by stage",
     upgrade: "another archive in place of a machine's; skew of versions; draining",
     reset: "what a machine has of a cluster",
     commands: "a file for each command",

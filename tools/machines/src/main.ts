@@ -6,6 +6,7 @@ import { initCommand } from "./commands/init.ts";
 import { joinCommand } from "./commands/join.ts";
 import { type Archive, newCommand } from "./commands/options.ts";
 import { resetCommand } from "./commands/reset.ts";
+import { rotateCaCommand } from "./commands/rotate-ca.ts";
 import { tokenCommand } from "./commands/token.ts";
 import { upgradeCommand } from "./commands/upgrade.ts";
 import { Failure } from "./failure.ts";
@@ -22,6 +23,7 @@ function program(archive: Archive): Command {
     tokenCommand(),
     etcdCommand(archive),
     upgradeCommand(archive),
+    rotateCaCommand(),
   ])
     root.addCommand(inherit(command));
   return root;

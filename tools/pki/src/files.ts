@@ -78,3 +78,10 @@ export function parseCertificate(pem: string): X509Certificate | undefined {
 /** Whether the certificate was issued and signed by the authority. */
 export const isSignedBy = (certificate: X509Certificate, authority: X509Certificate): boolean =>
   certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
+
+/** The certificates of a bundle, each in PEM form. */
+export const certificatesIn = (text: string): string[] =>
+  [...text.matchAll(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g)]
+    .map(([pem]) => pem)
+    .filter((pem) => parseCertificate(pem) !== undefined)
+    .map((pem) => `${pem}\n`);

@@ -69,3 +69,9 @@ export function withCertificate(text: string, oldPem: string, newPem: string): s
   const old = base64(oldPem);
   return text.includes(old) ? text.replaceAll(old, base64(newPem)) : undefined;
 }
+
+/** The same for the authorities that the kubeconfig trusts: whole values only, because one may be the beginning of another. */
+export function withAuthority(text: string, oldPem: string, newPem: string): string | undefined {
+  const value = new RegExp(`(?<![A-Za-z0-9+/=])${base64(oldPem).replaceAll("+", "\\+")}(?![A-Za-z0-9+/=])`, "g");
+  return text.search(value) >= 0 ? text.replaceAll(value, base64(newPem)) : undefined;
+}

@@ -5,7 +5,3 @@ export function authorityHash(pem: string): string {
   const key = new X509Certificate(pem).publicKey.export({ type: "spki", format: "der" });
   return `sha256:${createHash("sha256").update(key).digest("hex")}`;
 }
-
-/** Each certificate of a bundle. */
-export const certificatesIn = (bundle: string): string[] =>
-  bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];

@@ -4,9 +4,10 @@ import { newClient } from "@coxswain/apimachinery/client/client";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { certificatesIn } from "@coxswain/pki/files";
 import { Failure, UsageFailure } from "../failure.ts";
 import { until } from "../host/until.ts";
-import { authorityHash, certificatesIn } from "./authority-hash.ts";
+import { authorityHash } from "./authority-hash.ts";
 import { clusterInfoName } from "./bootstrap-objects.ts";
 
 /** What is known of a cluster that is trusted. */

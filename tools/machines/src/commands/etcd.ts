@@ -1,4 +1,4 @@
-/** `coxswain etcd members` and `coxswain etcd snapshot save|list|verify|restore|schedule`. */
+/** `coxswain etcd members|remove-member` and `coxswain etcd snapshot save|list|verify|restore|schedule`. */
 import { readFileSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -42,6 +42,12 @@ export function etcdCommand({ home }: Archive): Command {
     newCommand("members", "Lists the members of etcd.")
       .option("--endpoint <url>", "member that is queried", localEtcd)
       .action(({ endpoint }: Flags) => members(endpoint)),
+  );
+  command.addCommand(
+    withDryRun(newCommand("remove-member", "Removes the member of a machine that is lost; until then it counts for the quorum."))
+      .argument("<name>", "as `members` lists it")
+      .option("--endpoint <url>", "member that is asked to do it", localEtcd)
+      .action((name: string, flags: Flags) => removeMember(name, flags)),
   );
   const snapshot = newCommand("snapshot", "Saves and restores all objects of the cluster.");
   snapshot.addCommand(
@@ -110,6 +116,20 @@ async function members(endpoint: string): Promise<void> {
         clientUrls.join(",") || "<none>",
       ]),
     ]);
+  } finally {
+    client.close();
+  }
+}
+
+async function removeMember(name: string, { endpoint, dryRun }: Flags): Promise<void> {
+  const client = etcdClient([endpoint]);
+  try {
+    const found = await client.members();
+    const own = found.find((member) => member.name === name || member.id === name);
+    if (own === undefined)
+      throw new UsageFailure(`etcd has no member ${name}; it has ${found.map((member) => member.name || member.id).join(", ")}`);
+    console.log(`${dryRun ? "would remove" : "remove"} ${own.name} (${own.id}) from etcd's ${found.length} members`);
+    if (!dryRun) await client.remove(own.id);
   } finally {
     client.close();
   }

@@ -1,5 +1,5 @@
 /** `coxswain upgrade plan|apply|node`: this archive in place of the machine's earlier one; the other way round it is a downgrade. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Client } from "@coxswain/apimachinery/client/client";
@@ -8,11 +8,10 @@ import type { Endpoints, Node } from "@coxswain/apimachinery/objects/schema/kind
 import { endpoints, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Command } from "commander";
 import { writeServicesRights } from "../cluster/steps.ts";
+import { isControlPlane, isOwnApiReady, ownServer } from "../control-plane/own-server.ts";
 import { manifestFolder } from "../control-plane/static-pods.ts";
 import { Failure, UsageFailure } from "../failure.ts";
 import { readIfThere } from "../host/files.ts";
-import { unitFolder } from "../host/systemd.ts";
-import { unitFlags } from "../host/units.ts";
 import { adminConf, clientBy } from "../machine.ts";
 import { kubeletFolder } from "../node/kubelet-config.ts";
 import { apiServersFile, kubeletConf } from "../node/steps.ts";
@@ -66,14 +65,8 @@ export function upgradeCommand({ home }: Archive): Command {
   return command;
 }
 
-const isControlPlane = (): boolean => existsSync(join(unitFolder, "kube-apiserver.service"));
-
-/** Of this machine's API server. */
-function ownServer(): string {
-  const flags = unitFlags(readFileSync(join(unitFolder, "kube-apiserver.service"), "utf8"));
-  const address = flags["advertise-address"] ?? "127.0.0.1";
-  return `${address.includes(":") ? `[${address}]` : address}:${flags["secure-port"] ?? "6443"}`;
-}
+/** As it stands among the cluster's. */
+const ownHost = (): string => new URL(ownServer()).host;
 
 async function versionAt(kubeconfig: string, server: string): Promise<string | undefined> {
   const client = await clientBy(kubeconfig, `https://${server}`);
@@ -124,13 +117,13 @@ const versionsAt = async (kubeconfig: string, servers: readonly string[]): Promi
   Object.fromEntries(await Promise.all(servers.map(async (server) => [server, await versionAt(kubeconfig, server)] as const)));
 
 const faultsOf = ({ kubernetes }: ArchiveVersion, versions: ClusterVersions): string[] => [
-  ...(isControlPlane() ? controlPlaneFaults(kubernetes, ownServer(), versions) : []),
+  ...(isControlPlane() ? controlPlaneFaults(kubernetes, ownHost(), versions) : []),
   ...kubeletFaults(kubernetes, isControlPlane() ? { ...versions, apiServers: otherServers(versions.apiServers) } : versions),
 ];
 
 /** The machine's own changes before its kubelet. */
 const otherServers = (all: ClusterVersions["apiServers"]): ClusterVersions["apiServers"] =>
-  Object.fromEntries(Object.entries(all).filter(([server]) => server !== ownServer()));
+  Object.fromEntries(Object.entries(all).filter(([server]) => server !== ownHost()));
 
 async function plan(home: string): Promise<void> {
   const to = versionOf(home);
@@ -183,16 +176,8 @@ async function change(home: string, flags: Flags, isFirst: boolean): Promise<voi
   if (faults.length > 0 && !flags.force) throw new Failure(faults);
   const kubeconfig = isControlPlane() ? adminConf : kubeletConf;
   const client = await clientBy(kubeconfig);
-  const isApiReady = async (): Promise<boolean> => {
-    const own = await clientBy(adminConf, `https://${ownServer()}`);
-    try {
-      return (await own.raw("GET", "/readyz", { signal: AbortSignal.timeout(requestMs) })).status === 200;
-    } finally {
-      own.close();
-    }
-  };
   const upgrade: Upgrade = {
-    ...{ from, to, client, isApiReady, nodeName: nodeNameOf(), timeoutMs: flags.timeout },
+    ...{ from, to, client, isApiReady: isOwnApiReady, nodeName: nodeNameOf(), timeoutMs: flags.timeout },
     drainMs: flags.drain ? flags.drainTimeout : undefined,
     print: (line) => console.log(line),
   };

@@ -1,6 +1,7 @@
 /** Steps of a machine of the control plane. */
 import { chownSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { Client } from "@coxswain/apimachinery/client/client";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 import { describeMade } from "@coxswain/pki/command";
 import { makeMissing } from "@coxswain/pki/make";
@@ -11,7 +12,7 @@ import { findProgram, runProgram } from "../host/programs.ts";
 import { startUnits, unitFolder } from "../host/systemd.ts";
 import { flagWords, unitFlags, unitWithFlags } from "../host/units.ts";
 import { until } from "../host/until.ts";
-import { asAdminNow, type Machine, shipped } from "../machine.ts";
+import { asAdmin, asAdminNow, type Machine, shipped } from "../machine.ts";
 import { answers, stoppedUnits } from "../node/steps.ts";
 import type { Step } from "../steps.ts";
 import { etcdUnit } from "./etcd-unit.ts";
@@ -82,7 +83,8 @@ const daemonUnits = ({ home, cluster, node }: Machine): WantedFile[] =>
 /** API server, controller manager and scheduler as units. */
 export const daemonsStep: Step<Machine> = {
   name: "control-plane",
-  missing: async (machine) => [...missingFiles(daemonUnits(machine)), ...(await stoppedUnits(controlPlaneDaemons))],
+  missing: async (machine) =>
+    orNotReady(machine, [...missingFiles(daemonUnits(machine)), ...(await stoppedUnits(controlPlaneDaemons))]),
   async run(machine) {
     writeFiles(daemonUnits(machine));
     await startUnits(controlPlaneDaemons);
@@ -104,7 +106,7 @@ export function podsStep(initial: (machine: Machine) => InitialCluster): Step<Ma
   ];
   return {
     name: "control-plane",
-    missing: (machine) => missingFiles(pods(machine)),
+    missing: (machine) => orNotReady(machine, missingFiles(pods(machine))),
     async run(machine) {
       makeFolderSync(manifestFolder, 0o700);
       writeFiles(pods(machine));
@@ -113,9 +115,21 @@ export function podsStep(initial: (machine: Machine) => InitialCluster): Step<Ma
   };
 }
 
+/** An attempt before this one may have ended while the API server started: the next steps need it. */
+async function orNotReady(machine: Machine, lines: readonly string[]): Promise<readonly string[]> {
+  if (lines.length > 0) return lines;
+  const isReady = await asAdmin(machine, async (client) => client !== undefined && (await answersReady(client))).catch(
+    () => false,
+  );
+  return isReady ? [] : ["wait until the API server is ready"];
+}
+
+const answersReady = async (client: Client): Promise<boolean> =>
+  (await client.raw("GET", "/readyz", { signal: AbortSignal.timeout(5_000) })).status === 200;
+
 const waitForApi = (machine: Machine, remedy: string): Promise<boolean> =>
   asAdminNow(machine, (client) =>
-    until(async () => (await client.raw("GET", "/readyz", { signal: AbortSignal.timeout(5_000) })).status === 200, {
+    until(() => answersReady(client), {
       timeoutMs: machine.cluster.timeoutMs,
       what: "the API server to be ready",
       remedy,

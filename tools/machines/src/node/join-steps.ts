@@ -59,12 +59,14 @@ export const tlsBootstrapStep: Step<Machine> = {
     existsSync(bootstrapConf) || !existsSync(kubeletConf)
       ? [`have the kubelet ask for its certificate, and remove ${bootstrapConf}`]
       : [],
-  async run() {
-    await until(async () => readIfThere(kubeletConf) !== undefined, {
-      timeoutMs: bootstrapMs,
-      what: "the kubelet to get its certificate",
-      remedy: "journalctl --unit kubelet; kubectl get certificatesigningrequests",
-    });
-    rmSync(bootstrapConf, { force: true });
-  },
+  run: endBootstrap,
 };
+
+export async function endBootstrap(): Promise<void> {
+  await until(async () => readIfThere(kubeletConf) !== undefined, {
+    timeoutMs: bootstrapMs,
+    what: "the kubelet to get its certificate",
+    remedy: "journalctl --unit kubelet; kubectl get certificatesigningrequests",
+  });
+  rmSync(bootstrapConf, { force: true });
+}

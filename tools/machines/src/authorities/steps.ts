@@ -1,0 +1,233 @@
+/** Steps of one stage of an exchange of the authorities, on one machine. */
+import { X509Certificate } from "node:crypto";
+import { existsSync, readFileSync, renameSync, statSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { newClient } from "@coxswain/apimachinery/client/client";
+import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { describeMade } from "@coxswain/pki/command";
+import { certificatesIn, isSignedBy } from "@coxswain/pki/files";
+import type { PkiPlan } from "@coxswain/pki/plan";
+import { giveToReaders } from "@coxswain/pki/readers";
+import { nextFile, type RotationStage, rotateAuthorities, signerFile, trustAuthorities } from "@coxswain/pki/rotate";
+import { clusterInfoName, discoveryObjects } from "../cluster/bootstrap-objects.ts";
+import { discoveredIn } from "../cluster/discovery.ts";
+import { missingObjects, writeObjects } from "../cluster/objects.ts";
+import { folder } from "../config/settings.ts";
+import { etcdDropIn } from "../control-plane/etcd-unit.ts";
+import { controlPlaneDaemons } from "../control-plane/flags.ts";
+import { isOwnApiReady, ownServer } from "../control-plane/own-server.ts";
+import { waitForEtcd } from "../control-plane/steps.ts";
+import { Failure } from "../failure.ts";
+import { missingFiles, readIfThere, type WantedFile, writeFiles } from "../host/files.ts";
+import { askProgram, runProgram } from "../host/programs.ts";
+import { isActive, reloadUnits, unitFolder } from "../host/systemd.ts";
+import { header, unitWithFlags } from "../host/units.ts";
+import { until } from "../host/until.ts";
+import { adminConf, clientBy, pkiFile } from "../machine.ts";
+import { endBootstrap } from "../node/join-steps.ts";
+import { answers, bootstrapConf, kubeletConf } from "../node/steps.ts";
+import type { Step } from "../steps.ts";
+
+export interface Rotation {
+  readonly stage: RotationStage;
+}
+
+/** The folder of this machine; names are not changed. */
+const plan: PkiPlan = {
+  folder,
+  nodeName: hostname().toLowerCase(),
+  apiserverNames: [],
+  etcdNames: [],
+  kubeletNames: [],
+  kubeletClientGroups: [],
+  server: () => "",
+};
+
+const authority = pkiFile("ca.crt");
+const lines = (made: Awaited<ReturnType<typeof rotateAuthorities>>): string[] =>
+  describeMade(made, true).map((line) => line.replace(/^would /, ""));
+
+/** Each machine of the control plane would make authorities of its own otherwise. @throws Failure */
+async function checkBegin(stage: RotationStage): Promise<void> {
+  const next = pkiFile(`${nextFile("ca")}.crt`);
+  if (stage !== "trust" || existsSync(next)) return;
+  // Without an answer it is not known: the authority may be lost.
+  const text = await asOwnAdmin(readInfo).catch(() => undefined);
+  if (text !== undefined && certificatesIn(discoveredIn(text, "cluster-info").caPem).length > 1)
+    throw new Failure(
+      `another machine has begun: copy ${next} and its other *-next files from there (coxswain certs rotate-ca --help)`,
+    );
+}
+
+const filesStep: Step<Rotation> = {
+  name: "certs",
+  async missing({ stage }) {
+    await checkBegin(stage);
+    return lines(await rotateAuthorities(plan, stage, { dryRun: true }));
+  },
+  async run({ stage }) {
+    await rotateAuthorities(plan, stage);
+    giveToReaders(folder);
+  },
+};
+
+/** Which certificate the controller manager signs with, which has to be one alone. */
+function managerUnit(): WantedFile {
+  const path = join(unitFolder, "kube-controller-manager.service");
+  const text = (readIfThere(path) ?? "").slice(header.length);
+  const signer = pkiFile(`${signerFile}.crt`);
+  return { path, content: unitWithFlags(text, { "cluster-signing-cert-file": existsSync(signer) ? signer : authority }) };
+}
+
+const signerStep: Step<Rotation> = {
+  name: "signer",
+  missing: () => missingFiles([managerUnit()]),
+  async run() {
+    writeFiles([managerUnit()]);
+    await reloadUnits();
+  },
+};
+
+/** Those that read authorities when they start, in the order in which they depend on one another. */
+const daemons = ["etcd", ...controlPlaneDaemons, "coxswain-services", "kubelet"] as const;
+const hasUnit = (name: string): boolean => existsSync(name === "etcd" ? etcdDropIn : join(unitFolder, `${name}.service`));
+
+/** Whether the daemon started before the authorities were written. */
+async function isOlder(name: string): Promise<boolean> {
+  const text = await askProgram("systemctl", "show", "--property=ExecMainStartTimestampMonotonic", "--value", name);
+  const upMs = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1_000;
+  const startedMs = Date.now() - upMs + Number(text?.trim() || 0) / 1_000;
+  return startedMs < statSync(authority).mtimeMs;
+}
+
+const isWell: Readonly<Record<string, () => Promise<boolean>>> = {
+  etcd: waitForEtcd,
+  "kube-apiserver": isOwnApiReady,
+  kubelet: () => answers("http://127.0.0.1:10248/healthz"),
+};
+
+const restartMs = 180_000;
+
+/** One after the other, so that a control plane of several machines goes on. */
+const restartStep = (name: (typeof daemons)[number]): Step<Rotation> => ({
+  name,
+  missing: async () => (hasUnit(name) && (await isOlder(name)) ? [`restart ${name}`] : []),
+  async run() {
+    await runProgram("systemctl", ["restart", "--no-block", name]);
+    await until(async () => !(await isOlder(name)) && (await isActive(name)) && (await (isWell[name]?.() ?? true)), {
+      timeoutMs: restartMs,
+      what: `${name} to work`,
+      remedy: `journalctl --unit ${name}`,
+    });
+  },
+});
+
+/** What nodes take the authorities from, and machines that join. */
+const clusterInfoStep: Step<Rotation> = {
+  name: "cluster-info",
+  missing: () => asOwnAdmin(async (client) => missingObjects(client, await clusterInfo(client))),
+  run: () => asOwnAdmin(async (client) => writeObjects(client, await clusterInfo(client))),
+};
+
+type OwnClient = Awaited<ReturnType<typeof clientBy>>;
+
+async function asOwnAdmin<T>(use: (client: OwnClient) => Promise<T>): Promise<T> {
+  const client = await clientBy(adminConf, ownServer());
+  try {
+    return await use(client);
+  } finally {
+    client.close();
+  }
+}
+
+/** With the address that is in it. */
+async function clusterInfo(client: OwnClient): Promise<ReturnType<typeof discoveryObjects>> {
+  const { server } = discoveredIn(await readInfo(client), "cluster-info");
+  return discoveryObjects(server, readFileSync(authority, "utf8"));
+}
+
+const requestMs = 30_000;
+
+async function readInfo(client: OwnClient): Promise<string> {
+  const path = `/api/v1/namespaces/kube-public/configmaps/${clusterInfoName}`;
+  const { status, body } = await client.raw("GET", path, {
+    signal: AbortSignal.timeout(requestMs),
+    headers: { accept: "application/json" },
+  });
+  if (status !== 200) throw new Failure(`cannot read ConfigMap kube-public/${clusterInfoName}: ${status}`);
+  return (JSON.parse(body.toString()) as ConfigMap).data?.["kubeconfig"] ?? "";
+}
+
+/** Steps of a machine of the control plane. */
+export const controlPlaneRotation: readonly Step<Rotation>[] = [
+  filesStep,
+  signerStep,
+  ...daemons.map(restartStep),
+  clusterInfoStep,
+];
+
+/** What the cluster trusts, over a connection that this node's present authorities verify. */
+async function bundleOfCluster({ stage }: Rotation): Promise<string> {
+  const { host, ca, caFile, serverName } = await loadKubeconfig(existsSync(kubeletConf) ? kubeletConf : bootstrapConf);
+  const client = newClient({
+    ...{ host, qps: -1 },
+    ...(ca !== undefined && { ca }),
+    ...(caFile !== undefined && { caFile }),
+    ...(serverName !== undefined && { serverName }),
+  });
+  try {
+    const { caPem } = discoveredIn(await readInfo(client), "cluster-info");
+    const all = certificatesIn(caPem);
+    const isThere = stage === "finish" ? all.length === 1 : all.length > 1;
+    if (!isThere)
+      throw new Failure(
+        `the cluster trusts ${all.length} authorities: first do the stage ${stage} on the machines of the control plane`,
+      );
+    return caPem;
+  } finally {
+    client.close();
+  }
+}
+
+const trustStep: Step<Rotation> = {
+  name: "certs",
+  missing: async (rotation) => lines(trustAuthorities(plan, await bundleOfCluster(rotation), { dryRun: true })),
+  run: async (rotation) => void trustAuthorities(plan, await bundleOfCluster(rotation)),
+};
+
+/** Whether the kubelet's client certificate is of the authority that signs now. */
+async function isOfSigner(): Promise<boolean> {
+  const { cert, certFile } = await loadKubeconfig(kubeletConf);
+  const pem = cert ?? readIfThere(certFile ?? "") ?? "";
+  return isSignedBy(new X509Certificate(pem), new X509Certificate(readFileSync(authority)));
+}
+
+/** The kubelet asks for a certificate as one that joins, but with its present one. */
+const clientCertificateStep: Step<Rotation> = {
+  name: "kubelet-client",
+  async missing({ stage }) {
+    if (!existsSync(kubeletConf)) return ["have the kubelet ask for its certificate"];
+    if (stage === "trust" || (await isOfSigner())) return [];
+    if (stage === "sign") return ["have the kubelet ask for a certificate of the new authority"];
+    throw new Failure("the kubelet's certificate is of the old authority: run the stage sign first, on all machines");
+  },
+  async run() {
+    if (existsSync(kubeletConf)) renameSync(kubeletConf, bootstrapConf);
+    await runProgram("systemctl", ["restart", "--no-block", "kubelet"]);
+    await endBootstrap();
+    if (!(await isOfSigner()))
+      throw new Failure(
+        "the kubelet has got a certificate of the old authority: do the stage sign on all machines of the control plane, then run this again",
+      );
+  },
+};
+
+/** Steps of a node. */
+export const nodeRotation: readonly Step<Rotation>[] = [
+  trustStep,
+  clientCertificateStep,
+  restartStep("coxswain-services"),
+  restartStep("kubelet"),
+];
