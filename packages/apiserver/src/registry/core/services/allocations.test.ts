@@ -31,8 +31,8 @@ test("a write that fails gives both addresses back, a dry run none of what other
   const { revert } = await allocate(wanted);
   await revert();
   const dry = await allocate(wanted, { dryRun: true });
-  const chosen = await allocate(["10.0.0.8", ""]);
   await allocate(wanted);
+  const chosen = await allocate(["10.0.0.8", ""]); // one that is free
   await dry.revert();
   await assert.rejects(allocate(wanted), /already allocated/);
   await chosen.revert();
