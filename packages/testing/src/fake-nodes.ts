@@ -87,7 +87,7 @@ async function run(args: readonly string[]): Promise<number> {
     stopping.abort(new Error("fake-nodes ends"));
     all.stop();
     client.close();
-    // Whoever follows a log would keep the process alive.
+    // Open streams of followed logs would keep the process alive.
     process.exit(0);
   } catch (err) {
     process.stderr.write(`fake-nodes: ${(err as Error).message}\n`);

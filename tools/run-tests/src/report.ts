@@ -5,7 +5,7 @@ import type { FileRun } from "./run-file.ts";
 export interface Totals {
   passed: number;
   failed: number;
-  /** Failed tests as `file: name` and the begin of the error, stages by name; repeated at the end of a log, which may be all that is kept. */
+  /** Failed tests as `file: name` and the beginning of the error, stages by name; repeated at the end of a log, which may be all that is kept. */
   readonly failures: string[];
   /** With file or stage; to-do tests are listed separately but count as skipped in the closing line. */
   readonly skipped: Unrun[];

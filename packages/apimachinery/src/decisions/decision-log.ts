@@ -21,7 +21,7 @@ export interface Outcome {
   readonly reason: string;
   /** When it is tried again, in milliseconds since the epoch. */
   readonly nextTryMs?: number | undefined;
-  /** A function is called when somebody asks: it costs nothing until then, but must hold no more than `sizeBytes` alive. */
+  /** A function is called when the decision is read: it costs nothing until then, but must hold no more than `sizeBytes` alive. */
   readonly description: string | Description | (() => Description);
   /** About what a function as `description` holds. Default 500. */
   readonly sizeBytes?: number;
@@ -59,7 +59,7 @@ const longestSummary = 2000;
 /**
  * The last decision of each source about each object, in memory, bounded in bytes: the objects that were decided about longest
  * ago go first, those with which all is well before the others. Nothing is sent anywhere. Recording builds no text: it takes
- * part in every decision, and hardly any of them is ever asked about.
+ * part in every decision, and few of them are ever read.
  */
 export class DecisionLog {
   readonly component: string;
@@ -91,7 +91,7 @@ export class DecisionLog {
     this.#evicted = () => evictions.inc();
   }
 
-  /** False: callers need not make up what to record. */
+  /** False: callers can omit computing an outcome. */
   get isKeeping(): boolean {
     return this.#limitBytes > 0;
   }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
+import { printVersionAlone } from "./quick-imports.ts";
 
 const quickImports = join(import.meta.dirname, "quick-imports.ts");
 
@@ -63,3 +64,21 @@ test("what others have written is found as ever", async (t) => {
   });
   assert.equal(printed, "1 [ 2 ]\n");
 });
+
+for (const { args, isPrinted } of [
+  { args: ["--version"], isPrinted: true },
+  { args: ["--version=true"], isPrinted: true },
+  { args: ["--version=false"], isPrinted: false },
+  { args: ["--version=raw"], isPrinted: false },
+  { args: ["--version", "--no-such-flag"], isPrinted: false },
+  { args: ["--v=2", "--version"], isPrinted: false },
+  { args: [], isPrinted: false },
+])
+  test(`the command line [${args.join(" ")}] is ${isPrinted ? "answered before" : "left to"} the daemon`, (t) => {
+    const { mock } = t.mock.method(process.stdout, "write", () => true);
+    const answered = printVersionAlone(args);
+    const printed = mock.calls.map(({ arguments: [text] }) => text);
+    mock.restore();
+    assert.equal(answered, isPrinted);
+    assert.deepEqual(printed, isPrinted ? ["Kubernetes v1.23.0\n"] : []);
+  });

@@ -33,7 +33,7 @@ export interface FakeNodesOptions {
   readonly rules: readonly PodRule[];
   /** Lets the API server reach a kubelet at `host:port`; absent: nobody reaches it. */
   readonly serve?: (host: string, accept: (connection: Duplex) => void) => void;
-  /** Where somebody listens for all of them and hands connections to `answer`. Default: each has an address of its own, where nobody listens. */
+  /** Address of a listener for all nodes, which passes its connections to `answer`. Default: each node has an address of its own, without a listener. */
   readonly kubelet?: { readonly address: string; readonly port: number };
 }
 
@@ -64,7 +64,7 @@ export class FakeNodes {
   #rules: readonly PodRule[];
   #heartbeat: Timer | undefined;
 
-  /** @throws Error for a rule that cannot be */
+  /** @throws Error for an invalid rule */
   constructor(options: FakeNodesOptions) {
     checkRules(options.rules);
     this.#options = options;
@@ -121,7 +121,7 @@ export class FakeNodes {
     return this.#rules;
   }
 
-  /** For pods that start from now on. @throws Error for a rule that cannot be */
+  /** For pods that start from now on. @throws Error for an invalid rule */
   setRules(rules: readonly PodRule[]): void {
     checkRules(rules);
     this.#rules = rules;

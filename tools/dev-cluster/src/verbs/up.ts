@@ -112,7 +112,7 @@ function fill(lines: string[], word: string): string[] {
   return [...lines.slice(0, -1), `${last} ${word},`];
 }
 
-/** As many as the scheduler and controllers of a laptop bear. */
+/** More would overload the controllers on a small machine. */
 const mostFakeNodes = 1_000;
 
 function fakeNodesArgument(text: string): number {

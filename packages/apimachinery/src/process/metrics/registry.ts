@@ -1,8 +1,8 @@
-import { collectDefaultMetrics, Registry } from "prom-client";
+import { Registry } from "prom-client";
 import { Turns } from "../event-loop/turns.ts";
 import { coxswainVersion, kubernetesRelease } from "../release.ts";
 import { ChildTable, type TableOptions } from "./child-table.ts";
-import { neverMs, replaceEventLoopDelay } from "./event-loop-delay.ts";
+import { collectProcessMetrics } from "./process-metrics.ts";
 
 export interface MetricOptions {
   /** The upstream metric name. */
@@ -97,10 +97,7 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
   const process = new Registry();
   const shown: ChildTable[] = [];
   const known = new Map<string, ChildTable>();
-  if (options.processMetrics === true) {
-    collectDefaultMetrics({ register: process, eventLoopMonitoringPrecision: neverMs });
-    replaceEventLoopDelay(process);
-  }
+  if (options.processMetrics === true) collectProcessMetrics(process);
 
   const table = (
     type: ChildTable["type"],

@@ -1,5 +1,5 @@
 import { type ELDHistogram, monitorEventLoopDelay } from "node:perf_hooks";
-import { Gauge, type Registry } from "prom-client";
+import { collectDefaultMetrics, Gauge, type Registry } from "prom-client";
 
 type Read = (delays: ELDHistogram) => number;
 
@@ -19,15 +19,21 @@ const statistics: readonly (readonly [string, string, Read])[] = [
   ),
 ];
 
-/** For prom-client's own measurement, which cannot be switched off: a timer that never fires. */
-export const neverMs = 2 ** 31 - 1;
+/** For prom-client's own measurement of the delay, which cannot be switched off: the longest interval of a timer. */
+const neverMs = 2 ** 31 - 1;
+
+/** Registers prom-client's metrics of this process: memory, CPU, garbage collection, event loop. */
+export function collectProcessMetrics(registry: Registry): void {
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: neverMs });
+  replaceEventLoopDelay(registry);
+}
 
 /**
  * Replaces prom-client's metrics of the event loop's delay, under the same names. Those are measured by a timer of 10 ms, whose
  * wake-ups took more CPU time than all else that an idle scheduler does (0.3 s a minute); here each iteration of the loop is one
  * sample, without the time that it waits for something to do.
  */
-export function replaceEventLoopDelay(registry: Registry): void {
+function replaceEventLoopDelay(registry: Registry): void {
   const delays = monitorEventLoopDelay({ samplePerIteration: true });
   delays.enable();
   // Ends the first iteration now, which would otherwise count the time until there is something to do.
