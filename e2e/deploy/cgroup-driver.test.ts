@@ -69,7 +69,7 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
 
   before(async () => {
     machine = await bootMachine({ units: ["etcd.service"] });
-    await machine.run("sh", "-ec", configure);
+    await machine.shell(configure);
     // It starts listening a moment after its start.
     const start = () => machine.run("systemctl", "start", "--no-block", ...units).then(() => true);
     await waitFor(start, { timeoutMs: 180_000, retry: hasExitCode, what: "systemd to listen" });
@@ -125,7 +125,7 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
   });
 
   test("a kubelet that is killed finds its pods, and takes away those that went without it", async () => {
-    await machine.run("sh", "-ec", startBus);
+    await machine.shell(startBus);
     const started = await Promise.all(classes.map((name) => ofPod(name, ".status.containerStatuses[0].containerID")));
     await machine.run("systemctl", "kill", "--signal=KILL", "--kill-who=main", "kubelet");
     await kubectl("delete", "pod", "later", "--force", "--grace-period=0");

@@ -20,7 +20,7 @@ describe("the guide from one machine to five", { skip }, () => {
   const done: string[] = [];
   let containers = "";
   const kubectl = (...args: string[]) => cluster.kubectl("cp1", ...args);
-  const run = (name: string, script: string) => cluster.machine(name).run("sh", "-ec", script);
+  const run = (name: string, script: string) => cluster.machine(name).shell(script);
 
   before(async () => {
     cluster = await MachineCluster.start();

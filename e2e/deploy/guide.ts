@@ -35,8 +35,7 @@ export async function runBlock(cluster: MachineCluster, { on, commands }: Block)
     const run = async (): Promise<void> => {
       const text = script;
       script = "";
-      if (text.trim() !== "")
-        printed += await cluster.machine(name).run("sh", "-ec", `cd /root; export KUBECONFIG=${admin}\n${text}`);
+      if (text.trim() !== "") printed += await cluster.machine(name).shell(`cd /root; export KUBECONFIG=${admin}\n${text}`);
     };
     for (const line of commands.split("\n")) {
       const [, from = "", path = "", to = ""] = copying.exec(line) ?? [];

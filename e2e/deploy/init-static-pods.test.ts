@@ -19,7 +19,7 @@ apiServer: {timeoutForControlPlane: 20s}
 describe("coxswain init --static-pods", { skip }, () => {
   let cluster: MachineCluster;
   const folder = mkdtempSync(join(tmpdir(), "cox-static-pods-"));
-  const run = (script: string) => cluster.machine("m1").run("sh", "-ec", script);
+  const run = (script: string) => cluster.machine("m1").shell(script);
   const init = (timeout = "20s") =>
     cluster
       .machine("m1")

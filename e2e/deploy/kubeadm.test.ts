@@ -13,7 +13,7 @@ const upstream = process.env["COX_UPSTREAM_KUBELET"];
 describe("what kubeadm and upstream's kubelet leave on a machine", { skip }, () => {
   let cluster: MachineCluster;
   const kubectl = (...args: string[]) => cluster.kubectl("cp1", ...args);
-  const run = (name: string, script: string) => cluster.machine(name).run("sh", "-ec", script);
+  const run = (name: string, script: string) => cluster.machine(name).shell(script);
 
   before(async () => {
     cluster = await MachineCluster.start();

@@ -18,6 +18,8 @@ import { settings } from "../framework/kubectl.ts";
 export interface Machine {
   /** Runs a program in the machine. @throws Error with its output when the exit code is not 0 */
   run(program: string, ...args: string[]): Promise<string>;
+  /** Runs a script of sh in the machine, until its first command that fails. @throws Error as `run` */
+  shell(script: string): Promise<string>;
   /** Runs the host's kubectl with the machine's kubeconfig. */
   kubectl(kubeconfig: string, ...args: string[]): Promise<string>;
   /** Writes a file in the machine. */
@@ -136,6 +138,7 @@ export async function bootMachine({ units, among, prepare }: MachineOptions): Pr
     const path = (inside: string): string => `/proc/${pid}/root${inside}`;
     return {
       run,
+      shell: (script) => run("sh", "-ec", script),
       path,
       inNetwork: ["nsenter", "-t", pid, "-n"],
       write: async (inside, content) => writeFileSync(path(inside), content),
