@@ -93,8 +93,8 @@ describe("the bytes of a list", () => {
     const bodyAt = (second: number) => bodies.shared(entries, "rows", () => () => [Buffer.from(`${second};`)], second);
     const [first, second] = [bodyAt(1), bodyAt(1)];
     assert.equal(second, first);
-    assert.equal(readAll(second).toString(), "1;1;1;1;1;");
-    assert.equal(readAll(bodyAt(2)).toString(), "2;2;2;2;2;");
+    assert.equal(Buffer.concat(readAll(second)).toString(), "1;1;1;1;1;"); // in how many chunks depends on the time it takes
+    assert.equal(Buffer.concat(readAll(bodyAt(2))).toString(), "2;2;2;2;2;");
   });
 
   test("a chunk that is made again ends where it ended before, however long it takes now", () => {
