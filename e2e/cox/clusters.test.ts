@@ -133,59 +133,6 @@ test("logs -f goes on with what is written, until it is ended", async (t) => {
   assert.deepEqual(await ended, [143, null]);
 });
 
-/** Rounds of `up`, each interrupted at a different point. */
-const rounds = process.env["COX_TEST_LONG"] === undefined ? 6 : 60;
-
-test("up that is interrupted at any moment leaves nothing, or what status knows", async (t) => {
-  const name = "interrupted";
-  t.after(() => down(name));
-  const main = join(settings.root, "tools/dev-cluster/src/main.ts");
-  const steps = ["", "started the supervisor", "started etcd", "started containerd", "started kubelet", "images are imported"];
-  for (let round = 0; round < rounds; round++) {
-    const signal = (["SIGINT", "SIGTERM", "SIGHUP"] as const)[round % 3] as NodeJS.Signals;
-    const step = steps[round % steps.length] as string;
-    const child = spawn(process.execPath, ["-C", "cox-source", main, "up", "--name", name], {
-      env: elsewhere,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    let output = "";
-    const ended = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
-    const reached = new Promise<void>((resolve) => {
-      for (const stream of [child.stdout, child.stderr])
-        stream.on("data", (chunk) => {
-          output += chunk;
-          if (output.includes(step)) resolve();
-        });
-      // Within a step the exact moment is not controlled; it varies with the load of the machine.
-      if (step === "") setTimeout(resolve, Math.random() * 1500);
-    });
-    await Promise.race([reached, ended]);
-    child.kill(signal);
-    const [code] = await ended;
-    const status = await cox(["status", "--name", name], elsewhere);
-    const known = [...status.output.matchAll(/running, pid (\d+)/g)].map((match) => match[1]);
-    assert.notEqual(code, 0, `${signal} after "${step}" came too late: ${output}`);
-    assert.deepEqual(known, [], `${signal} after "${step}": ${output}${status.output}`);
-    const cluster = settingsOf(name);
-    assert.equal(existsSync(`/sys/class/net/${cluster.bridge}`), false, `its bridge is left: ${output}`);
-    assert.deepEqual(processesThatName(cluster.state), [], `${signal} after "${step}": ${output}`);
-  }
-  const { code, output } = await cox(["up", "--name", name], elsewhere);
-  const logs =
-    code === 0 ? "" : (await cox(["logs", "--name", name, "--tail", "40", "etcd", "kube-apiserver"], elsewhere)).output;
-  assert.equal(code, 0, output + logs);
-});
-
-/** Command lines that contain a folder, except those of this test. */
-function processesThatName(folder: string): string[] {
-  return readProcesses().filter((command) => command.includes(folder));
-}
-
-function readProcesses(): string[] {
-  const { execFileSync } = process.getBuiltinModule("node:child_process");
-  return execFileSync("ps", ["-eo", "args"], { encoding: "utf8" }).split("\n");
-}
-
 test("up and down wait for whoever works on the cluster, and say for whom", async () => {
   const name = "locked";
   const state = join(settings.state, "clusters", name);

@@ -64,7 +64,7 @@ export const longForms: readonly LongForm[] = [
   },
   {
     name: "starts",
-    files: ["e2e/cox/clusters.test.ts", "e2e/start/any-order.test.ts", "e2e/start/lost-lease.test.ts"],
+    files: ["e2e/start/any-order.test.ts", "e2e/start/interrupted-up.test.ts", "e2e/start/lost-lease.test.ts"],
     minutes: 30,
   },
   // The same as in every run.
