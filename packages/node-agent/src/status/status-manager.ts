@@ -1,7 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isConflict, isForbidden, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import type { Pod, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Pod, PodCondition, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -223,6 +223,17 @@ const removable = [
   "ephemeralContainerStatuses",
 ] as const;
 
+/** Conditions are merged by type, so a field that a condition no longer has is set to null, and a condition of ours that is gone deleted. */
+function conditionPatches(present: readonly PodCondition[], next: readonly PodCondition[]): Record<string, unknown>[] {
+  const patches = next.map((condition) => {
+    const old = present.find(({ type }) => type === condition.type);
+    const gone = Object.keys(old ?? {}).filter((field) => !(field in condition));
+    return { ...condition, ...Object.fromEntries(gone.map((field) => [field, null])) };
+  });
+  const left = present.filter(({ type }) => ownConditions.includes(type) && !next.some((condition) => condition.type === type));
+  return [...patches, ...left.map(({ type }) => ({ $patch: "delete", type }))];
+}
+
 /**
  * A strategic merge patch: conditions are merged by type, pod IPs replaced, removed fields set to null. Without pod IPs to
  * replace, the directive itself would be stored as a pod IP.
@@ -231,10 +242,8 @@ export function statusPatch(present: PodStatus | undefined, status: PodStatus): 
   const { nominatedNodeName: _, podIPs, ...fields } = status;
   const patch: Record<string, unknown> = { ...fields };
   for (const field of removable) if (patch[field] === undefined && present?.[field] !== undefined) patch[field] = null;
-  const gone = (present?.conditions ?? []).filter(
-    ({ type }) => ownConditions.includes(type) && !(status.conditions ?? []).some((condition) => condition.type === type),
-  );
-  if (gone.length > 0) patch.conditions = [...(status.conditions ?? []), ...gone.map(({ type }) => ({ $patch: "delete", type }))];
+  const conditions = conditionPatches(present?.conditions ?? [], status.conditions ?? []);
+  if (conditions.length > 0) patch.conditions = conditions;
   if (!semanticEqual(podIPs ?? [], present?.podIPs ?? [])) {
     patch.podIPs = [...(podIPs ?? []), ...(present?.podIPs?.length ? [{ $patch: "replace" }] : [])];
   }

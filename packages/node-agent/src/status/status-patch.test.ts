@@ -46,3 +46,18 @@ test("what a rejected pod had of ours is taken from its status, what others wrot
   const patched = applyStrategicMerge({ status: present }, { status: statusPatch(present, next) }, descriptor);
   assert.deepEqual((patched as { status: PodStatus }).status, { ...next, conditions: [condition("example.com/gate")] });
 });
+
+test("a condition that becomes true loses its reason and message, of each condition; another's stay", () => {
+  assert.ok(descriptor);
+  const unready = { reason: "ContainersNotReady", message: "containers with unready status: [main]" };
+  const condition = (type: string, status: "True" | "False", more: object = {}) => ({ type, status, ...more });
+  const gate = condition("example.com/gate", "False", { reason: "Waiting", message: "for a load balancer" });
+  const present = {
+    conditions: [condition("Ready", "False", unready), gate, condition("ContainersReady", "False", unready)],
+  } as unknown as PodStatus;
+  const next = { conditions: [condition("Ready", "True"), condition("ContainersReady", "True")] } as unknown as PodStatus;
+  const patched = applyStrategicMerge({ status: present }, { status: statusPatch(present, next) }, descriptor);
+  assert.deepEqual((patched as { status: object }).status, {
+    conditions: [condition("Ready", "True"), gate, condition("ContainersReady", "True")],
+  });
+});
