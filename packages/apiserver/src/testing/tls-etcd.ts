@@ -18,7 +18,7 @@ export interface TlsEtcd {
 
 /**
  * An etcd for one test with TLS and client certificate authentication. It may not be listening yet on return.
- * @param ips IP addresses of its certificate
+ * @param ips IP addresses of its certificate, beside the name localhost
  */
 export async function startTlsEtcd(t: { after(fn: () => void): void }, ips: readonly string[]): Promise<TlsEtcd> {
   const directory = mkdtempSync(join(tmpdir(), "cox-etcd-tls-"));
@@ -27,7 +27,13 @@ export async function startTlsEtcd(t: { after(fn: () => void): void }, ips: read
     return join(directory, name);
   };
   const ca = await newCa({ commonName: "etcd-ca" });
-  const server = await newCertificate({ commonName: "etcd", ips: [...ips], usages: ["server", "client"], ca });
+  const server = await newCertificate({
+    commonName: "etcd",
+    dnsNames: ["localhost"],
+    ips: [...ips],
+    usages: ["server", "client"],
+    ca,
+  });
   const user = await newCertificate({ commonName: "apiserver", usages: ["client"], ca });
   const files = { ca: file("ca.crt", ca.certPem), cert: file("c.crt", user.certPem), key: file("c.key", user.keyPem) };
   const [port, peerPort] = await Promise.all([freePort(), freePort()]);

@@ -1,108 +1,179 @@
 import { readFileSync } from "node:fs";
-import { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel";
-import type { GrpcIdentity } from "@coxswain/apimachinery/transport/grpc/target";
+import type { Etcd3, IMember } from "etcd3";
 import { Failure } from "../failure.ts";
 import { pkiFile } from "../machine.ts";
-import {
-  decodeMembers,
-  decodeSnapshot,
-  decodeStatus,
-  encodeMemberAdd,
-  encodeMemberId,
-  type Member,
-  type MemberStatus,
-} from "./wire.ts";
 
 const callMs = 10_000;
 /** Of a snapshot, whose messages come one by one. */
 const silenceMs = 60_000;
 
-/** Calls about the cluster and its data, to one of several members: the first that answers. */
-export class EtcdClient {
-  readonly #channels: readonly GrpcChannel[];
+export interface Member {
+  /** Hexadecimal, as etcd prints it. */
+  readonly id: string;
+  /** "" before its first start. */
+  readonly name: string;
+  readonly peerUrls: readonly string[];
+  readonly clientUrls: readonly string[];
+  readonly isLearner: boolean;
+}
 
-  constructor(urls: readonly string[], identity: GrpcIdentity) {
-    this.#channels = urls.map((url) => new GrpcChannel(url, { identity: () => identity, mostMessageBytes: 64 << 20 }));
+export interface MemberStatus {
+  readonly version: string;
+  readonly dbSizeBytes: number;
+  /** Hexadecimal; "0": there is none. */
+  readonly leader: string;
+  readonly raftIndex: number;
+  readonly isLearner: boolean;
+}
+
+/** PEM. */
+export interface EtcdIdentity {
+  readonly ca: Buffer;
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/** Calls about the cluster and its data, to one of several members: the first that answers. etcd3 is loaded by the first call. */
+export class EtcdClient {
+  readonly #urls: readonly string[];
+  readonly #identity: EtcdIdentity | undefined;
+  #clients: Promise<Etcd3[]> | undefined;
+
+  /** @param identity undefined: without TLS */
+  constructor(urls: readonly string[], identity?: EtcdIdentity) {
+    this.#urls = urls;
+    this.#identity = identity;
   }
 
   async members(): Promise<Member[]> {
-    return decodeMembers(await this.#call("/etcdserverpb.Cluster/MemberList", Buffer.alloc(0)), 2);
+    const { members } = await this.#call((etcd, options) => etcd.cluster.memberList({}, options));
+    return members.map(memberOf);
   }
 
   /** @returns all members */
   async addLearner(peerUrl: string): Promise<Member[]> {
-    return decodeMembers(await this.#call("/etcdserverpb.Cluster/MemberAdd", encodeMemberAdd(peerUrl)), 3);
+    const request = { peerURLs: [peerUrl], isLearner: true };
+    const { members } = await this.#call((etcd, options) => etcd.cluster.memberAdd(request, options));
+    return members.map(memberOf);
   }
 
   async promote(id: string): Promise<void> {
-    await this.#call("/etcdserverpb.Cluster/MemberPromote", encodeMemberId(id));
+    await this.#call((etcd, options) => etcd.cluster.memberPromote({ ID: decimal(id) }, options));
   }
 
   async remove(id: string): Promise<void> {
-    await this.#call("/etcdserverpb.Cluster/MemberRemove", encodeMemberId(id));
+    await this.#call((etcd, options) => etcd.cluster.memberRemove({ ID: decimal(id) }, options));
   }
 
   async status(): Promise<MemberStatus> {
-    return decodeStatus(await this.#call("/etcdserverpb.Maintenance/Status", Buffer.alloc(0)));
+    const { version, dbSize, leader, raftIndex, isLearner } = await this.#call((etcd, options) =>
+      etcd.maintenance.status(options),
+    );
+    return { version, dbSizeBytes: Number(dbSize), leader: hexadecimal(leader), raftIndex: Number(raftIndex), isLearner };
   }
 
   /**
    * Reads a snapshot: the database, then 32 bytes, its SHA-256.
-   * @param take called for each piece; the next one is read when it has been taken
+   * @param take called for each piece, in order
    */
-  snapshot(take: (piece: Uint8Array) => void): Promise<void> {
-    const channel = this.#channels[0] as GrpcChannel;
-    return new Promise((resolve, reject) => {
+  async snapshot(take: (piece: Uint8Array) => void): Promise<void> {
+    const [etcd] = await this.#open();
+    const stream = await (etcd as Etcd3).maintenance.snapshot();
+    await new Promise<void>((resolve, reject) => {
       let watchdog: NodeJS.Timeout;
-      const fail = (err: Error): void => {
+      let isOver = false;
+      const end = (err?: Error): void => {
+        isOver = true;
         clearTimeout(watchdog);
-        stream.cancel();
-        reject(err);
+        if (err === undefined) resolve();
+        else reject(err);
       };
       const alive = (): void => {
         clearTimeout(watchdog);
-        watchdog = setTimeout(() => fail(new Failure("etcd sends nothing more of its snapshot")), silenceMs);
+        watchdog = setTimeout(() => end(new Failure("etcd sends nothing more of its snapshot")), silenceMs);
       };
-      const stream = channel.stream("/etcdserverpb.Maintenance/Snapshot", {
-        message(bytes) {
-          alive();
-          try {
-            take(decodeSnapshot(bytes).blob);
-          } catch (err) {
-            fail(err as Error);
-          }
-        },
-        ended(err) {
-          clearTimeout(watchdog);
-          if (err === undefined) resolve();
-          else reject(new Failure(`etcd: ${err.details}`));
-        },
-      });
       alive();
-      stream.write(Buffer.alloc(0));
-      stream.end();
+      stream.on("data", ({ blob }) => {
+        if (isOver) return;
+        alive();
+        try {
+          take(blob);
+        } catch (err) {
+          end(err as Error);
+        }
+      });
+      stream.on("end", () => end());
+      stream.on("error", (err) => end(new Failure(`etcd: ${detailsOf(err)}`)));
     });
   }
 
   close(): void {
-    for (const channel of this.#channels) channel.close();
+    void this.#clients?.then((clients) => {
+      for (const client of clients) client.close();
+    });
   }
 
-  async #call(path: string, request: Buffer): Promise<Buffer> {
+  #open(): Promise<Etcd3[]> {
+    this.#clients ??= openClients(this.#urls, this.#identity);
+    return this.#clients;
+  }
+
+  async #call<T>(send: (etcd: Etcd3, options: { deadline: number }) => Promise<T>): Promise<T> {
     const failures: string[] = [];
-    for (const channel of this.#channels) {
+    for (const etcd of await this.#open()) {
       try {
-        return await channel.unary(path, request, callMs);
+        return await send(etcd, { deadline: Date.now() + callMs });
       } catch (err) {
-        const { details, unprocessed } = err as { details?: string; unprocessed?: boolean };
-        failures.push(details ?? (err as Error).message);
-        // What a member has seen is not sent to another one.
-        if (unprocessed !== true) break;
+        failures.push(detailsOf(err as Error));
+        // What a member may have seen is not sent to another one.
+        if (!isUnsent(err as Error)) break;
       }
     }
     throw new Failure(`etcd: ${failures.join("; ")}`);
   }
 }
+
+/** One client for each member, without etcd3's retries, which would send a change of the members twice. */
+async function openClients(urls: readonly string[], identity: EtcdIdentity | undefined): Promise<Etcd3[]> {
+  const { Etcd3 } = await import("etcd3");
+  const { noop } = await import("cockatiel");
+  return urls.map(
+    (hosts) =>
+      new Etcd3({
+        hosts,
+        ...(identity && {
+          credentials: { rootCertificate: identity.ca, certChain: identity.cert, privateKey: identity.key },
+          // TLS has no server name that is an IP address; the certificates of members are valid for this name, too.
+          grpcOptions: { "grpc.ssl_target_name_override": "localhost" },
+        }),
+        faultHandling: { host: () => noop, global: noop },
+      }),
+  );
+}
+
+/** etcd3 passes 64 bits in decimal. */
+const hexadecimal = (id: string): string => BigInt(id).toString(16);
+const decimal = (id: string): string => BigInt(`0x${id}`).toString();
+
+const memberOf = ({ ID, name, peerURLs, clientURLs, isLearner }: IMember): Member => ({
+  id: hexadecimal(ID),
+  name,
+  peerUrls: peerURLs,
+  clientUrls: clientURLs,
+  isLearner,
+});
+
+/** Without the code and its name in front: "etcdserver: unhealthy cluster". */
+const detailsOf = ({ message }: Error): string => message.replace(/^\d+ [A-Z_]+: |^\w*Error: /, "");
+
+/** Whether no connection was made, so that the member cannot have seen the call. */
+const isUnsent = ({ message }: Error): boolean => /No connection established|ECONNREFUSED|EHOSTUNREACH|ENOTFOUND/.test(message);
+
+/** The error codes of etcd's texts that commands react to. */
+export const isNotInSync = (text: string): boolean =>
+  text.includes("can only promote a learner member which is in sync with leader");
+export const isTooManyLearners = (text: string): boolean => text.includes("too many learner members in cluster");
+export const isUnhealthy = (text: string): boolean => text.includes("unhealthy cluster");
 
 /** With the certificates of a machine of the control plane. @throws Failure */
 export function etcdClient(urls: readonly string[]): EtcdClient {
@@ -117,7 +188,6 @@ export function etcdClient(urls: readonly string[]): EtcdClient {
     ca: read("etcd/ca.crt"),
     cert: read("etcd/healthcheck-client.crt"),
     key: read("etcd/healthcheck-client.key"),
-    certFile: pkiFile("etcd/healthcheck-client.crt"),
   });
 }
 

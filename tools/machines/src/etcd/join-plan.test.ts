@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Member } from "./client.ts";
 import { initialMembers, nextStep } from "./join-plan.ts";
-import { encodeMemberId, type Member } from "./wire.ts";
 
 const member = (name: string, number: number, isLearner = false): Member => ({
   ...{ id: `${number}`, name, isLearner, clientUrls: [] },
@@ -34,9 +34,4 @@ test("a member that joins gets the list of those that have started, and of itsel
     a: "https://10.0.0.1:2380",
     b: own,
   });
-});
-
-test("ids of 64 bits are written whole", () => {
-  assert.deepEqual([...encodeMemberId("1")], [8, 1]);
-  assert.deepEqual([...encodeMemberId("ac02")], [8, 0x82, 0xd8, 0x02]);
 });

@@ -1,5 +1,5 @@
 /** How a machine becomes a member of etcd. Pure. */
-import type { Member } from "./wire.ts";
+import type { Member } from "./client.ts";
 
 export type JoinStep =
   /** It becomes a learner. */

@@ -18,7 +18,7 @@ function aFolder(t: TestContext): string {
 }
 
 async function anEtcd(t: TestContext): Promise<EtcdClient> {
-  const client = new EtcdClient([(await startEtcd(t)).endpoint], {});
+  const client = new EtcdClient([(await startEtcd(t)).endpoint]);
   t.after(() => client.close());
   return client;
 }

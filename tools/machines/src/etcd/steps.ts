@@ -5,9 +5,8 @@ import { etcdStep, startEtcd, waitForEtcd } from "../control-plane/steps.ts";
 import { until } from "../host/until.ts";
 import type { Machine } from "../machine.ts";
 import type { Step } from "../steps.ts";
-import { type EtcdClient, etcdClient } from "./client.ts";
+import { type EtcdClient, etcdClient, isNotInSync, isTooManyLearners, isUnhealthy, type Member } from "./client.ts";
 import { initialMembers, nextStep } from "./join-plan.ts";
-import { isNotInSync, isTooManyLearners, isUnhealthy, type Member } from "./wire.ts";
 
 const hasData = ({ cluster }: Machine): boolean => existsSync(join(cluster.etcdDataDir, "member"));
 const learnerMs = 600_000;

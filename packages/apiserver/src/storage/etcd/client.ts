@@ -7,7 +7,6 @@ import type { GrpcChannel } from "@coxswain/apimachinery/transport/grpc/channel"
 import type { StorageMetrics } from "../metrics.ts";
 import { type EtcdIdentity, newEtcdChannel } from "./channel.ts";
 import { EtcdError, etcdErrorOf, statusErrorOf } from "./errors.ts";
-import { newRareCalls } from "./rare-calls.ts";
 import {
   decodeLeaseGrant,
   decodeRange,
@@ -26,8 +25,7 @@ import {
 import { decodeMemberList, decodeStatus, type Member, memberListRequest, type StatusResponse } from "./wire-cluster.ts";
 
 /**
- * Client of one etcd cluster: raw messages over a connection to each member; rare calls go through the etcd3 package. Calls
- * stay with one member until it fails. Reads are retried on the next member; a write is retried only when no member can have
+ * Client of one etcd cluster: raw messages over a connection to each member. Calls stay with one member until it fails. Reads are retried on the next member; a write is retried only when no member can have
  * received it. Every call has a deadline.
  * @throws EtcdError
  */
@@ -90,18 +88,16 @@ const roundMs = 100;
 export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
   if (options.servers.length === 0) throw new Error("no etcd server given");
   const members = options.servers.map((server) => newEtcdChannel(server, options));
-  // etcd3 does not support a custom dialer.
-  const rare = options.connect ? members : options.servers.map((server) => newRareCalls(server, options));
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs;
   let current = Math.floor(Math.random() * members.length);
 
-  async function call(path: string, bytes: Buffer, repeatable: boolean, on: readonly Unary[] = members): Promise<Buffer> {
+  async function call(path: string, bytes: Buffer, repeatable: boolean): Promise<Buffer> {
     const started = performance.now();
     let leftMs = deadlineMs;
     for (let attempt = 1; ; attempt++) {
       const used = current;
       try {
-        return await (on[used] as Unary).unary(path, bytes, leftMs);
+        return await (members[used] as GrpcChannel).unary(path, bytes, leftMs);
       } catch (err) {
         const failure = etcdErrorOf(err);
         const { reason } = failure;
@@ -130,13 +126,13 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
       return decodeRevision(await call("/etcdserverpb.KV/Put", encodePut(key, value), false));
     },
     async compact(revision) {
-      await call("/etcdserverpb.KV/Compact", encodeCompaction(revision), true, rare);
+      await call("/etcdserverpb.KV/Compact", encodeCompaction(revision), true);
     },
     async grantLease(ttlSeconds) {
       return decodeLeaseGrant(await call("/etcdserverpb.Lease/LeaseGrant", encodeLeaseGrant(ttlSeconds), false));
     },
     async status(server) {
-      const member = rare[server];
+      const member = members[server];
       if (member === undefined) throw new Error(`no etcd server ${server}`);
       return statusOf(member, deadlineMs);
     },
@@ -163,7 +159,7 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
       );
     },
     close() {
-      for (const member of [...members, ...rare]) member.close();
+      for (const member of members) member.close();
     },
   };
 }

@@ -36,7 +36,7 @@ test("an expired client certificate is named when etcd refuses it, and a renewed
       what: "a connection with the renewed certificate",
     },
   );
-  await client.compact(1).catch((err: unknown) => assert.match(String(err), /compact/)); // through etcd3's connection
+  await client.compact(1).catch((err: unknown) => assert.match(String(err), /compact/));
   const status = await client.status(0);
   assert.ok(status.dbSizeBytes === undefined || status.dbSizeBytes > 0);
 });
