@@ -19,3 +19,30 @@ export function residentMb(pid: number): number {
   const kb = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kb ?? 0) / 1024;
 }
+
+/**
+ * Memory in MB that several processes have in RAM together: pages of a file that more than one of them maps, such as the program,
+ * count once. (Of each file the largest part that one process has in RAM is counted, as if the others had no other pages of it.)
+ */
+export function togetherMb(pids: readonly number[]): number {
+  return togetherKb(pids.map((pid) => readFileSync(`/proc/${pid}/smaps`, "utf8"))) / 1024;
+}
+
+/** Pure. @param smaps contents of /proc/<pid>/smaps */
+export function togetherKb(smaps: readonly string[]): number {
+  let privateKb = 0;
+  const largest = new Map<string, number>();
+  for (const text of smaps) {
+    const files = new Map<string, number>();
+    for (const mapping of text.split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)) {
+      const [, file = ""] = /^\S+ \S+ \S+ (\S+ \d+)/.exec(mapping) ?? [];
+      const [rss, anonymous] = [kbOf(mapping, "Rss"), kbOf(mapping, "Anonymous")];
+      privateKb += anonymous;
+      files.set(file, (files.get(file) ?? 0) + rss - anonymous);
+    }
+    for (const [file, kb] of files) largest.set(file, Math.max(largest.get(file) ?? 0, kb));
+  }
+  return privateKb + [...largest.values()].reduce((sum, kb) => sum + kb, 0);
+}
+
+const kbOf = (mapping: string, name: string): number => Number(new RegExp(`^${name}: +(\\d+) kB$`, "m").exec(mapping)?.[1] ?? 0);

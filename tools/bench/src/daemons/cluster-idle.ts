@@ -5,7 +5,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type DaemonName, daemonNames, daemonProcess } from "@coxswain/dev-cluster/daemons";
 import type { Settings } from "@coxswain/dev-cluster/settings";
 import { adminClient } from "@coxswain/dev-cluster/up";
-import { cpuSeconds, residentMb } from "../process-usage.ts";
+import { cpuSeconds, residentMb, togetherMb } from "../process-usage.ts";
 import { makeNamespace } from "./cluster.ts";
 import { repeat } from "./cluster-objects.ts";
 import { type DaemonProgram, programsOf, type RunningDaemon, spawnDaemon } from "./daemon.ts";
@@ -22,7 +22,8 @@ const clusterSizes: SizeFlags = {
   "idle-seconds": { help: "seconds of a round", normal: [60], quick: [3], most: 3_600 },
 };
 
-const about = `CPU time and memory of all daemons of a cluster of one node that does nothing, without etcd and containerd. As root.`;
+const about = `CPU time and memory of all daemons of a cluster of one node that does nothing, without etcd and containerd. As root.
+Of all together, memory pages that several of them share count once.`;
 
 /** Those that both implementations have, in the order of their start. */
 const compared = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"] as const;
@@ -50,11 +51,11 @@ export async function benchCluster(argv: readonly string[]): Promise<readonly Ro
 async function measure(settings: Settings, options: DaemonBenchOptions): Promise<readonly RowReport[]> {
   const printer = new ReportPrinter(options);
   const implementations = programsOf("kubelet", options).map(({ name }) => name);
-  const results = implementations.map((): Map<Compared, RoundResult>[] => []);
+  const results = implementations.map((): IdleRound[] => []);
   for (let round = 0; round < options.rounds; round++) {
     for (const [index, name] of implementations.entries()) results[index]?.push(await measureRound(settings, name, options));
   }
-  const row = (name: string, limits: ScenarioLimits, resultOf: (round: Map<Compared, RoundResult>) => RoundResult): void =>
+  const row = (name: string, limits: ScenarioLimits, resultOf: (round: IdleRound) => RoundResult): void =>
     printer.row(
       reportOf(
         name,
@@ -62,12 +63,19 @@ async function measure(settings: Settings, options: DaemonBenchOptions): Promise
         results.map((rounds) => rounds.map(resultOf)),
       ),
     );
-  for (const name of compared) row(name, {}, (round) => round.get(name) as RoundResult);
-  row("all of them", { cpu: 0.35, memory: 0.5 }, (round) => sumOf([...round.values()]));
+  for (const name of compared) row(name, {}, ({ daemons }) => daemons.get(name) as RoundResult);
+  row("all of them", { cpu: 0.35, memory: 0.5 }, (round) => allOf(round));
   return printer.end("idle cluster");
 }
 
-export function sumOf(results: readonly RoundResult[]): RoundResult {
+interface IdleRound {
+  readonly daemons: ReadonlyMap<Compared, RoundResult>;
+  /** Pages that several of them share count once. */
+  readonly togetherMb: number;
+}
+
+function allOf({ daemons, togetherMb }: IdleRound): RoundResult {
+  const results = [...daemons.values()];
   const sum = (figure: keyof RoundResult): number => results.reduce((all, result) => all + result[figure], 0);
   const [first] = results;
   return {
@@ -76,16 +84,12 @@ export function sumOf(results: readonly RoundResult[]): RoundResult {
     cpuSeconds: sum("cpuSeconds"),
     serverCpuSeconds: sum("serverCpuSeconds"),
     apiCalls: sum("apiCalls"),
-    residentMb: sum("residentMb"),
+    residentMb: togetherMb,
   };
 }
 
 /** Each implementation has its own objects in the same etcd. */
-async function measureRound(
-  settings: Settings,
-  name: DaemonProgram["name"],
-  options: DaemonBenchOptions,
-): Promise<Map<Compared, RoundResult>> {
+async function measureRound(settings: Settings, name: DaemonProgram["name"], options: DaemonBenchOptions): Promise<IdleRound> {
   const running = new Map<Compared, RunningDaemon>();
   try {
     for (const daemon of compared) running.set(daemon, await start(settings, name, daemon, options));
@@ -102,7 +106,10 @@ async function measureRound(
       apiCalls: 0,
       residentMb: residentMb(pid),
     });
-    return new Map([...running].map(([daemon, { pid }]) => [daemon, resultOf(daemon, pid)]));
+    return {
+      daemons: new Map([...running].map(([daemon, { pid }]) => [daemon, resultOf(daemon, pid)])),
+      togetherMb: togetherMb([...running.values()].map(({ pid }) => pid)),
+    };
   } finally {
     for (const daemon of [...running.values()].toReversed()) await daemon.stop();
   }
