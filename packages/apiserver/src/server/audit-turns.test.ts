@@ -18,7 +18,9 @@ writeFileSync(
 const logFile = join(folder, "audit.log");
 const server = await startTestServer({ after }, [`--audit-policy-file=${policy}`, `--audit-log-path=${logFile}`]);
 const path = "/api/v1/namespaces/default/configmaps";
-const count = 300;
+const count = 120;
+/** One turn for the whole list would take 200 ms. */
+const longestTurnMs = 150;
 
 before(async () => {
   const data = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`key-${at}`, "<value> ".repeat(8)]));
@@ -39,7 +41,7 @@ for (const { name, headers } of [
   test(`a list of ${count} config maps as ${name} is recorded in a worker thread`, async () => {
     let id: unknown;
     await server.request("GET", path, undefined, headers); // fill the entries' encoding caches
-    const longest = await longestTurnOf(300, async () => {
+    const longest = await longestTurnOf(longestTurnMs, async () => {
       const answer = await server.request("GET", path, undefined, headers);
       id = answer.headers["audit-id"];
     });
@@ -48,7 +50,7 @@ for (const { name, headers } of [
     assert.equal(responseObject.items.length, count);
     assert.equal(responseObject.items[7].data["key-7"], "<value> ".repeat(8));
     assert.equal(responseObject.items[7].metadata.managedFields, undefined);
-    assert.ok(longest < 300, `a turn of ${longest} ms`);
+    assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
   });
 }
 

@@ -10,8 +10,8 @@ import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { define, definitionsPath, specOf, widgets } from "../testing/custom-resources.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
+import { longestTurnMs, sized } from "../testing/turn-sizes.ts";
 
-const longestTurnMs = 300;
 const json = "application/json";
 const protobuf = "application/vnd.kubernetes.protobuf";
 const yaml = "application/yaml";
@@ -51,7 +51,7 @@ const custom = "/apis/answers.example/v2/namespaces/default/widgets";
 const widget = (name: string, spec: string): string =>
   `{"apiVersion":"answers.example/v2","kind":"Widget","metadata":{"name":"${name}"},"spec":{${spec}}}`;
 const definition = (round: number, label = "") => {
-  const properties = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`p${at}`, { type: "string" }]));
+  const properties = Object.fromEntries(Array.from({ length: sized(20_000) }, (_, at) => [`p${at}`, { type: "string" }]));
   const made = widgets(`answers-${round}.example`, [{ name: "v1", schema: specOf(properties) }]);
   return { ...made, metadata: { ...made.metadata, labels: { label } } };
 };
@@ -88,7 +88,7 @@ before(async () => {
     webhook: { clientConfig: clientConfig("/convert"), conversionReviewVersions: ["v1"] },
   };
   await define(server, widgets("answers.example", versions, { conversion }));
-  const created = await server.request("POST", maps("default"), { metadata: { name: "large" }, data: data(80_000) });
+  const created = await server.request("POST", maps("default"), { metadata: { name: "large" }, data: data(sized(80_000)) });
   assert.equal(created.code, 201, created.text.slice(0, 300));
   // Webhook configurations reach the server through its informer.
   await waitFor(async () => {
@@ -107,47 +107,55 @@ interface Case {
   readonly want?: number;
 }
 
-const mapOf = (round: number, count = 50_000): string => `{"metadata":{"name":"m-${round}"},"data":{${entries(count)}}}`;
+const mapOf = (round: number, count = sized(50_000)): string => `{"metadata":{"name":"m-${round}"},"data":{${entries(count)}}}`;
 const cases: readonly Case[] = [
-  { name: "two webhooks review 50,000 values", path: `${maps("allow")}?dryRun=All`, body: (round) => mapOf(round) },
-  { name: "a webhook adds 50,000 values", path: `${maps("patch")}?dryRun=All`, body: (round) => mapOf(round, 1) },
-  { name: "a webhook adds 50,000 audit annotations", path: `${maps("annotate")}?dryRun=All`, body: (round) => mapOf(round, 1) },
+  { name: `two webhooks review ${sized(50_000)} values`, path: `${maps("allow")}?dryRun=All`, body: (round) => mapOf(round) },
+  { name: `a webhook adds ${sized(50_000)} values`, path: `${maps("patch")}?dryRun=All`, body: (round) => mapOf(round, 1) },
   {
-    name: "a webhook converts a custom object of 50,000 values",
+    name: `a webhook adds ${sized(50_000)} audit annotations`,
+    path: `${maps("annotate")}?dryRun=All`,
+    body: (round) => mapOf(round, 1),
+  },
+  {
+    name: `a webhook converts a custom object of ${sized(50_000)} values`,
     path: custom,
-    body: (round) => widget(`w-${round}`, `"map":{${entries(50_000)}}`),
+    body: (round) => widget(`w-${round}`, `"map":{${entries(sized(50_000))}}`),
   },
   { name: "a webhook converts a list of large objects", method: "GET", path: custom, want: 200 },
   {
-    name: "a webhook converts an applied object of 30,000 values",
+    name: `a webhook converts an applied object of ${sized(30_000)} values`,
     method: "PATCH",
     path: (round) => `${custom}/applied-${round}?force=true&fieldManager=m`,
     type: "application/apply-patch+yaml",
-    body: (round) => widget(`applied-${round}`, `"map":{${entries(30_000)}}`),
+    body: (round) => widget(`applied-${round}`, `"map":{${entries(sized(30_000))}}`),
   },
   {
-    name: "a protobuf body of 110,000 values",
+    name: `a protobuf body of ${sized(110_000)} values`,
     path: `${maps("default")}?dryRun=All`,
     type: protobuf,
     body: (round) =>
-      encodeProtobuf({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: `p-${round}` }, data: data(110_000) }),
+      encodeProtobuf({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: `p-${round}` }, data: data(sized(110_000)) }),
   },
   ...[yaml, protobuf, table].flatMap((accept): Case[] => [
-    { name: `a GET of 80,000 values as ${accept}`, method: "GET", path: `${maps("default")}/large`, accept, want: 200 },
-    { name: `a list with 80,000 values as ${accept}`, method: "GET", path: maps("default"), accept, want: 200 },
+    { name: `a GET of ${sized(80_000)} values as ${accept}`, method: "GET", path: `${maps("default")}/large`, accept, want: 200 },
+    { name: `a list with ${sized(80_000)} values as ${accept}`, method: "GET", path: maps("default"), accept, want: 200 },
   ]),
   { name: "a create answered as YAML", path: `${maps("default")}?dryRun=All`, accept: yaml, body: (round) => mapOf(round) },
   {
-    name: "a JSON patch of an object of 80,000 values",
+    name: `a JSON patch of an object of ${sized(80_000)} values`,
     method: "PATCH",
     path: `${maps("default")}/large?dryRun=All`,
     type: "application/json-patch+json",
-    body: () => `[${each(9_000, (at) => `{"op":"replace","path":"/data/k${at}","value":"w"}`)}]`,
+    body: () => `[${each(sized(9_000), (at) => `{"op":"replace","path":"/data/k${at}","value":"w"}`)}]`,
     want: 200,
   },
-  { name: "a definition of 20,000 properties", path: definitionsPath, body: (round) => JSON.stringify(definition(round)) },
   {
-    name: "an update of a definition of 20,000 properties",
+    name: `a definition of ${sized(20_000)} properties`,
+    path: definitionsPath,
+    body: (round) => JSON.stringify(definition(round)),
+  },
+  {
+    name: `an update of a definition of ${sized(20_000)} properties`,
     method: "PATCH",
     path: `${definitionsPath}/widgets.answers-0.example`,
     type: "application/merge-patch+json",
@@ -155,21 +163,21 @@ const cases: readonly Case[] = [
     want: 200,
   },
   {
-    name: "a Service of 30,000 ports",
+    name: `a Service of ${sized(30_000)} ports`,
     path: "/api/v1/namespaces/default/services?dryRun=All",
     body: (round) =>
-      `{"metadata":{"name":"s-${round}"},"spec":{"ports":[${each(30_000, (at) => `{"name":"p${at}","port":${at + 1}}`)}]}}`,
+      `{"metadata":{"name":"s-${round}"},"spec":{"ports":[${each(sized(30_000), (at) => `{"name":"p${at}","port":${at + 1}}`)}]}}`,
   },
   {
-    name: "a TokenReview of 140,000 audiences",
+    name: `a TokenReview of ${sized(140_000)} audiences`,
     path: "/apis/authentication.k8s.io/v1/tokenreviews",
-    body: () => `{"spec":{"token":"t","audiences":[${each(140_000, (at) => `"${at}"`)}]}}`,
+    body: () => `{"spec":{"token":"t","audiences":[${each(sized(140_000), (at) => `"${at}"`)}]}}`,
   },
   {
-    name: "a SubjectAccessReview of 60,000 extra values",
+    name: `a SubjectAccessReview of ${sized(60_000)} extra values`,
     path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
     body: () =>
-      `{"spec":{"user":"a","extra":{${each(60_000, (at) => `"k${at}":["v"]`)}},"resourceAttributes":{"verb":"get","resource":"pods"}}}`,
+      `{"spec":{"user":"a","extra":{${each(sized(60_000), (at) => `"k${at}":["v"]`)}},"resourceAttributes":{"verb":"get","resource":"pods"}}}`,
   },
   {
     name: "an Event of a megabyte",

@@ -4,18 +4,18 @@ import { after, before, test } from "node:test";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { define, definitionsPath, specOf, widgets } from "../testing/custom-resources.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
+import { longestTurnMs, sized } from "../testing/turn-sizes.ts";
 
 const server = await startTestServer({ after });
 const maps = "/api/v1/namespaces/default/configmaps";
 const custom = "/apis/turns.example/v1/namespaces/default/widgets";
-const longestTurnMs = 300;
 const json = "application/json";
 /** A request of just below 3 MB; etcd's limit is 1.5 MB, and it rejects larger ones after all the processing. */
 const bytes = 3_000_000;
 /** The maximum number accepted; an entry with its comma counts as 9/8. */
-const values = 145_000;
+const values = sized(145_000);
 /** The copy of a custom object's map does not yield: a number that stays well below the limit on a loaded machine. */
-const customValues = 60_000;
+const customValues = sized(60_000);
 
 const entries = (count: number, mark: string, text = ""): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, `${mark}${text}`]));
@@ -26,7 +26,7 @@ const shapes: Readonly<Record<string, (mark: string, most?: number) => Record<st
     "3 MB in 1,000 entries": (mark: string) => entries(1000, mark, "x".repeat(bytes / 1000 - 50)),
     "3 MB in 30,000 entries": (mark: string) => entries(30_000, mark, "x".repeat(bytes / 30_000 - 30)),
   }),
-  "145,000 entries": (mark, most = values) => entries(most, mark.slice(0, 1)),
+  [`${values} entries`]: (mark, most = values) => entries(most, mark.slice(0, 1)),
 };
 
 interface Case {
@@ -38,7 +38,7 @@ interface Case {
 }
 
 const containers = (mark: string) =>
-  Array.from({ length: 10_000 }, (_, at) => ({ name: `c${at}`, image: mark, env: [{ name: "a", value: mark }] }));
+  Array.from({ length: sized(10_000) }, (_, at) => ({ name: `c${at}`, image: mark, env: [{ name: "a", value: mark }] }));
 
 const cases: readonly Case[] = [
   ...Object.entries(shapes).flatMap(([shape, data]): Case[] => [
@@ -77,7 +77,7 @@ const cases: readonly Case[] = [
         JSON.stringify({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "large" }, data: data(`${round}`) }),
     },
     {
-      name: `a custom object of ${shape.replace("145,000", "60,000")}`,
+      name: `a custom object of ${shape.replace(`${values}`, `${customValues}`)}`,
       method: "POST",
       path: () => custom,
       body: (round) =>
@@ -89,7 +89,7 @@ const cases: readonly Case[] = [
         }),
     },
     {
-      name: `an apply of a custom object of ${shape.replace("145,000", "60,000")}`,
+      name: `an apply of a custom object of ${shape.replace(`${values}`, `${customValues}`)}`,
       method: "PATCH",
       path: (round) => `${custom}/applied?force=true&fieldManager=m${round}`,
       type: "application/apply-patch+yaml",
@@ -103,24 +103,24 @@ const cases: readonly Case[] = [
     },
   ]),
   {
-    name: "a definition of 3 MB",
+    name: "a definition of up to 3 MB",
     method: "POST",
     path: () => definitionsPath,
     body: (round) => {
       const properties = Object.fromEntries(
-        Array.from({ length: 25_000 }, (_, at) => [`p${at}`, { type: "string", description: "x".repeat(70) }]),
+        Array.from({ length: sized(25_000) }, (_, at) => [`p${at}`, { type: "string", description: "x".repeat(70) }]),
       );
       return JSON.stringify(widgets(`large-${round}.example`, [{ name: "v1", schema: specOf(properties) }]));
     },
   },
   {
-    name: "a pod of 10,000 containers",
+    name: "a pod of many containers",
     method: "POST",
     path: () => "/api/v1/namespaces/default/pods",
     body: (round) => JSON.stringify({ metadata: { name: `pod-${round}` }, spec: { containers: containers("i") } }),
   },
   {
-    name: "a strategic patch of 10,000 containers",
+    name: "a strategic patch of many containers",
     method: "PATCH",
     path: () => "/apis/apps/v1/namespaces/default/deployments/many",
     type: "application/strategic-merge-patch+json",
@@ -163,8 +163,8 @@ for (const one of cases) {
   });
 }
 
-test("five creates with 100,000 unknown fields at a time take no long turn", async () => {
-  const unknown = Array.from({ length: 100_000 }, (_, at) => `"f${at}":1`).join();
+test("five creates with many unknown fields at a time take no long turn", async () => {
+  const unknown = Array.from({ length: sized(100_000) }, (_, at) => `"f${at}":1`).join();
   const body = `{"metadata":{"generateName":"unknown-"},${unknown}}`;
   const longest = await longestTurnOf(longestTurnMs, async () => {
     const create = () => server.request("POST", maps, body, { "content-type": json });
@@ -173,8 +173,8 @@ test("five creates with 100,000 unknown fields at a time take no long turn", asy
   assert.ok(longest < longestTurnMs, `a turn of ${longest} ms`);
 });
 
-test("a patch of 90,000 nulls takes no long turn, with others of its kind", async () => {
-  const body = `{"data":{${Array.from({ length: 90_000 }, (_, at) => `"n${at}":null`).join()}}}`;
+test("a patch of many nulls takes no long turn, with others of its kind", async () => {
+  const body = `{"data":{${Array.from({ length: sized(90_000) }, (_, at) => `"n${at}":null`).join()}}}`;
   const longest = await longestTurnOf(longestTurnMs, async () => {
     const patch = () => server.request("PATCH", `${maps}/large`, body, { "content-type": "application/merge-patch+json" });
     for (const { code } of await Promise.all(Array.from({ length: 5 }, patch))) assert.ok(code < 500, `${code}`);

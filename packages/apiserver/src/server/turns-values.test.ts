@@ -7,6 +7,7 @@ import { after, before, test } from "node:test";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import { define, specOf, widgets } from "../testing/custom-resources.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
+import { longestTurnMs, sized } from "../testing/turn-sizes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cox-turns-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -27,7 +28,6 @@ const server = await startTestServer({ after }, [
 ]);
 const maps = "/api/v1/namespaces/default/configmaps";
 const custom = "/apis/turns.example/v1/namespaces/default/widgets";
-const longestTurnMs = 300;
 const json = "application/json";
 const each = (count: number, text: (at: number) => string): string => Array.from({ length: count }, (_, at) => text(at)).join();
 const widget = (round: number, spec: string): string =>
@@ -43,72 +43,74 @@ interface Case {
 
 const cases: readonly Case[] = [
   {
-    name: "a set of 100,000 items",
+    name: `a set of ${sized(100_000)} items`,
     path: () => custom,
-    body: (round) => widget(round, `"set":[${each(100_000, (at) => `"${at}"`)}]`),
+    body: (round) => widget(round, `"set":[${each(sized(100_000), (at) => `"${at}"`)}]`),
   },
   {
-    name: "a map of 80,000 entries, and a dry run of it",
+    name: `a map of ${sized(80_000)} entries, and a dry run of it`,
     path: (round) => `${custom}${round === 0 ? "" : "?dryRun=All"}`,
-    body: (round) => widget(round + 30, `"map":{${each(80_000, (at) => `"k${at}":"v"`)}}`),
+    body: (round) => widget(round + 30, `"map":{${each(sized(80_000), (at) => `"k${at}":"v"`)}}`),
   },
   {
-    name: "a map of 40,000 objects",
+    name: `a map of ${sized(40_000)} objects`,
     path: () => custom,
-    body: (round) => widget(round + 40, `"objects":{${each(40_000, (at) => `"k${at}":{"a":"b"}`)}}`),
+    body: (round) => widget(round + 40, `"objects":{${each(sized(40_000), (at) => `"k${at}":{"a":"b"}`)}}`),
   },
   {
-    name: "360,000 strings that JSON escapes",
+    name: `${sized(360_000)} strings that JSON escapes`,
     path: () => `${custom}?dryRun=All`,
-    body: (round) => widget(round + 50, `"any":[${each(360_000, () => `"<"`)}]`),
+    body: (round) => widget(round + 50, `"any":[${each(sized(360_000), () => `"<"`)}]`),
   },
   {
-    name: "a quota for 90,000 resources",
+    name: `a quota for ${sized(90_000)} resources`,
     path: () => "/api/v1/namespaces/default/resourcequotas?dryRun=All",
-    body: (round) => `{"metadata":{"name":"q-${round}"},"spec":{"hard":{${each(90_000, (at) => `"count/k${at}.x":"5"`)}}}}`,
+    body: (round) =>
+      `{"metadata":{"name":"q-${round}"},"spec":{"hard":{${each(sized(90_000), (at) => `"count/k${at}.x":"5"`)}}}}`,
   },
   {
-    name: "an apply of 110,000 values",
+    name: `an apply of ${sized(110_000)} values`,
     method: "PATCH",
     path: (round) => `${maps}/applied-${round}?force=true&fieldManager=another`,
     type: "application/apply-patch+yaml",
     body: (round) =>
-      `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied-${round}"},"data":{${each(110_000, (at) => `"k${at}":"v"`)}}}`,
+      `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied-${round}"},"data":{${each(sized(110_000), (at) => `"k${at}":"v"`)}}}`,
   },
   {
-    name: "a strategic merge patch of 110,000 values",
+    name: `a strategic merge patch of ${sized(110_000)} values`,
     method: "PATCH",
     path: () => `${maps}/patched`,
     type: "application/strategic-merge-patch+json",
-    body: (round) => `{"data":{${each(110_000, (at) => `"k${round}-${at}":""`)}}}`,
+    body: (round) => `{"data":{${each(sized(110_000), (at) => `"k${round}-${at}":""`)}}}`,
   },
   {
-    name: "a list of 20,000 items by keys",
+    name: `a list of ${sized(20_000)} items by keys`,
     path: () => custom,
-    body: (round) => widget(round + 10, `"byKey":[${each(20_000, (at) => `{"name":"n${at}","value":"v"}`)}]`),
+    body: (round) => widget(round + 10, `"byKey":[${each(sized(20_000), (at) => `{"name":"n${at}","value":"v"}`)}]`),
   },
   ...["Warn", "Strict"].flatMap((mode): Case[] => [
     {
-      name: `140,000 unknown fields, ${mode}`,
+      name: `${sized(140_000)} unknown fields, ${mode}`,
       path: () => `${maps}?fieldValidation=${mode}`,
-      body: (round) => `{"metadata":{"name":"unknown-${mode.toLowerCase()}-${round}"},${each(140_000, (at) => `"f${at}":1`)}}`,
+      body: (round) =>
+        `{"metadata":{"name":"unknown-${mode.toLowerCase()}-${round}"},${each(sized(140_000), (at) => `"f${at}":1`)}}`,
     },
     {
-      name: `140,000 unknown fields of a custom object, ${mode}`,
+      name: `${sized(140_000)} unknown fields of a custom object, ${mode}`,
       path: () => `${custom}?fieldValidation=${mode}`,
       body: (round) =>
         widget(
           round + 20,
-          each(140_000, (at) => `"f${at}":1`),
+          each(sized(140_000), (at) => `"f${at}":1`),
         ).replace("w-", `${mode.toLowerCase()}-`),
     },
   ]),
   {
-    name: "a merge patch of a custom object of 140,000 nulls",
+    name: `a merge patch of a custom object of ${sized(140_000)} nulls`,
     method: "PATCH",
     path: () => `${custom}/small`,
     type: "application/merge-patch+json",
-    body: () => `{"spec":{${each(140_000, (at) => `"n${at}":null`)}}}`,
+    body: () => `{"spec":{${each(sized(140_000), (at) => `"n${at}":null`)}}}`,
   },
   {
     name: "an apply among 1,000 managers",
@@ -118,9 +120,9 @@ const cases: readonly Case[] = [
     body: (round) => `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"managed"},"data":{"k${round}":"v"}}`,
   },
   {
-    name: "an audited create of 60,000 values",
+    name: `an audited create of ${sized(60_000)} values`,
     path: () => "/api/v1/namespaces/audited/configmaps",
-    body: (round) => `{"metadata":{"name":"a-${round}"},"data":{${each(60_000, (at) => `"k${at}":"v"`)}}}`,
+    body: (round) => `{"metadata":{"name":"a-${round}"},"data":{${each(sized(60_000), (at) => `"k${at}":"v"`)}}}`,
   },
 ];
 
