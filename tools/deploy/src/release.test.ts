@@ -333,6 +333,21 @@ test("the folder envtest starts as controller-runtime's envtest starts it, and s
   assert.deepEqual([await stopApi(), await stopEtcd()], [0, 0]);
 });
 
+test("kubectl of the folder envtest is the one on the PATH, and says so when there is none", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-kubectl-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const kubectl = (path: string) => {
+    const env = { PATH: `${join(home, "envtest")}:${path}` };
+    return promisify(execFile)("/bin/sh", [join(home, "envtest/kubectl"), "get", "a b"], { env });
+  };
+  writeFileSync(join(folder, "kubectl"), '#!/bin/sh\nprintf "%s," "$@"\n', { mode: 0o755 });
+  assert.equal((await kubectl(folder)).stdout, "get,a b,");
+  await assert.rejects(kubectl(join(folder, "none")), {
+    code: 127,
+    stderr: /^kubectl: none is installed beside .*envtest on the PATH: install one/,
+  });
+});
+
 function statusOf(url: string): Promise<number | undefined> {
   return new Promise((resolve) => {
     const send = url.startsWith("https:") ? request : requestPlain;

@@ -50,6 +50,7 @@ export async function releaseFiles(root: string): Promise<TarEntry[]> {
     ...["kube-apiserver", "etcd"].map(
       (name): TarEntry => ({ type: "symlink", path: `envtest/${name}`, target: "../bin/coxswain" }),
     ),
+    file("envtest/kubectl", join(here, "bin", "envtest-kubectl"), 0o755),
     ...[...files].map(([name, code]): TarEntry => ({ type: "file", path: `lib/${name}`, content: Buffer.from(code) })),
     { type: "file", path: "libexec/node", content: withoutSymbols(readFileSync(process.execPath)), mode: 0o755 },
     ...copies(here, ["systemd/**", "compose/**"], ""),
