@@ -55,11 +55,12 @@ export async function openStorageWithRetry(
       memory,
       countPollMs: flags["etcd-count-metric-poll-period"],
       databaseSizePollMs: flags["etcd-db-metric-poll-interval"],
+      signal,
     });
     try {
       return await Promise.race([opening, stopped]);
     } catch (err) {
-      if (signal.aborted) void opening.then((late) => late.stop()).catch(() => {});
+      opening.catch(() => {}); // fails when the server stops, as this does
       signal.throwIfAborted();
       log.error("cannot reach etcd, trying again", err, { servers: flags["etcd-servers"].join(",") });
       await clock.sleep(storageRetryMs, signal);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { freePort, startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
@@ -82,6 +82,15 @@ test("a resource that is opened when the feed has gone on already has what was w
   const early = set.for({ ...suiteResource, resource: "others" });
   assert.equal(await early.get("web/a"), undefined); // a consistent read: the watch has delivered the write
   assert.equal((await set.for(suiteResource).get("web/a"))?.key, "web/a");
+});
+
+test("an opening that cannot reach etcd ends with its signal", { timeout: 300_000 }, async () => {
+  const servers = [`http://127.0.0.1:${await freePort()}`];
+  const client = (): EtcdClient => newEtcdClient({ servers, deadlineMs: 3_600_000 });
+  const ending = new AbortController();
+  const opening = openStorage({ clock: realClock, log: discardLogger, etcd: { servers, client }, signal: ending.signal });
+  ending.abort(new Error("the server has stopped"));
+  await assert.rejects(opening);
 });
 
 test("objects are counted and the database is measured at the periods of their flags", async (t) => {

@@ -71,6 +71,8 @@ export interface StorageOptions {
   countPollMs?: number;
   /** --etcd-db-metric-poll-interval; 0 or less: never. */
   databaseSizePollMs?: number;
+  /** Ends the opening, which otherwise tries to reach etcd until the deadline of its calls. */
+  signal?: AbortSignal;
 }
 
 const defaultMediaType = "application/vnd.kubernetes.protobuf";
@@ -79,7 +81,7 @@ const allButEvents: ReadonlyMap<string, number> = new Map(["events", "events.eve
 /** History loaded at startup, for watches that began before the restart. */
 const rememberedRevisions = 2_000;
 
-/** Starts the watches and resolves when they run. @throws EtcdError when etcd cannot be reached */
+/** Starts the watches and resolves when they run. @throws EtcdError when etcd cannot be reached; the reason of `signal` */
 export async function openStorage(options: StorageOptions): Promise<StorageSet> {
   const prefix = cleanPrefix(options.etcd.prefix ?? "/registry");
   const clusters = new EtcdClusters(prefix, options);
@@ -254,13 +256,18 @@ class EtcdClusters {
 
   /** Starts the watches of all clusters. @throws EtcdError when one cannot be reached; all are stopped then */
   async start(): Promise<void> {
-    const { servers, overrides = [] } = this.#options.etcd;
+    const { etcd, signal } = this.#options;
+    const stop = (): void => this.stop();
+    signal?.addEventListener("abort", stop);
     try {
-      for (const list of [servers, ...overrides.map((override) => override.servers)]) this.#clusterOf(list);
+      for (const list of [etcd.servers, ...(etcd.overrides ?? []).map(({ servers }) => servers)]) this.#clusterOf(list);
       await Promise.all(this.#all().map((cluster) => cluster.multiplexer.start()));
+      signal?.throwIfAborted();
     } catch (err) {
       this.stop();
       throw err;
+    } finally {
+      signal?.removeEventListener("abort", stop);
     }
   }
 

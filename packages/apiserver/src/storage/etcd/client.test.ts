@@ -107,6 +107,13 @@ test("without any member a call fails at its deadline, as 504 or 503", async (t)
   assert.ok(err instanceof StatusError && (err.code === 504 || err.code === 503), String(err));
 });
 
+test("a call that is retried ends when the client is closed", { timeout: 300_000 }, async () => {
+  const client = newEtcdClient({ servers: [`http://127.0.0.1:${await freePort()}`], deadlineMs: 3_600_000 });
+  const ended = assert.rejects(client.range({ key: "/a" }), reason("unsent"));
+  client.close();
+  await ended;
+});
+
 test("API servers that compact together agree: one does, the others learn", async (t) => {
   const { client, prefix } = await aClient(t);
   // The key is shared by all tests of this etcd: read its current version first.

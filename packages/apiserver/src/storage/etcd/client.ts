@@ -90,6 +90,7 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
   const members = options.servers.map((server) => newEtcdChannel(server, options));
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs;
   let current = Math.floor(Math.random() * members.length);
+  const closing = new AbortController();
 
   async function call(path: string, bytes: Buffer, repeatable: boolean): Promise<Buffer> {
     const started = performance.now();
@@ -105,9 +106,9 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
         if ((movable || reason === "unavailable" || reason === "deadline") && current === used) {
           current = (used + 1) % members.length;
         }
-        if (!movable) throw failure;
-        // All members failed: retry until the deadline.
-        if (attempt % members.length === 0) await pause(roundMs);
+        if (!movable || closing.signal.aborted) throw failure;
+        // All members failed: retry until the deadline, or until nobody needs the answer.
+        if (attempt % members.length === 0) await pause(roundMs, undefined, { signal: closing.signal }).catch(() => {});
         leftMs = deadlineMs - Math.ceil(performance.now() - started);
         if (leftMs <= 0) throw failure;
       }
@@ -159,6 +160,7 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
       );
     },
     close() {
+      closing.abort();
       for (const member of members) member.close();
     },
   };
