@@ -29,18 +29,13 @@ import { type Credentials, credentialsStep, tlsBootstrapStep } from "../node/joi
 import { installStep, kubeletStep, links, servicesStep, usesApiProxy } from "../node/steps.ts";
 import { preflight } from "../preflight/preflight.ts";
 import { runSteps, type Step } from "../steps.ts";
-import {
-  type Archive,
-  type CommonFlags,
-  documentsOf,
-  list,
-  newCommand,
-  port,
-  refuseBesideConfig,
-  withSetUpFlags,
-} from "./options.ts";
+import { type Archive, type CommonFlags, documentsOf, list, newCommand, port, refuseBeside, withSetUpFlags } from "./options.ts";
 
-interface Flags extends CommonFlags {
+/** Of the command line. */
+type Flags = CommonFlags & ClusterFlags;
+
+/** What the command line says in place of a JoinConfiguration. */
+interface ClusterFlags {
   readonly apiserverAdvertiseAddress?: string;
   readonly apiserverBindPort?: number;
   readonly certificateKey?: string;
@@ -131,23 +126,33 @@ async function join(home: string, endpoint: string | undefined, flags: Flags): P
 }
 
 /** @throws UsageFailure */
-function joinDocument(endpoint: string | undefined, flags: Flags): Document<"JoinConfiguration"> {
+export function joinDocument(
+  endpoint: string | undefined,
+  flags: ClusterFlags & { readonly config?: string },
+): Document<"JoinConfiguration"> {
   if (flags.config !== undefined) {
     const { JoinConfiguration, ...others } = documentsOf(flags.config);
     if (JoinConfiguration === undefined) throw new UsageFailure(`${flags.config}: it has no JoinConfiguration`);
     const rest = Object.keys(others);
     if (rest.length > 0)
       throw new UsageFailure(`${flags.config}: ${rest.join(", ")} cannot be given to join: the cluster has it`);
-    refuseBesideConfig(flags.config, {
-      ...{ "control-plane": flags.controlPlane, "certificate-key": flags.certificateKey, token: flags.token, endpoint },
-      ...{
-        "discovery-file": flags.discoveryFile,
-        "discovery-token": flags.discoveryToken,
-        "tls-bootstrap-token": flags.tlsBootstrapToken,
-      },
+    refuseBeside("--config: write it into the file", {
+      ...discoveryByToken(endpoint, flags),
+      "apiserver-advertise-address": flags.apiserverAdvertiseAddress,
+      "apiserver-bind-port": flags.apiserverBindPort,
+      "certificate-key": flags.certificateKey,
+      "control-plane": flags.controlPlane,
+      "discovery-file": flags.discoveryFile,
+      "tls-bootstrap-token": flags.tlsBootstrapToken,
+      token: flags.token,
     });
+    const { bootstrapToken, file } = JoinConfiguration.discovery ?? {};
+    if (bootstrapToken !== undefined && file !== undefined)
+      throw new UsageFailure("JoinConfiguration.discovery: bootstrapToken and file exclude each other");
     return JoinConfiguration;
   }
+  if (flags.discoveryFile !== undefined)
+    refuseBeside("--discovery-file, which has the cluster's address and authority", discoveryByToken(endpoint, flags));
   const discoveryToken = flags.discoveryToken ?? flags.token;
   const tlsToken = flags.tlsBootstrapToken ?? flags.token;
   if (flags.discoveryFile === undefined && (endpoint === undefined || discoveryToken === undefined))
@@ -179,6 +184,13 @@ function joinDocument(endpoint: string | undefined, flags: Flags): Document<"Joi
     }),
   };
 }
+
+const discoveryByToken = (endpoint: string | undefined, flags: ClusterFlags): Readonly<Record<string, unknown>> => ({
+  endpoint,
+  "discovery-token": flags.discoveryToken,
+  "discovery-token-ca-cert-hash": flags.discoveryTokenCaCertHash,
+  "discovery-token-unsafe-skip-ca-verification": flags.discoveryTokenUnsafeSkipCaVerification,
+});
 
 /** A cluster that is trusted, and the token for its requests. */
 type Trusted = Discovered & { readonly token: string };

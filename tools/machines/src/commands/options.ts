@@ -69,11 +69,11 @@ export function documentsOf(file: string | undefined): Documents {
   return readDocuments(text, file);
 }
 
-/** As in kubeadm: what is in the file cannot also be a flag. @throws UsageFailure */
-export function refuseBesideConfig(config: string | undefined, flags: Readonly<Record<string, unknown>>): void {
-  if (config === undefined) return;
-  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`]));
-  if (given.length > 0) throw new UsageFailure(`${given.join(", ")} cannot be given beside --config: write it into the file`);
+/** @param what stands against the flags, and what to do @param flags by name; undefined: not given @throws UsageFailure */
+export function refuseBeside(what: string, flags: Readonly<Record<string, unknown>>): void {
+  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const words = given.map((name) => (name === "endpoint" ? name : `--${name}`));
+  if (words.length > 0) throw new UsageFailure(`${words.join(", ")} cannot be given beside ${what}`);
 }
 
 export function count(text: string): number {

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readDocuments } from "./documents.ts";
-import { kinds } from "./fields.ts";
 import { addressIn, clusterConfiguration, clusterSettings, nodeSettings } from "./settings.ts";
 
 const header = (kind: string): string => `apiVersion: kubeadm.k8s.io/v1beta3\nkind: ${kind}\n`;
@@ -21,6 +20,21 @@ maxPods: 7
   assert.deepEqual(read.InitConfiguration, { nodeRegistration: { name: "a", kubeletExtraArgs: { v: "2" }, taints: [] } });
   assert.deepEqual(read.ClusterConfiguration, { networking: { podSubnet: "10.1.0.0/16" } });
   assert.equal(read.KubeletConfiguration?.["maxPods"], 7);
+});
+
+test("a field without a value is as if it were absent, and so is an empty document", () => {
+  const text = `---
+${header("ClusterConfiguration")}networking:\netcd: {local: }\napiServer: {certSANs: , timeoutForControlPlane: }\nimageRepository:
+---
+${header("InitConfiguration")}nodeRegistration:\nlocalAPIEndpoint: {bindPort: }
+---
+`;
+  const { ClusterConfiguration, InitConfiguration = {} } = readDocuments(text, "f");
+  assert.deepEqual(clusterSettings(ClusterConfiguration), clusterSettings());
+  const { nodeRegistration: registration, localAPIEndpoint: endpoint } = InitConfiguration;
+  const facts = { hostName: "a", address: "10.0.0.1" };
+  const parts = { isControlPlane: true, ...(registration && { registration }), ...(endpoint && { endpoint }) };
+  assert.deepEqual(nodeSettings(parts, facts), nodeSettings({ isControlPlane: true }, facts));
 });
 
 for (const { name, text, faults } of [
@@ -53,6 +67,15 @@ for (const { name, text, faults } of [
     text: "apiVersion: kubeadm.k8s.io/v1beta2\nkind: InitConfiguration",
     faults: [/is of kubeadm\.k8s\.io\/v1beta2; migrate it/],
   },
+  {
+    name: "an entry of a list or of flags without a value is named",
+    text: `${header("InitConfiguration")}bootstrapTokens: [null]\nnodeRegistration: {kubeletExtraArgs: {v: }}\nskipPhases: [null]`,
+    faults: [
+      /bootstrapTokens\[0\]: is not a map/,
+      /kubeletExtraArgs: is not a map of flags/,
+      /skipPhases: is not a list of strings/,
+    ],
+  },
   { name: "an unknown kind is named", text: "apiVersion: v1\nkind: Pod", faults: [/kind "Pod" is not known/] },
   {
     name: "kube-proxy has no place here",
@@ -82,18 +105,6 @@ for (const { name, text, faults } of [
     );
   });
 }
-
-test("every field of kubeadm v1beta3 is honoured or refused", () => {
-  // Source: cmd/kubeadm/app/apis/kubeadm/v1beta3/types.go
-  const fields = {
-    InitConfiguration: "bootstrapTokens nodeRegistration localAPIEndpoint certificateKey skipPhases patches",
-    ClusterConfiguration:
-      "etcd networking kubernetesVersion controlPlaneEndpoint apiServer controllerManager scheduler dns certificatesDir imageRepository featureGates clusterName",
-    JoinConfiguration: "nodeRegistration caCertPath discovery controlPlane skipPhases patches",
-  };
-  for (const [kind, names] of Object.entries(fields))
-    assert.deepEqual(Object.keys(kinds[kind as keyof typeof kinds]).toSorted(), names.split(" ").toSorted(), kind);
-});
 
 test("settings survive the ConfigMap in which a cluster keeps them", () => {
   const settings = clusterSettings({
@@ -134,3 +145,12 @@ test("a machine without a default route needs its address configured", () => {
     [],
   );
 });
+
+for (const taint of [{ key: "k" }, { key: "k", effect: "Never" }, { effect: "NoSchedule" }])
+  test(`the taint ${JSON.stringify(taint)} is refused by its place`, () => {
+    const registration = { taints: [{ key: "a", effect: "NoSchedule" }, taint] };
+    assert.throws(() => nodeSettings({ registration, isControlPlane: false }, { hostName: "a", address: "10.0.0.1" }), {
+      message: /^nodeRegistration\.taints\[1\]: needs a key, and an effect/,
+      exitCode: 2,
+    });
+  });

@@ -22,11 +22,12 @@ export function readDocuments(text: string, file: string): Documents {
   const faults: string[] = [];
   const documents: Record<string, unknown> = {};
   for (const document of parse(text, file)) {
-    if (typeof document !== "object" || document === null || Array.isArray(document)) {
+    if (document === null) continue; // nothing between two separators
+    if (!isMap(document)) {
       faults.push(`${file}: a document is not a map`);
       continue;
     }
-    const { apiVersion, kind, ...rest } = document as Record<string, unknown>;
+    const { apiVersion, kind, ...rest } = document;
     const name = String(kind);
     const fault = faultOfKind(String(apiVersion), name);
     if (fault !== undefined) faults.push(`${file}: ${fault}`);
@@ -59,9 +60,9 @@ function faultOfKind(apiVersion: string, kind: string): string | undefined {
   return apiVersion === version ? undefined : `${kind} has apiVersion ${JSON.stringify(apiVersion)} in place of ${version}`;
 }
 
+/** Removes fields without a value (`networking:`), which are as if they were absent. */
 function check(value: unknown, shape: Shape, path: string, faults: string[]): void {
   const wrong = (kind: string): void => void faults.push(`${path}: is not a ${kind}`);
-  if (value === null || value === undefined) return;
   if (shape === "strings") {
     if (!Array.isArray(value) || !value.every((entry) => typeof entry === "string")) wrong("list of strings");
     return;
@@ -91,6 +92,7 @@ function check(value: unknown, shape: Shape, path: string, faults: string[]): vo
   for (const [name, field] of Object.entries(value)) {
     const inside = Object.hasOwn(shape, name) ? shape[name] : undefined;
     if (inside === undefined) faults.push(`${path}.${name}: no such field in ${version}`);
+    else if (field === null) delete value[name];
     else check(field, inside, `${path}.${name}`, faults);
   }
 }

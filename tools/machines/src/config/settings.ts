@@ -58,6 +58,8 @@ export const defaultCriSocket = "unix:///run/containerd/containerd.sock";
 /** Of a control plane, as kubeadm 1.23 sets it. */
 const controlPlaneTaint: Taint = { key: "node-role.kubernetes.io/master", effect: "NoSchedule" };
 
+const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
 /** @throws UsageFailure with a line for each value that is refused */
 export function clusterSettings(document: Document<"ClusterConfiguration"> = {}): ClusterSettings {
   const { networking = {}, etcd = {}, apiServer = {}, controllerManager = {}, scheduler = {} } = document;
@@ -153,6 +155,9 @@ export function nodeSettings({ registration = {}, endpoint = {}, isControlPlane 
   if (!Number.isInteger(bindPort) || bindPort < 1 || bindPort > 65535)
     faults.push(`localAPIEndpoint.bindPort: ${bindPort} is not a port`);
   const socket = registration.criSocket || defaultCriSocket;
+  for (const [i, { key = "", effect = "" }] of (registration.taints ?? []).entries())
+    if (key === "" || !effects.includes(effect))
+      faults.push(`nodeRegistration.taints[${i}]: needs a key, and an effect of ${effects.join(", ")}`);
   if (faults.length > 0) throw new UsageFailure(faults);
   const requests = registration.taints as readonly Taint[] | undefined;
   return {
