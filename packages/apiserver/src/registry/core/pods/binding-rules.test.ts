@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { DeleteOptions, Preconditions } from "@coxswain/apimachinery/objects/meta/types";
 import type { SubresourceCall } from "../../generic/resource.ts";
 import { createPodBinding } from "./binding.ts";
 import { createEviction } from "./eviction.ts";
@@ -35,4 +37,116 @@ for (const { name, run, want } of [
   test(`refuses ${name}`, async () => {
     await assert.rejects(run, { message: want });
   });
+}
+
+const refusal = new Error("refused by admission");
+for (const { name, create } of [
+  { name: "binding", create: createPodBinding },
+  { name: "eviction", create: createEviction },
+]) {
+  test(`${name === "binding" ? "a" : "an"} ${name} that admission refuses changes nothing`, async () => {
+    const services = {
+      store: () => assert.fail("a store was used"),
+      now: () => 0,
+    };
+    const refused = {
+      ...call({ metadata: { name: "p" }, target: { name: "n" } }),
+      services,
+      admit: () => Promise.reject(refusal),
+    };
+    await assert.rejects(create(refused as unknown as SubresourceCall), refusal);
+  });
+}
+
+for (const preconditions of [{}, { uid: "u" }, { resourceVersion: "7" }, { uid: "u", resourceVersion: "7" }]) {
+  test(`a binding holds only for the pod that it names: ${JSON.stringify(preconditions)}`, async () => {
+    const seen: unknown[] = [];
+    const storage = { guaranteedUpdate: async (_key: string, _change: unknown, options: object) => seen.push(options) };
+    const body = { metadata: { name: "p", ...preconditions }, target: { name: "n" } };
+    await createPodBinding({ ...call(body), services: { store: () => ({ storage }) } } as unknown as SubresourceCall);
+    assert.partialDeepStrictEqual(seen, [{ preconditions }]);
+    assert.deepEqual((seen[0] as { preconditions: object }).preconditions, preconditions);
+  });
+}
+
+/** Evicts a pod whose deletion conflicts with another writer's change for the first `conflicts` times. */
+async function evict(pod: { metadata?: object; status?: object }, conflicts: number, given?: Preconditions) {
+  const deletions: DeleteOptions["preconditions"][] = [];
+  let taken = 0;
+  const object = { ...pod, metadata: { name: "p", uid: "u", resourceVersion: "7", labels: { app: "a" }, ...pod.metadata } };
+  const pods = {
+    get: async () => ({ object: () => object }),
+    delete: async (_ctx: unknown, _name: string, { preconditions }: DeleteOptions) => {
+      deletions.push(preconditions);
+      if (deletions.length <= conflicts) throw conflict({ group: "", resource: "pods" }, "p", "it changed");
+    },
+  };
+  const status = { currentHealthy: 2, desiredHealthy: 2, disruptionsAllowed: 1 };
+  const budget = { metadata: { name: "b" }, spec: { selector: {} }, status };
+  const budgets = {
+    list: async () => ({ entries: [{ key: "default/b", object: () => budget }] }),
+    storage: { guaranteedUpdate: async () => taken++ },
+  };
+  const services = { store: (group: string) => (group === "" ? pods : budgets), now: () => 0, featureEnabled: () => false };
+  const body = { metadata: { name: "p" }, ...(given && { deleteOptions: { preconditions: given } }) };
+  const outcome = await createEviction({ ...call(body), services, ctx: {}, dryRun: false } as unknown as SubresourceCall).then(
+    () => 201,
+    (err: { code: number }) => err.code,
+  );
+  return { outcome, deletions, taken };
+}
+
+const notReady = { status: { phase: "Running" } };
+const ready = { status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } };
+const pending = { status: { phase: "Pending" } };
+const examined = { resourceVersion: "7" };
+for (const { name, pod, conflicts = 0, given, want } of [
+  { name: "a ready pod goes if it is still that pod", pod: ready, want: { outcome: 201, deletions: [{ uid: "u" }], taken: 1 } },
+  {
+    name: "a ready pod that was replaced stays",
+    pod: ready,
+    conflicts: 1,
+    want: { outcome: 409, deletions: [{ uid: "u" }], taken: 1 },
+  },
+  {
+    name: "a ready pod of a state that the client names goes in that state",
+    pod: ready,
+    given: { resourceVersion: "5" },
+    want: { outcome: 201, deletions: [{ uid: "u", resourceVersion: "5" }], taken: 1 },
+  },
+  {
+    name: "an unready pod goes in the state in which it was unready",
+    pod: notReady,
+    want: { outcome: 201, deletions: [examined], taken: 0 },
+  },
+  {
+    name: "an unready pod that changed is tried later",
+    pod: notReady,
+    conflicts: 1,
+    want: { outcome: 429, deletions: [examined], taken: 0 },
+  },
+  {
+    name: "a pending pod that changed twice is examined again",
+    pod: pending,
+    conflicts: 2,
+    want: { outcome: 201, deletions: [examined, examined, examined], taken: 0 },
+  },
+  {
+    name: "a pending pod that always changes is given up after 20 attempts",
+    pod: pending,
+    conflicts: 99,
+    want: { outcome: 409, deletions: Array(20).fill(examined), taken: 0 },
+  },
+  {
+    name: "a pod that goes already is not counted twice",
+    pod: { ...ready, metadata: { deletionTimestamp: "2022-01-01T00:00:00Z" } },
+    want: { outcome: 201, deletions: [{}], taken: 0 },
+  },
+  {
+    name: "a pod without labels belongs to no budget",
+    pod: { ...ready, metadata: { labels: {} } },
+    want: { outcome: 201, deletions: [{}], taken: 0 },
+  },
+] as { name: string; pod: object; conflicts?: number; given?: Preconditions; want: object }[]) {
+  test(`evicting: ${name}`, async () => assert.deepEqual(await evict(pod, conflicts, given), want));
 }

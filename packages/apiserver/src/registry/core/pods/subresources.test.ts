@@ -35,7 +35,16 @@ test("binding takes back that the pod could not be scheduled", () => {
   ]);
 });
 
+test("binding keeps the pod's annotations and the time since which it counts as scheduled", () => {
+  const scheduled = { type: "PodScheduled", status: "True", lastTransitionTime: "2021-01-01T00:00:00Z" };
+  const current = { ...aPod({}, { annotations: { own: "1" } }), status: { conditions: [scheduled] } } as Pod;
+  const bound = bind(current, binding, now);
+  assert.deepEqual(bound.metadata.annotations, { own: "1", who: "me" });
+  assert.deepEqual(bound.status?.conditions, [scheduled]);
+});
+
 for (const { name, pod, want } of [
+  { name: "has that node already", pod: aPod({ nodeName: "n1" }), want: /pod p is already assigned to node "n1"/ },
   { name: "has a node", pod: aPod({ nodeName: "n2" }), want: /pod p is already assigned to node "n2"/ },
   {
     name: "goes",
@@ -88,6 +97,31 @@ test("an eviction takes one disruption and names the pod", () => {
   const next = countDisruption(aBudget({}), "p", now);
   assert.equal(next.status?.disruptionsAllowed, 0);
   assert.deepEqual(next.status?.disruptedPods, { p: "2022-01-01T00:00:00Z" });
+});
+
+test("the last disruption keeps the names before it and says at once that no other is allowed", () => {
+  const conditions = [
+    { type: "Other", status: "True" },
+    { type: "DisruptionAllowed", status: "True", reason: "SufficientPods", lastTransitionTime: "2021-01-01T00:00:00Z" },
+  ];
+  const status = { disruptedPods: { q: "2021-01-01T00:00:00Z" }, conditions };
+  const last = countDisruption(aBudget(status), "p", now).status;
+  assert.deepEqual(last?.disruptedPods, { q: "2021-01-01T00:00:00Z", p: "2022-01-01T00:00:00Z" });
+  assert.deepEqual(last?.conditions, [
+    conditions[0],
+    { type: "DisruptionAllowed", status: "False", reason: "InsufficientPods", lastTransitionTime: "2022-01-01T00:00:00Z" },
+  ]);
+  assert.deepEqual(countDisruption(aBudget({ ...status, disruptionsAllowed: 2 }), "p", now).status?.conditions, conditions);
+});
+
+test("up to 2,000 evictions may be unconfirmed when another one is asked for", () => {
+  const unconfirmed = (count: number) =>
+    aBudget({ disruptedPods: Object.fromEntries(Array.from({ length: count }, (_, i) => [`q${i}`, "2021-01-01T00:00:00Z"])) });
+  assert.equal(Object.keys(countDisruption(unconfirmed(2000), "p", now).status?.disruptedPods ?? {}).length, 2001);
+  assert.throws(
+    () => countDisruption(unconfirmed(2001), "p", now),
+    (err: StatusError) => err.code === 403,
+  );
 });
 
 for (const { name, status, retry, cause } of [
