@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { RegistryServices } from "../../generic/resource.ts";
+import type { StrategyContext } from "../../generic/strategy.ts";
 import { allocateClusterIps, newClusterIpAllocator, releaseClusterIps } from "./cluster-ip.ts";
 import { allocateNodePorts, newNodePortAllocator, nodePortsOf } from "./node-port.ts";
+import { newServiceStrategy } from "./strategy.ts";
 import { RangeStorage } from "./testing.ts";
 
 function addresses() {
@@ -124,4 +127,77 @@ test("the port for health checks is one of the service's node ports", async () =
   const { service } = await allocate([{ nodePort: 30_004 }], { healthCheck: true });
   const { healthCheckNodePort } = service.spec;
   assert.deepEqual(nodePortsOf(service), [30_004, healthCheckNodePort]);
+});
+
+function services() {
+  const etcd = new RangeStorage();
+  const strategy = newServiceStrategy({
+    services: () => ({ store: () => ({ storage: etcd.storage }) }) as unknown as RegistryServices,
+    serviceClusterIpRange: ["10.0.0.0/28", "fd00::/124"],
+    nodePortRange: { from: 30_000, to: 30_009 },
+  });
+  const aService = (clusterIPs: string[], nodePorts: number[], spec: object = {}) => {
+    const ports = nodePorts.map((nodePort, i) => ({ port: 80 + i, protocol: "TCP", nodePort }));
+    const ipFamilies = clusterIPs.map((ip) => (ip.includes(":") ? "IPv6" : "IPv4"));
+    return { metadata: { name: "s" }, spec: { type: "NodePort", clusterIPs, ipFamilies, ports, ...spec } } as unknown as Service;
+  };
+  const begin = async (next: Service, current?: Service) => {
+    const ctx = { dryRun: false } as StrategyContext;
+    const begun = await (current ? strategy.beginUpdate?.(next, current, ctx) : strategy.beginCreate?.(next, ctx));
+    assert.ok(begun);
+    return begun;
+  };
+  /** Whether each address and port can be taken by another service; it is given back at once. */
+  const free = async (clusterIPs: string[], nodePorts: number[]) => {
+    const canHave = (service: Service) =>
+      begin(service).then(
+        async ({ revert }) => {
+          await revert();
+          return true;
+        },
+        () => false,
+      );
+    const found: Record<string, boolean> = {};
+    for (const ip of clusterIPs) found[ip] = await canHave(aService([ip], [], { type: "ClusterIP" }));
+    for (const port of nodePorts) found[port] = await canHave(aService(["None"], [port]));
+    return found;
+  };
+  return { aService, begin, free };
+}
+
+const both = ["10.0.0.9", "fd00::9"];
+
+test("an update gives back what it leaves out, when it is written, and keeps the rest", async () => {
+  const { aService, begin, free } = services();
+  const current = aService(both, [30_001, 30_002]);
+  await begin(current);
+  const update = await begin(aService(["10.0.0.9"], [30_001]), current);
+  const all = { "10.0.0.9": false, "fd00::9": false, 30001: false, 30002: false };
+  assert.deepEqual(await free(both, [30_001, 30_002]), all, "before the write");
+  await update.commit();
+  assert.deepEqual(await free(both, [30_001, 30_002]), { ...all, "fd00::9": true, 30002: true });
+});
+
+test("a service that is not written gives back addresses and ports; so does one whose second port is taken", async () => {
+  const { aService, begin, free } = services();
+  const unwritten = await begin(aService(both, [30_001, 30_002]));
+  await unwritten.revert();
+  const all = { "10.0.0.9": true, "fd00::9": true, 30001: true, 30002: true };
+  assert.deepEqual(await free(both, [30_001, 30_002]), all);
+  await begin(aService(["None"], [30_002]));
+  await assert.rejects(begin(aService(both, [30_001, 30_002])), /provided port is already allocated/);
+  assert.deepEqual(await free(both, [30_001, 30_002]), { ...all, 30002: false });
+});
+
+test("a load balancer that becomes local gets a port for health checks, and gives it back when it is so no more", async () => {
+  const { aService, begin, free } = services();
+  const current = aService(["10.0.0.9"], [30_001], { type: "LoadBalancer" });
+  await begin(current);
+  const local = aService(["10.0.0.9"], [30_001], { type: "LoadBalancer", externalTrafficPolicy: "Local" });
+  await (await begin(local, current)).commit();
+  const { healthCheckNodePort } = local.spec;
+  assert.ok(healthCheckNodePort && healthCheckNodePort !== 30_001);
+  assert.deepEqual(await free([], [healthCheckNodePort]), { [healthCheckNodePort]: false });
+  await (await begin(structuredClone(current), local)).commit();
+  assert.deepEqual(await free([], [30_001, healthCheckNodePort]), { 30001: false, [healthCheckNodePort]: true });
 });

@@ -59,6 +59,47 @@ test("takes what services hold at once, and gives back what nobody holds after t
   assert.deepEqual(faults, repaired, "each is reported in the run that repairs it");
 });
 
+test("what a repair that lost a race saw does not count as a look", async () => {
+  const ranges = new Map<string, KubeObject>();
+  const rangeWith = (...offsets: number[]) => {
+    const bitmap = decodeBitmap("", 254);
+    for (const offset of offsets) bitmap.set(offset);
+    ranges.set("serviceips", { metadata: {}, range: "10.0.0.0/24", data: bitmap.encode() } as KubeObject);
+  };
+  const services = fakeServices([], ranges);
+  const { storage } = services.store("", "rangeallocations");
+  const update = storage.guaranteedUpdate as unknown as (...args: unknown[]) => Promise<unknown>;
+  let lostRaces = 1;
+  const racing = async (key: string, change: unknown) => {
+    if (key === "serviceips" && lostRaces-- > 0) {
+      rangeWith(41);
+      await update(key, change);
+      rangeWith(); // another server has released the number meanwhile
+    }
+    return update(key, change);
+  };
+  const raced = {
+    store: (_group: string, resource: string) =>
+      resource === "services" ? services.store("", resource) : { storage: { guaranteedUpdate: racing } },
+  };
+  const repair = newServiceRepair({
+    config: {
+      services: () => raced as unknown as RegistryServices,
+      serviceClusterIpRange: ["10.0.0.0/24"],
+      nodePortRange: { from: 30000, to: 30100 },
+    },
+    clock: realClock,
+    log: discardLogger,
+    onFault() {},
+  });
+  await repair.runOnce();
+  rangeWith(41); // taken by a service that is being created
+  for (const want of [[41], [41], []]) {
+    await repair.runOnce();
+    assert.deepEqual(offsetsIn(ranges.get("serviceips")), want);
+  }
+});
+
 test("the ranges of both families are repaired, every three minutes, also after a failure", async (t) => {
   const ranges = new Map<string, KubeObject>();
   const services: object[] = [];
