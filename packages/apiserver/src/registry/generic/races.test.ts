@@ -357,3 +357,133 @@ test("a deletion held to a version removes what it has marked itself, and admiss
   await assert.rejects(between.delete(ctx(), "b", {}, admission), /kept/);
   assert.equal(await present(store, "b"), true);
 });
+
+test("a deletion that finds nothing to write in a stale copy looks at the stored object", async (t) => {
+  const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 30 });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const { entry: stale } = await store.delete(ctx(), "a", {}); // marked: deleting it again changes nothing
+  await store.delete(ctx(), "a", { gracePeriodSeconds: 0 });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const storage = storageLike(store.storage, {
+    async guaranteedUpdate(key, change, options) {
+      const settled = await Promise.resolve(change(stale)).catch((thrown: unknown) => {
+        if (options?.settles?.(thrown)) throw thrown;
+      });
+      assert.equal(settled, undefined);
+      return store.storage.guaranteedUpdate(key, change, options);
+    },
+  });
+  await newRegistryStore({ turns: new Turns(), definition: store.definition, storage }).delete(ctx(), "a", {});
+  assert.equal((await store.get("web", "a")).object().metadata.deletionGracePeriodSeconds, 30);
+});
+
+test("what completes a deletion by its last finalizer is not made up for an error of the next attempt", async (t) => {
+  const store = await aStore(t);
+  await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
+  await store.delete(ctx(), "a", {});
+  const changed = withBetween(store, () =>
+    store.storage.guaranteedUpdate("web/a", (stored) => merge({ other: "1" })(stored?.object()), {}),
+  );
+  let attempts = 0;
+  const change = (current: KubeObject | undefined) => {
+    if (++attempts === 2) throw new Error("refused");
+    return merge({}, { finalizers: [] })(current);
+  };
+  await assert.rejects(changed.update(ctx(), "a", change, {}), /refused/);
+  assert.equal(attempts, 2);
+  assert.equal(await present(store, "a"), true);
+});
+
+test("an update that takes away the last finalizer succeeds when another one has removed the object by it", async (t) => {
+  let after = 0;
+  const store = await aStore(t, { afterDelete: () => void after++ });
+  await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
+  await store.delete(ctx(), "a", {});
+  const release = merge({ last: "1" }, { finalizers: [] });
+  const overtaken = withBetween(store, () => store.update(ctx(), "a", release, {}));
+  const { entry } = await overtaken.update(ctx(), "a", release, {});
+  assert.deepEqual([dataOf(entry.object()), await present(store, "a"), after], [{ last: "1" }, false, 1]);
+});
+
+test("a strategy that restores the stored metadata does not give it the managed fields of the write", async (t) => {
+  let stored: KubeObject | undefined;
+  const store = await aStore(t, {
+    prepareForUpdate(next, current) {
+      stored = current;
+      next.metadata = current.metadata;
+    },
+  });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const managedFields = [{ manager: "m", operation: "Update", apiVersion: "v1", fieldsType: "FieldsV1", fieldsV1: {} }] as const;
+  const { entry } = await store.update(ctx(), "a", merge({}, { managedFields: [...managedFields] }), {});
+  assert.deepEqual(entry.object().metadata.managedFields, managedFields);
+  assert.equal(stored?.metadata.managedFields, undefined);
+});
+
+test("a namespace in an object of a kind that has none is dropped", async (t) => {
+  const store = await aStore(t, { namespaceScoped: false });
+  const entry = await store.create(ctx(), configMap({ name: "a", namespace: "other" }), {});
+  assert.equal("namespace" in entry.object().metadata, false);
+});
+
+test("an update that creates passes on no version of an object that was there before", async (t) => {
+  const versions: unknown[] = [];
+  const store = await aStore(t, {
+    allowCreateOnUpdate: true,
+    beginCreate: async ({ metadata }) => {
+      versions.push(metadata.resourceVersion);
+      return { commit() {}, revert() {} };
+    },
+  });
+  const validateAdmission = async ({ metadata }: KubeObject) => void versions.push(metadata.resourceVersion);
+  await store.update(ctx(), "a", () => configMap({ name: "a", resourceVersion: "7" }), { validateAdmission });
+  assert.deepEqual(versions, [undefined, undefined]);
+});
+
+test("a dry run of a deletion without grace answers the marked object and removes nothing", async (t) => {
+  const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 0 });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const { deleted, entry } = await store.delete(ctx({ dryRun: true }), "a", {});
+  const { deletionTimestamp } = entry.object().metadata;
+  assert.deepEqual([deleted, deletionTimestamp, await present(store, "a")], [true, "2026-01-02T03:04:05Z", true]);
+});
+
+test("marking an object without finalizers writes no empty list of them", async (t) => {
+  const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 30 });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const { entry } = await store.delete(ctx(), "a", { propagationPolicy: "Background" });
+  assert.equal("finalizers" in entry.object().metadata, false);
+});
+
+test("what a strategy does not let go is not deleted, with grace or without", async (t) => {
+  const store = await aStore(t, {
+    checkDeletion(name) {
+      if (name === "system") throw new Error("system objects stay");
+    },
+  });
+  for (const name of ["system", "a"]) await store.create(ctx(), configMap({ name }), {});
+  await assert.rejects(store.delete(ctx(), "system", { gracePeriodSeconds: 0 }), /system objects stay/);
+  assert.deepEqual([(await store.delete(ctx(), "a", {})).deleted, await present(store, "system")], [true, true]);
+});
+
+test("each write of an object that expires renews its time: create, update and the mark of a deletion", async (t) => {
+  const plain = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 30 });
+  const times: unknown[] = [];
+  const storage = storageLike(plain.storage, {
+    create(key, object, options) {
+      times.push(options?.ttlSeconds);
+      return plain.storage.create(key, object, options);
+    },
+    guaranteedUpdate(key, change, options) {
+      times.push(options?.ttlSeconds);
+      return plain.storage.guaranteedUpdate(key, change, options);
+    },
+  });
+  const definition = { ...plain.definition, ttlSeconds: () => 3600 };
+  const store = newRegistryStore({ turns: new Turns(), definition, storage });
+  const { signal } = new AbortController();
+  await store.create(ctx(), configMap({ name: "a" }), { signal });
+  await store.update(ctx(), "a", merge({ b: "1" }), { signal });
+  await store.delete(ctx(), "a", {});
+  assert.deepEqual(times, [3600, 3600, 3600]);
+});

@@ -126,6 +126,13 @@ for (const { name, pod, conflicts = 0, given, want } of [
     want: { outcome: 429, deletions: [examined], taken: 0 },
   },
   {
+    name: "an unready pod of a state that the client names goes in no other",
+    pod: notReady,
+    conflicts: 1,
+    given: { resourceVersion: "5" },
+    want: { outcome: 409, deletions: [{ resourceVersion: "5" }], taken: 0 },
+  },
+  {
     name: "a pending pod that changed twice is examined again",
     pod: pending,
     conflicts: 2,
