@@ -1,5 +1,6 @@
 import { ProgramError, type RunProgram } from "../host/run-program.ts";
-import type { Family, ServicePort } from "./service-port.ts";
+import type { Family } from "./addresses.ts";
+import type { ServicePort } from "./service-port.ts";
 
 /**
  * Pure: what a change of a Service leaves behind. UDP has no end of a connection: a client that continues to send from one port

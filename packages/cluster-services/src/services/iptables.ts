@@ -1,6 +1,6 @@
 import type { RunProgram } from "../host/run-program.ts";
+import type { Family } from "./addresses.ts";
 import { type Jump, type Table, tables } from "./rule-set.ts";
-import type { Family } from "./service-port.ts";
 
 /** The kernel's rules of one family, by Debian's iptables. */
 export interface Iptables {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { ProgramError } from "../host/run-program.ts";
 import { needsRoot } from "../testing/namespaces.ts";
-import { addresses, newNodeNetwork, startRules } from "../testing/node-network.ts";
+import { addresses, type Change, newNodeNetwork, startRules } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import { cleanUp } from "./iptables.ts";
 
@@ -142,6 +142,36 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
     await rules.put([dns, slice(far)]);
     await waitFor(async () => (await pod2.ask(requested))[0]?.startsWith("remote"));
     assert.deepEqual(serversOf(await outside.ask(byNodePort)), ["remote"]);
+  });
+
+  await t.test("objects that lead to loopback or to no address reach nothing, and leave the rules of others alone", async () => {
+    await node.request({ op: "listen", name: "node", port: 8082 });
+    const port = [{ port: 8082, protocol: "TCP" as const }];
+    const hostile = ["127.0.0.1", "0127.0.0.1", "0177.0.0.1", "169.254.169.254", "09.1.1.1"].map((address, index): Change => {
+      const name = `hostile${index}`;
+      return [
+        aService(name, { clusterIP: `10.96.0.${200 + index}`, ports: port }),
+        aSlice(name, [anEndpoint(address, "n1")], 8082),
+      ];
+    });
+    const noPort = aSlice("no-port", [ep1], 99_999);
+    const externalIPs = ["127.0.0.1", "0127.0.0.1", "0177.0.0.1"];
+    const spec = { clusterIP: "10.96.0.211", ports: port, externalIPs, loadBalancerSourceRanges: ["::ffff:1.2.3.0/120"] };
+    await rules.put(
+      ...hostile,
+      [aService("no-port", { clusterIP: "10.96.0.210" }), noPort],
+      [aService("taker", { ...spec, type: "LoadBalancer" }, ["127.0.0.1"]), aSlice("taker", [ep1])],
+      [aService("after", { clusterIP: "10.96.0.212" }), aSlice("after", [ep2])],
+    );
+    assert.match((await pod1.ask({ ...tcp, host: "10.96.0.212" }))[0] ?? "", /^pod2 /, "a Service written with them");
+    for (const index of [0, 1, 3])
+      assert.deepEqual(await pod1.ask({ protocol: "tcp", host: `10.96.0.${200 + index}`, port: 8082 }), ["refused"]);
+    assert.deepEqual(await pod1.ask({ ...tcp, host: "10.96.0.210" }), ["refused"]);
+    assert.match(
+      (await node.ask({ protocol: "tcp", host: "127.0.0.1", port: 8082 }))[0] ?? "",
+      /^node /,
+      "not taken from the node",
+    );
   });
 
   await t.test("rules that another program removed come back", async () => {

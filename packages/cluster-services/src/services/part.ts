@@ -9,12 +9,12 @@ import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/
 import type { ServicesFlags } from "../flags.ts";
 import { runProgram } from "../host/run-program.ts";
 import type { Part, PartContext } from "../part.ts";
+import type { Family } from "./addresses.ts";
 import { type HealthCheckPorts, newHealthCheckPorts } from "./health-check-ports.ts";
 import { hasIpv6, prepareKernel } from "./kernel-settings.ts";
 import { newProxyMetrics } from "./metrics.ts";
 import type { RuleSettings } from "./port-rules.ts";
-
-import { type Family, isForOthers, servicePorts, type ThisNode } from "./service-port.ts";
+import { isForOthers, servicePorts, type ThisNode } from "./service-port.ts";
 import { newServiceRules, type ServiceRules } from "./service-rules.ts";
 import { parseAddress, StatusPorts } from "./status-ports.ts";
 

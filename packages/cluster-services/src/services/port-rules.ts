@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Family, ServicePort } from "./service-port.ts";
+import type { Family } from "./addresses.ts";
+import type { ServicePort } from "./service-port.ts";
 
 /** Settings of the rules that do not change while the program runs. */
 export interface RuleSettings {

@@ -137,3 +137,41 @@ test("of two families each gets its own addresses", () => {
     endpoints: ["[fd00::5]:8080"],
   });
 });
+
+for (const { name, family = "IPv4", address, port, want } of [
+  { name: "leading zeros are decimal, not octal", address: "010.1.002.3", want: ["10.1.2.3:8080"] },
+  { name: "an IPv4 address in IPv6 is written as IPv4", address: "::ffff:10.1.2.3", want: ["10.1.2.3:8080"] },
+  { name: "IPv6 in its shortest form", family: "IPv6", address: "FD00:0:0::0005", want: ["[fd00::5]:8080"] },
+  { name: "loopback", address: "127.0.0.1", want: [] },
+  { name: "loopback with leading zeros", address: "0127.0.0.1", want: [] },
+  { name: "loopback in IPv6", address: "::ffff:127.0.0.1", want: [] },
+  { name: "loopback of IPv6", family: "IPv6", address: "::1", want: [] },
+  { name: "link-local metadata servers", address: "169.254.169.254", want: [] },
+  { name: "link-local of IPv6", family: "IPv6", address: "fe80::1", want: [] },
+  { name: "this host", address: "0.0.0.0", want: [] },
+  { name: "multicast", address: "224.0.0.1", want: [] },
+  { name: "of the other family", address: "fd00::5", want: [] },
+  { name: "a port that does not exist", address: "10.0.0.1", port: 65_536, want: [] },
+  { name: "port 0", address: "10.0.0.1", port: 0, want: [] },
+  { name: "a negative port", address: "10.0.0.1", port: -1, want: [] },
+] satisfies { name: string; family?: "IPv4" | "IPv6"; address: string; port?: number; want: string[] }[]) {
+  test(`addresses of endpoints: ${name}`, () => {
+    const service = aService("web", { clusterIP: family === "IPv4" ? "10.96.0.10" : "fd00:96::10" });
+    const slice = aSlice("web", [anEndpoint(address, "n1")], port, { addressType: family });
+    const [found] = servicePorts(service, [slice], node, family);
+    assert.deepEqual(found?.endpoints, want);
+    assert.deepEqual(found?.localEndpoints, want);
+  });
+}
+
+test("addresses that connections are taken from are written plainly, and loopback is none of them", () => {
+  const externalIPs = ["010.1.2.3", "::ffff:10.1.2.4", "0127.0.0.1", "127.0.0.1", "169.254.169.254"];
+  const spec = { clusterIP: "010.96.0.1", externalIPs, loadBalancerSourceRanges: ["010.0.0.0/08", "::ffff:10.2.0.0/112"] };
+  const service = aService("web", spec, ["010.1.2.5", "127.0.0.1"]);
+  assert.partialDeepStrictEqual(servicePorts(service, [], node, "IPv4")[0], {
+    clusterIp: "10.96.0.1",
+    externalIps: ["10.1.2.3", "10.1.2.4"],
+    loadBalancerIps: ["10.1.2.5"],
+    sourceRanges: ["10.0.0.0/8"],
+  });
+});

@@ -1,9 +1,7 @@
-import { isIPv4 } from "node:net";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Endpoint, EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
-
-export type Family = "IPv4" | "IPv6";
+import { type Family, isPort, openAddress, plainAddress, plainNetwork } from "./addresses.ts";
 
 /** One port of a Service in one IP family, with the endpoints that this node sends its connections to. */
 export interface ServicePort {
@@ -45,10 +43,10 @@ export function servicePorts(service: Service, slices: readonly EndpointSlice[],
   const { spec, status, metadata } = service;
   const clusterIp = clusterIpOf(service, family);
   if (clusterIp === undefined) return [];
-  const ofFamily = (ips: readonly string[]): string[] => ips.filter((ip) => isIPv4(ip) === (family === "IPv4"));
+  const ofFamily = (ips: readonly string[]): string[] => ips.flatMap((ip) => openAddress(ip, family) ?? []);
   const usesHints = /^[aA]uto$/.test(metadata.annotations?.["service.kubernetes.io/topology-aware-hints"] ?? "");
   const own = slices.filter((slice) => slice.addressType === family && !isForOthers(slice));
-  const ranges = (spec.loadBalancerSourceRanges ?? []).map((range) => range.trim());
+  const sourceRanges = (spec.loadBalancerSourceRanges ?? []).flatMap((range) => plainNetwork(range.trim(), family) ?? []);
   return (spec.ports ?? []).map((port): ServicePort => {
     const all = own.flatMap((slice) => endpointsOf(slice, port.name ?? "", family));
     return {
@@ -59,7 +57,7 @@ export function servicePorts(service: Service, slices: readonly EndpointSlice[],
       nodePort: port.nodePort || undefined,
       externalIps: ofFamily(spec.externalIPs ?? []),
       loadBalancerIps: ofFamily((status?.loadBalancer?.ingress ?? []).flatMap(({ ip }) => (ip ? [ip] : []))),
-      sourceRanges: ranges.filter((range) => range.includes(".") === (family === "IPv4")),
+      sourceRanges,
       affinitySeconds: affinityOf(service),
       internalPolicy: spec.internalTrafficPolicy === "Local" ? "Local" : "Cluster",
       externalPolicy: spec.externalTrafficPolicy === "Local" ? "Local" : "Cluster",
@@ -74,7 +72,7 @@ function clusterIpOf(service: Service, family: Family): string | undefined {
   const { spec } = service;
   if (spec.type === "ExternalName" || isForOthers(service)) return undefined;
   const ips = spec.clusterIPs?.length ? spec.clusterIPs : [spec.clusterIP ?? ""];
-  return ips.find((ip) => ip !== "" && ip !== "None" && isIPv4(ip) === (family === "IPv4"));
+  return ips.flatMap((ip) => plainAddress(ip, family) ?? [])[0];
 }
 
 /** Services and EndpointSlices that proxies leave alone whatever else they say. Source: cmd/kube-proxy/app/server.go */
@@ -96,9 +94,9 @@ interface Target {
 
 function endpointsOf(slice: EndpointSlice, portName: string, family: Family): Target[] {
   const port = slice.ports.find((candidate) => (candidate.name ?? "") === portName)?.port;
-  if (port === undefined || port === null) return [];
+  if (!isPort(port)) return [];
   return slice.endpoints.flatMap((endpoint) => {
-    const address = endpoint.addresses[0]; // the API takes the addresses of one endpoint as alike
+    const address = openAddress(endpoint.addresses[0] ?? "", family); // the API takes the addresses of one endpoint as alike
     return address === undefined ? [] : [{ text: family === "IPv4" ? `${address}:${port}` : `[${address}]:${port}`, endpoint }];
   });
 }

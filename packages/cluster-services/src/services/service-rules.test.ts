@@ -8,8 +8,9 @@ import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/regis
 import { ProgramError } from "../host/run-program.ts";
 import { testSettings } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
+import type { Family } from "./addresses.ts";
 import { newProxyMetrics } from "./metrics.ts";
-import { type Family, type ServicePort, servicePorts } from "./service-port.ts";
+import { type ServicePort, servicePorts } from "./service-port.ts";
 import { newServiceRules } from "./service-rules.ts";
 
 /** A port of a Service with endpoints on this node (`n1`). */

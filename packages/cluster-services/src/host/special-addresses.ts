@@ -1,0 +1,27 @@
+import { BlockList, isIP } from "node:net";
+
+type Network = readonly [address: string, prefix: number];
+
+/** Pure: whether an address is in one of the networks. A list for each family: one would mix mapped addresses. Not for other text. */
+export function inNetworks(networks: readonly Network[]): (address: string) => boolean {
+  const lists = { 4: new BlockList(), 6: new BlockList() };
+  for (const [network, prefix] of networks) {
+    const family = isIP(network) as 4 | 6;
+    lists[family].addSubnet(network, prefix, `ipv${family}`);
+  }
+  return (address) => {
+    const family = isIP(address) as 0 | 4 | 6;
+    return family !== 0 && lists[family].check(address, `ipv${family}`);
+  };
+}
+
+/** Loopback, link-local (with the metadata servers of clouds), multicast, and "this host". */
+export const isSpecial = inNetworks([
+  ["0.0.0.0", 8],
+  ["127.0.0.0", 8],
+  ["169.254.0.0", 16],
+  ["224.0.0.0", 4],
+  ["::", 127],
+  ["fe80::", 10],
+  ["ff00::", 8],
+]);
