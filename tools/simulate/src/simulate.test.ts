@@ -9,8 +9,8 @@ const isLong = process.env["COX_TEST_LONG"] !== undefined;
 const durationMs = isLong ? Number(process.env["COX_TEST_MINUTES"] ?? 90) * 60_000 : Number.POSITIVE_INFINITY;
 const beginMs = performance.now();
 const before = isLong ? (Math.floor(Date.now() / 86_400_000) % 10_000) * 100_000 : 0;
-/** As many as take about 40 s of CPU time, with those that are repeated. */
-const seeds = isLong ? 100_000 : 150;
+/** As many as take about 20 s of CPU time, with those that are repeated. */
+const seeds = isLong ? 100_000 : 75;
 /** Of restores only the long form knows: a change of the product may bring up a case that is not understood yet. */
 const plans = all.filter(({ losesHistory }) => isLong || losesHistory !== true);
 const run = (seed: number): Promise<Outcome> => simulate({ seed, plan: planOf(seed, plans) });

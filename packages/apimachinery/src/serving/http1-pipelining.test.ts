@@ -16,7 +16,8 @@ before(async () => {
   pair = await testPair();
 });
 
-const pipelined = 1500;
+/** Together twice as long as a turn may take. */
+const pipelined = 600;
 /** Upper bound of an event-loop turn: 100 ms with threefold slack. */
 const longestTurnMs = 300;
 
@@ -68,7 +69,7 @@ for (const { name, isPlain, first } of [
   },
   { name: "without TLS", isPlain: true, first: "" },
 ]) {
-  test(`1,500 GETs in one write ${name} are served one after the other, and others between them`, async (t) => {
+  test(`600 GETs in one write ${name} are served one after the other, and others between them`, async (t) => {
     const { state, handler } = newHandler();
     const server = await start(t, isPlain, handler);
     const longest = await longestTurnOf(longestTurnMs, async (round) => {

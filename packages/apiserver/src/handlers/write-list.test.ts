@@ -86,16 +86,13 @@ for (const { name, drained } of [
   },
   { name: "whose connection breaks", drained: () => Promise.reject(new Error("reset")) },
 ]) {
-  test(`a compressed list ${name} is given up`, async () => {
+  test(`a compressed list ${name} is given up`, { timeout: 300_000 }, async () => {
     const { seen, done } = listTo(jsonType, true, drained);
-    const outcome = await Promise.race([
-      done.then(
-        () => "ended",
-        () => "failed",
-      ),
-      new Promise((resolve) => setTimeout(resolve, 3000, "still waiting").unref()),
-    ]);
-    assert.ok(outcome === "failed" || seen.destroyed, String(outcome));
+    const outcome = await done.then(
+      () => "ended",
+      () => "failed",
+    );
+    assert.ok(outcome === "failed" || seen.destroyed, outcome);
     assert.ok(!seen.ended);
   });
 }

