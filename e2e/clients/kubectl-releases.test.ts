@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { fetchTool } from "@coxswain/dev-cluster/kubectl";
 import { unpackedPackage } from "../framework/debian.ts";
 import { type KubectlOptions, kubectl, type Outcome, printed, settings, startKubectl, tryKubectl } from "../framework/kubectl.ts";
@@ -42,59 +42,62 @@ metadata: {name: settings}
 data: {color: red}
 `;
 
-for (const { release, program: find } of releases) {
-  test(`kubectl ${release} applies, reads, changes, reaches into a pod and deletes`, async (t) => {
-    const namespace = await newNamespace(t, `kubectl-${release.replace(".", "-")}`);
-    const program = await find();
-    const attempt = (args: string[], options: KubectlOptions = {}): Promise<Outcome> =>
-      tryKubectl(["-n", namespace, ...args], { ...options, program });
-    const run = (...args: (string | KubectlOptions)[]): Promise<string> => kubectl("-n", namespace, { program }, ...args);
+// Two at a time: most of the time is waiting for pods.
+describe("kubectl of other releases", { concurrency: 2 }, () => {
+  for (const { release, program: find } of releases) {
+    test(`kubectl ${release} applies, reads, changes, reaches into a pod and deletes`, async (t) => {
+      const namespace = await newNamespace(t, `kubectl-${release.replace(".", "-")}`);
+      const program = await find();
+      const attempt = (args: string[], options: KubectlOptions = {}): Promise<Outcome> =>
+        tryKubectl(["-n", namespace, ...args], { ...options, program });
+      const run = (...args: (string | KubectlOptions)[]): Promise<string> => kubectl("-n", namespace, { program }, ...args);
 
-    const versions = JSON.parse(await run("version", "-o", "json"));
-    assert.equal(`${versions.clientVersion.major}.${versions.clientVersion.minor.replace("+", "")}`, release);
-    assert.equal(versions.serverVersion.gitVersion, "v1.23.0");
+      const versions = JSON.parse(await run("version", "-o", "json"));
+      assert.equal(`${versions.clientVersion.major}.${versions.clientVersion.minor.replace("+", "")}`, release);
+      assert.equal(versions.serverVersion.gitVersion, "v1.23.0");
 
-    const input = manifest(1);
-    assert.match(await run("apply", "-f", "-", { input }), /deployment.apps\/web created[\s\S]*configmap\/settings created/);
-    assert.match(await run("apply", "-f", "-", { input }), /deployment.apps\/web unchanged/);
-    assert.match(await run("rollout", "status", "deployment/web", "--timeout=180s"), /successfully rolled out/);
-    // Values that change by themselves differ between two calls.
-    assert.equal((await attempt(["diff", "-f", "-"], { input })).code, 0, "nothing differs");
-    assert.equal((await attempt(["diff", "-f", "-"], { input: manifest(2) })).code, 1);
-    assert.match(await run("get", "all", "-o", "wide"), /deployment\.apps\/web +1\/1 +1 +1 +\S+ +main +busybox:1\.35 +app=web/);
-    assert.match(await run("describe", "deployment", "web"), /1 desired \| 1 updated \| 1 total \| 1 available/);
-    assert.match(await run("explain", "deployment.spec.replicas"), /replicas\s+<integer>/);
-    assert.match(await run("api-resources", "--api-group=apps"), /deployments +deploy +apps\/v1 +true +Deployment/);
-    // A new cluster has metrics after two scrapes.
-    const top = await waitFor("metrics of the node", async () => {
-      const { code, stdout } = await attempt(["top", "nodes"]);
-      return code === 0 && stdout;
+      const input = manifest(1);
+      assert.match(await run("apply", "-f", "-", { input }), /deployment.apps\/web created[\s\S]*configmap\/settings created/);
+      assert.match(await run("apply", "-f", "-", { input }), /deployment.apps\/web unchanged/);
+      assert.match(await run("rollout", "status", "deployment/web", "--timeout=180s"), /successfully rolled out/);
+      // Values that change by themselves differ between two calls.
+      assert.equal((await attempt(["diff", "-f", "-"], { input })).code, 0, "nothing differs");
+      assert.equal((await attempt(["diff", "-f", "-"], { input: manifest(2) })).code, 1);
+      assert.match(await run("get", "all", "-o", "wide"), /deployment\.apps\/web +1\/1 +1 +1 +\S+ +main +busybox:1\.35 +app=web/);
+      assert.match(await run("describe", "deployment", "web"), /1 desired \| 1 updated \| 1 total \| 1 available/);
+      assert.match(await run("explain", "deployment.spec.replicas"), /replicas\s+<integer>/);
+      assert.match(await run("api-resources", "--api-group=apps"), /deployments +deploy +apps\/v1 +true +Deployment/);
+      // A new cluster has metrics after two scrapes.
+      const top = await waitFor("metrics of the node", async () => {
+        const { code, stdout } = await attempt(["top", "nodes"]);
+        return code === 0 && stdout;
+      });
+      assert.match(top, /^NAME +CPU\(cores\) .*\n\S+ +\d+m /);
+      assert.equal((await run("auth", "can-i", "create", "pods")).trim(), "yes");
+
+      const wrong = await attempt(["create", "-f", "-"], { input: input.replace("replicas: 1", "replicas: -1") });
+      assert.match(wrong.stderr, /spec\.replicas: Invalid value: -1: must be greater than or equal to 0/);
+      await run("label", "configmap", "settings", "tier=front");
+      await run("patch", "configmap", "settings", "-p", '{"data":{"color":"blue"}}');
+      assert.equal(await run("get", "configmap", "-l", "tier=front", "-o", "jsonpath={.items[*].data.color}"), "blue");
+      assert.match(await run("apply", "--server-side", "--force-conflicts", "-f", "-", { input }), /settings serverside-applied/);
+      assert.equal(await run("get", "configmap", "settings", "-o", "jsonpath={.data.color}"), "red");
+      await run("scale", "deployment/web", "--replicas=2");
+      await run("wait", "deployment/web", "--for=condition=Available", "--timeout=180s");
+
+      const pod = (await run("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].metadata.name}")).trim();
+      await run("wait", `pod/${pod}`, "--for=condition=Ready", "--timeout=180s");
+      await waitFor("its log", async () => (await run("logs", pod)) === "started\n");
+      assert.equal(await run("exec", "-i", pod, "--", "cat", { input: "through stdin" }), "through stdin");
+      assert.equal((await attempt(["exec", pod, "--", "sh", "-c", "exit 7"])).code, 7);
+      const forward = startKubectl(["-n", namespace, "port-forward", pod, ":8080"], false, program);
+      t.after(() => forward.kill());
+      const port = /Forwarding from 127\.0\.0\.1:(\d+)/.exec(await printed(forward, /Forwarding from 127\.0\.0\.1:\d+/))?.[1];
+      assert.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), "hello\n");
+      forward.kill();
+
+      assert.match(await run("delete", "-f", "-", { input }), /configmap "settings" deleted/);
+      assert.equal((await attempt(["get", "deployment", "web"])).code, 1);
     });
-    assert.match(top, /^NAME +CPU\(cores\) .*\n\S+ +\d+m /);
-    assert.equal((await run("auth", "can-i", "create", "pods")).trim(), "yes");
-
-    const wrong = await attempt(["create", "-f", "-"], { input: input.replace("replicas: 1", "replicas: -1") });
-    assert.match(wrong.stderr, /spec\.replicas: Invalid value: -1: must be greater than or equal to 0/);
-    await run("label", "configmap", "settings", "tier=front");
-    await run("patch", "configmap", "settings", "-p", '{"data":{"color":"blue"}}');
-    assert.equal(await run("get", "configmap", "-l", "tier=front", "-o", "jsonpath={.items[*].data.color}"), "blue");
-    assert.match(await run("apply", "--server-side", "--force-conflicts", "-f", "-", { input }), /settings serverside-applied/);
-    assert.equal(await run("get", "configmap", "settings", "-o", "jsonpath={.data.color}"), "red");
-    await run("scale", "deployment/web", "--replicas=2");
-    await run("wait", "deployment/web", "--for=condition=Available", "--timeout=180s");
-
-    const pod = (await run("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].metadata.name}")).trim();
-    await run("wait", `pod/${pod}`, "--for=condition=Ready", "--timeout=180s");
-    await waitFor("its log", async () => (await run("logs", pod)) === "started\n");
-    assert.equal(await run("exec", "-i", pod, "--", "cat", { input: "through stdin" }), "through stdin");
-    assert.equal((await attempt(["exec", pod, "--", "sh", "-c", "exit 7"])).code, 7);
-    const forward = startKubectl(["-n", namespace, "port-forward", pod, ":8080"], false, program);
-    t.after(() => forward.kill());
-    const port = /Forwarding from 127\.0\.0\.1:(\d+)/.exec(await printed(forward, /Forwarding from 127\.0\.0\.1:\d+/))?.[1];
-    assert.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), "hello\n");
-    forward.kill();
-
-    assert.match(await run("delete", "-f", "-", { input }), /configmap "settings" deleted/);
-    assert.equal((await attempt(["get", "deployment", "web"])).code, 1);
-  });
-}
+  }
+});

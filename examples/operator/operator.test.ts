@@ -5,7 +5,7 @@ import { type Cluster, createCluster } from "@coxswain/testing";
 import type { AppsV1 } from "@coxswain/testing/kinds";
 import { deployments } from "@coxswain/testing/resources";
 import { KubeConfig } from "@kubernetes/client-node";
-import { definition, type Website } from "./definition.ts";
+import { convert, definition, type Website, withEarlierVersion } from "./definition.ts";
 import { startOperator } from "./operator.ts";
 
 const websites = { group: "example.com", version: "v1", resource: "websites", kind: "Website", namespaced: true };
@@ -59,6 +59,30 @@ test("a Website becomes a Deployment, follows changes, and is released before it
 test("the definition's rule refuses what it should", async () => {
   await using cluster = await prepared.fork();
   await assert.rejects(cluster.apply([aWebsite({ image: "nginx", replicas: 6 })] as never), /at most five replicas/);
+});
+
+test("a Website of the earlier version is converted by a webhook in this process, and so is what is read", async () => {
+  await using running = await withOperator();
+  const { cluster } = running;
+  const { url, caBundle } = await cluster.serve("convert.test", async (request, response) => {
+    const { request: asked } = (await json(request)) as {
+      request: { uid: string; desiredAPIVersion: string; objects: Record<string, unknown>[] };
+    };
+    const convertedObjects = asked.objects.map((object) => convert(object, asked.desiredAPIVersion));
+    const answer = { uid: asked.uid, result: { status: "Success" }, convertedObjects };
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ apiVersion: "apiextensions.k8s.io/v1", kind: "ConversionReview", response: answer }));
+  });
+  await cluster.apply([withEarlierVersion({ url, caBundle })] as never);
+  const earlier = { ...websites, version: "v1beta1" };
+  const old = { apiVersion: "example.com/v1beta1", kind: "Website", metadata: shop, spec: { image: "nginx", count: 3 } };
+  await cluster.waitFor(() => cluster.client.create(earlier, old as never).catch(() => undefined), {
+    what: "the earlier version",
+  });
+  const stored = await cluster.eventually<Website>(websites, shop, ({ status }) => status?.readyReplicas === 3);
+  assert.deepEqual(stored.spec, { image: "nginx", replicas: 3 });
+  const read = await cluster.client.get<{ spec: object }>(earlier, shop);
+  assert.deepEqual(read.spec, { image: "nginx", count: 3 });
 });
 
 test("an admission webhook in this process refuses an image", async () => {

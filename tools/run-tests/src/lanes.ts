@@ -11,6 +11,7 @@ export const withoutSharedCluster: readonly string[] = [
   "e2e/controllers/many-definitions.test.ts",
   "e2e/controllers/sets.test.ts",
   "e2e/controllers/storage-versions.test.ts",
+  "e2e/cox/fresh-clone.test.ts",
   "e2e/deploy",
   "e2e/framework",
   "e2e/hostile",

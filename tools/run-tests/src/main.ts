@@ -106,7 +106,7 @@ async function runTests(
   endStage(name, begin);
 }
 
-/** Files with their own clusters run two at a time, in parallel with the start and use of the shared cluster: most of their time is waiting. */
+/** Files with their own clusters run three at a time, in parallel with the start and use of the shared cluster: most of their time is waiting. */
 async function endToEnd(files: readonly string[]): Promise<void> {
   if (files.length === 0 || interrupted.signal.aborted) return;
   if (process.getuid?.() !== 0) return notRun(files, "the end-to-end tests need root, for containers");
@@ -117,7 +117,7 @@ async function endToEnd(files: readonly string[]): Promise<void> {
   const { shared, own } = lanesOf(files);
   await Promise.all([
     onSharedCluster(shared),
-    runTests("end to end, clusters of their own", own, { concurrency: 2, env: e2eEnv }),
+    runTests("end to end, clusters of their own", own, { concurrency: 3, env: e2eEnv }),
   ]);
 }
 
