@@ -43,8 +43,8 @@ export async function traceOrder(functions: readonly RanFunction[], request: () 
   await once(worker, "message");
   await request();
   worker.postMessage("done");
-  const [entered] = (await once(worker, "message")) as [number[]];
-  await once(worker, "exit");
+  // Both are waited for from now: when this thread is late, it learns of them in the same turn.
+  const [[entered]] = (await Promise.all([once(worker, "message"), once(worker, "exit")])) as [[number[]], unknown];
   close();
   return entered.map((index) => (ofStages[index] as RanFunction).file);
 }
