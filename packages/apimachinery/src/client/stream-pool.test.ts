@@ -108,6 +108,18 @@ test("a connection that is used again in time stays", async () => {
   assert.equal(world.dialled[1]?.closed, false);
 });
 
+test("a connection that is used and idle again has its whole time once more", async () => {
+  const world = newWorld(1, { idleMs: 1000 });
+  const [, second] = await take(world, 2);
+  second?.release();
+  await world.clock.advance(900);
+  (await world.pool.acquire()).release();
+  await world.clock.advance(999);
+  assert.equal(world.dialled[1]?.closed, false);
+  await world.clock.advance(1);
+  assert.equal(world.dialled[1]?.closed, true);
+});
+
 test("who waits for a stream is served in order", async () => {
   const world = newWorld(1, { maxConnections: 1 });
   const first = await world.pool.acquire();
@@ -281,4 +293,49 @@ test("closed while it dials: what comes of it is destroyed", async () => {
   await settle();
   assert.equal(world.dialled[0]?.destroyed, true);
   assert.equal(world.counts.connections, 0);
+});
+
+test("renewed while it dials: a failure of that dial is nobody's, who waits gets the next", async () => {
+  const world = newWorld(1);
+  world.held = [];
+  const lease = world.pool.acquire();
+  await settle();
+  world.pool.renew();
+  const [first] = world.held as [(answer?: Error) => void];
+  world.held = undefined;
+  first(new Error("refused: the certificate is out of date"));
+  assert.equal((await lease).connection, world.dialled[0]);
+  assert.equal(world.counts.waiting, 0);
+});
+
+test("renewed: no timer of an idle connection is left", async () => {
+  const world = newWorld(1);
+  const [, second] = await take(world, 2);
+  second?.release();
+  assert.equal(world.clock.waiting, 1);
+  world.pool.renew();
+  assert.equal(world.clock.waiting, 0);
+});
+
+test("a connection that accepts no more makes room for another one, for who waits already", async () => {
+  const world = newWorld(1, { maxConnections: 1 });
+  await world.pool.acquire();
+  const waiting = world.pool.acquire();
+  await settle();
+  assert.equal(world.dialled.length, 1);
+  world.dialled[0]?.events.draining();
+  assert.equal((await waiting).connection, world.dialled[1]);
+});
+
+test("who comes when a limit has just been raised does not overtake who waits", async () => {
+  const world = newWorld(1, { maxConnections: 1 });
+  await world.pool.acquire();
+  const served: number[] = [];
+  const [only] = world.dialled as [Fake];
+  void world.pool.acquire().then(() => served.push(2));
+  await settle();
+  only.max = 2;
+  void world.pool.acquire().then(() => served.push(3));
+  await settle();
+  assert.deepEqual(served, [2]);
 });

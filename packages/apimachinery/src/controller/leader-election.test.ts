@@ -440,7 +440,7 @@ test("a lease that was given back is taken at the next look, and counts one more
   a.stop.abort();
   await a.finished;
   await clock.advance(2_000);
-  assert.ok(b.events.includes("started"), "without waiting for it to run out");
+  assert.deepEqual(b.events, ["leader a", "leader b", "started"], "without waiting for it to run out");
   assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "b", leaseTransitions: 1, leaseDurationSeconds: 15 });
   b.stop.abort();
 });
@@ -514,4 +514,38 @@ test("two locks are one: taken together, and held by nobody known while they dis
     ["configmaps", "leases"],
   );
   assert.equal((await both.get(client, signal)).holderIdentity, "c");
+});
+
+test("a lease is taken over exactly a lease duration after the last change that was seen", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const spec = { holderIdentity: "x", leaseDurationSeconds: 15 };
+  client.put(leases, { metadata: { namespace: "kube-system", name: "test" }, spec } as KubeObject);
+  const a = candidate(client, clock, "a", { retryPeriodMs: 5000 });
+  await clock.advance(14_999);
+  assert.deepEqual(a.events, ["leader x"]);
+  await clock.advance(1);
+  assert.deepEqual(a.events, ["leader x", "leader a", "started"]);
+  a.stop.abort();
+});
+
+test("a request that ends with its process is not logged as an error of the lock, any other is", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const errors: string[] = [];
+  const log = { ...discardLogger, error: (message: string) => void errors.push(message) };
+  const a = candidate(client, clock, "a", { log });
+  await settle();
+  let ends = false;
+  client.react("get", "leases", () => {
+    if (ends) a.stop.abort();
+    throw new Error("cut off");
+  });
+  await clock.advance(2000);
+  const logged = ["error retrieving or updating resource lock kube-system/test"];
+  assert.deepEqual(errors, logged);
+  ends = true;
+  await clock.advance(2000);
+  await a.finished;
+  assert.deepEqual(errors, logged);
 });

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client, ListOptions, WatchOptions } from "../client/client.ts";
-import { gone, resourceExpired, StatusError, timeout, tooLargeResourceVersion } from "../objects/errors/status-error.ts";
+import {
+  gone,
+  resourceExpired,
+  StatusError,
+  timeout,
+  tooLargeResourceVersion,
+  tooManyRequests,
+} from "../objects/errors/status-error.ts";
 import type { Pod } from "../objects/schema/kinds/core/v1.ts";
 import { pods } from "../objects/schema/kinds/resources.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
@@ -23,19 +30,30 @@ const named = (name: string, resourceVersion = "1"): Pod => {
 /** Runs a reflector against scripted responses and records its requests and its store. */
 async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[]) {
   const requested: string[] = [];
+  /** What of each request is the same for all of them. */
+  const selections: unknown[] = [];
+  const target = { ref: pods, namespace: "web", labelSelector: "app=a", fieldSelector: "spec.nodeName=n1", metadataOnly: false };
+  const select = (
+    { namespace }: { namespace?: string | undefined },
+    { labelSelector, fieldSelector, metadataOnly }: ListOptions,
+  ) => selections.push({ ref: pods, namespace, labelSelector, fieldSelector, metadataOnly });
   const reported: string[] = [];
   const clock = newFakeClock();
   const stop = new AbortController();
   t.after(() => stop.abort(new Error("the test is over")));
   const client = {
-    async list(_: unknown, __: unknown, { resourceVersion, limit, continue: more }: ListOptions) {
+    async list(_: unknown, scope: { namespace?: string }, options: ListOptions) {
+      const { resourceVersion, limit, continue: more } = options;
+      select(scope, options);
       requested.push(`list ${more ?? resourceVersion ?? "-"} ${limit ?? "all"}`);
       const page = lists.length > 1 ? lists.shift() : lists[0];
       if (page instanceof Error) throw page;
       const { version, names = [], continue: next } = page ?? { version: "" };
       return { metadata: { resourceVersion: version, continue: next }, items: names.map((name) => named(name)) };
     },
-    async *watch(_: unknown, __: unknown, { resourceVersion, signal }: WatchOptions) {
+    async *watch(_: unknown, scope: { namespace?: string }, options: WatchOptions) {
+      const { resourceVersion, signal } = options;
+      select(scope, options);
       requested.push(`watch ${resourceVersion}`);
       const { events = [], end } = watches.shift() ?? {};
       yield* events;
@@ -51,13 +69,13 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
     delete: ({ metadata }: Pod) => void reported.push(`-${metadata.name}`),
   };
   const { signal } = stop;
-  void runReflector<Pod>({ client, target: { ref: pods }, sink, clock, log: discardLogger, signal, random: () => 0 });
+  void runReflector<Pod>({ client, target, sink, clock, log: discardLogger, signal, random: () => 0 });
   await settle(40);
   const after = async (ms: number): Promise<void> => {
     await clock.advance(ms);
     await settle(40);
   };
-  return { requested, reported, after };
+  return { requested, reported, selections, target, after };
 }
 
 const tooLarge = (): StatusError => {
@@ -173,4 +191,48 @@ test("a watch resumes after a deletion that was its last event", async (t) => {
       ["=a", "-a"],
     ],
   );
+});
+
+test("an event without a version leaves the watch at the one before it", async (t) => {
+  const bookmark = { type: "BOOKMARK", object: { ...named("", "12"), metadata: {} } } as ObjectEvent<Pod>;
+  const events = [{ type: "ADDED", object: named("a", "11") }, bookmark] as ObjectEvent<Pod>[];
+  const { requested, after } = await reflecting(t, [{ version: "10", names: [] }], [{ events, end: "closed" }]);
+  await after(0);
+  assert.deepEqual(requested, ["list 0 500", "watch 10", "watch 11"]);
+});
+
+test("each request, also for a next page and for all at once, has the selectors of the target", async (t) => {
+  const pages = [
+    { version: "5", names: ["a"], continue: "second" },
+    { version: "5", names: ["b"], continue: "third" },
+    resourceExpired("too old"),
+    { version: "9", names: ["a", "b"] },
+  ];
+  const { requested, selections, target } = await reflecting(t, pages, []);
+  assert.deepEqual(requested, ["list 0 500", "list second 500", "list third 500", "list - all", "watch 9"]);
+  assert.deepEqual(selections, Array(5).fill(target));
+});
+
+test("a watch that a busy server refuses is tried again after a while, each time a longer one, and without a list", async (t) => {
+  const busy = (): Watch => ({ end: tooManyRequests("busy", 1) });
+  const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], [busy(), busy()]);
+  const first = ["list 0 500", "watch 5"];
+  assert.deepEqual(requested, first);
+  await after(799);
+  assert.deepEqual(requested, first);
+  await after(1);
+  assert.deepEqual(requested, [...first, "watch 5"]);
+  await after(1599);
+  assert.deepEqual(requested, [...first, "watch 5"]);
+  await after(1);
+  assert.deepEqual(requested, [...first, "watch 5", "watch 5"]);
+});
+
+test("a request for the most recent state that is refused as too old is not repeated at once", async (t) => {
+  const lists = [{ version: "5", names: [] }, resourceExpired("too old"), { version: "9", names: ["a"] }];
+  const { requested, after } = await reflecting(t, lists, [{ end: resourceExpired("too old") }]);
+  await after(800);
+  assert.deepEqual(requested, ["list 0 500", "watch 5", "list  500"]);
+  await after(1600);
+  assert.deepEqual(requested, ["list 0 500", "watch 5", "list  500", "list  500", "watch 9"]);
 });
