@@ -423,6 +423,35 @@ test("after a refused version, an object that changed under its version is repor
   assert.deepEqual(seen, ["1>0"]);
 });
 
+test("a list after a watch that ended at once tells of all that went, and of what was replaced", async (t) => {
+  const { client, clock, informer, seen } = await started(t, (c) =>
+    c.put(pods, aPod({ name: "a" }), aPod({ name: "b" }), aPod({ name: "c", uid: "1" })),
+  );
+  seen.length = 0;
+  const last = informer.lister.get("default/c");
+  client.react("list", "pods", () => ({
+    metadata: { resourceVersion: last?.metadata.resourceVersion },
+    items: [{ ...structuredClone(last), metadata: { ...last?.metadata, uid: "2" } }],
+  }));
+  client.endWatches();
+  await clock.advance(1_000);
+  await settle();
+  assert.deepEqual(seen, ["-a", "-b", "-c", "+c"]);
+  assert.deepEqual(names(informer.lister.list()), ["c"]);
+});
+
+test("the deletion of an object that was never known is told to nobody", async (t) => {
+  const { client, seen } = await started(t, (c) => {
+    c.put(pods, aPod({ name: "a" }));
+    const { resourceVersion } = c.object<Pod>(pods, "default/a")?.metadata ?? {};
+    c.react("list", "pods", () => ({ metadata: { resourceVersion }, items: [] }));
+  });
+  client.remove(pods, "default/a");
+  client.put(pods, aPod({ name: "b" }));
+  await settle();
+  assert.deepEqual(seen, ["+b"]);
+});
+
 test("handlers hear of what was stored, made smaller, also when it has gone", async (t) => {
   const client = newFakeClient();
   const transform = (pod: Pod): Pod => ({ ...pod, metadata: { ...pod.metadata, annotations: {} } });

@@ -111,7 +111,10 @@ test("what waited beyond the limit is refused when the next one comes into its q
   const [, second] = [ask("a"), ask("a")] as Ticket[];
   const reported: boolean[] = [];
   (second as Ticket).decided = (runs) => reported.push(runs);
-  await clock.advance(15_001);
+  await clock.advance(15_000);
+  assert.equal(ask("a")?.state, "waiting");
+  assert.deepEqual(reported, [], "its time is over behind the limit, not at it");
+  await clock.advance(1);
   assert.equal(ask("a")?.state, "waiting");
   assert.deepEqual(reported, [false]);
   assert.equal(second?.state, "refused");
@@ -144,6 +147,14 @@ test("a wide request waits until there is room and holds the others back; one wi
   assert.equal(third?.state, "executing");
 });
 
+test("a full queue refuses nobody while a seat is free, which its first request is too wide for", () => {
+  const { ask } = aSet({ queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } });
+  const tickets = [ask("a"), ask("b", { ...oneSeat, initialSeats: 2 }), ask("c")];
+  assert.deepEqual(states(tickets), ["executing", "waiting", "waiting"]);
+  tickets[0]?.finish();
+  assert.deepEqual(states([...tickets, ask("d")]), ["done", "executing", "waiting", "refused"]);
+});
+
 test("a write keeps its seats for a moment after its answer", async () => {
   const { ask, clock } = aSet({ queuing: undefined });
   const write = ask("a", { initialSeats: 1, finalSeats: 2, additionalMs: 5 });
@@ -174,6 +185,17 @@ test("queues that are too many go when they are empty", () => {
   assert.equal(set.queues.length, 64 - new Set(tickets.map(({ queue }) => queue)).size);
   const more = Array.from({ length: 5 }, (_, i) => ask(`flow-${i}`)) as Ticket[];
   assert.deepEqual(new Set(states(more)), new Set(["executing"]));
+});
+
+test("a queue that is not wanted any more goes after the last of its requests", () => {
+  const { ask, set } = aSet({ concurrencyLimit: 1, queuing: { queues: 2, handSize: 1, queueLengthLimit: 9 } });
+  const tickets = [ask("a"), ask("a"), ask("a")] as Ticket[];
+  set.reconfigure({ concurrencyLimit: 1, queuing: undefined, requestWaitLimitMs: 1 });
+  for (const [i, ticket] of tickets.entries()) {
+    assert.deepEqual([ticket.state, set.queues.length], ["executing", 2], `request ${i}`);
+    ticket.finish();
+  }
+  assert.deepEqual([set.idle, set.queues.length], [true, 1]);
 });
 
 for (const seed of [1, 2, 3, 4]) {
