@@ -16,7 +16,7 @@ for (const port of [0, -1, 65_536]) {
   });
 }
 
-test("what is wrong of a flag is reported once, in the order of the checks", () => {
+test("each error of a flag is reported once, in the order of the checks", () => {
   const start = () => configOf("--goaway-chance=1", "--max-requests-inflight=-1", "--identity-lease-duration-seconds=0");
   assert.throws(start, {
     message:

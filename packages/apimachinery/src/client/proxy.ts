@@ -4,7 +4,7 @@ import { type ConnectionOptions, connect as tlsConnect } from "node:tls";
 import { cidrContains, parseCidr } from "../objects/meta/ip.ts";
 import type { Connect } from "../transport/connect.ts";
 import { requestTunnel } from "./http-connect.ts";
-import { askSocks5 } from "./socks5.ts";
+import { connectThroughSocks5 } from "./socks5.ts";
 
 const schemes = ["http:", "https:", "socks5:"];
 
@@ -72,7 +72,7 @@ export function connectOverProxy(proxy: URL, trust: () => Promise<ConnectionOpti
     const signal = AbortSignal.timeout(dialTimeoutMs);
     const connection = await connectionTo(proxy, trust, signal);
     try {
-      if (proxy.protocol === "socks5:") await askSocks5(connection, { host, port }, credentials, signal);
+      if (proxy.protocol === "socks5:") await connectThroughSocks5(connection, { host, port }, credentials, signal);
       else {
         const target = `${isIPv6(host) ? `[${host}]` : host}:${port}`;
         const basic = credentials && Buffer.from(`${credentials.username}:${credentials.password}`).toString("base64");

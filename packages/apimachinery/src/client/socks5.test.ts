@@ -4,7 +4,7 @@ import { duplexPair } from "node:stream";
 import { test } from "node:test";
 import { settle } from "../testing/wait-for.ts";
 import { requestTunnel } from "./http-connect.ts";
-import { askSocks5 } from "./socks5.ts";
+import { connectThroughSocks5 } from "./socks5.ts";
 
 /** Both ends of a connection to a proxy: ours, and the proxy's, which the test plays. */
 function aConnection() {
@@ -26,7 +26,7 @@ for (const { name, address } of [
 ]) {
   test(`a SOCKS proxy that answers with ${name} is passed through; what the target says at once is not lost`, async () => {
     const { connection, proxy, said } = aConnection();
-    const pending = askSocks5(connection, target, undefined, never);
+    const pending = connectThroughSocks5(connection, target, undefined, never);
     await settle();
     assert.deepEqual([...said()], [5, 1, 0]);
     proxy.write(Buffer.from([5, 0]));
@@ -69,7 +69,7 @@ for (const { name, answers, want } of [
 ]) {
   test(`a SOCKS proxy that ${name} is an error`, async () => {
     const { connection, proxy } = aConnection();
-    const pending = askSocks5(connection, target, undefined, never);
+    const pending = connectThroughSocks5(connection, target, undefined, never);
     for (const answer of answers) proxy.write(Buffer.from(answer));
     await assert.rejects(pending, want);
   });
@@ -82,19 +82,19 @@ for (const { name, answers } of [
 ]) {
   test(`a SOCKS proxy that hangs up ${name}, or says no more until the deadline, is an error`, async () => {
     const gone = aConnection();
-    const pending = askSocks5(gone.connection, target, undefined, never);
+    const pending = connectThroughSocks5(gone.connection, target, undefined, never);
     for (const answer of answers) gone.proxy.write(Buffer.from(answer));
     gone.proxy.end();
     await assert.rejects(pending, /unexpected EOF/);
     const slow = aConnection();
     const stop = new AbortController();
-    const waiting = askSocks5(slow.connection, target, undefined, stop.signal);
+    const waiting = connectThroughSocks5(slow.connection, target, undefined, stop.signal);
     for (const answer of answers) slow.proxy.write(Buffer.from(answer));
     await settle();
     stop.abort(new Error("too late"));
     await assert.rejects(waiting, /too late/);
     const broken = aConnection();
-    const failing = askSocks5(broken.connection, target, undefined, never);
+    const failing = connectThroughSocks5(broken.connection, target, undefined, never);
     broken.connection.destroy(new Error("reset"));
     await assert.rejects(failing, /reset/);
   });
@@ -102,7 +102,7 @@ for (const { name, answers } of [
 
 test("a password is sent to a SOCKS proxy that wants it, and a name that is too long to none", async () => {
   const { connection, proxy, said } = aConnection();
-  const pending = askSocks5(connection, target, { username: "u", password: "pw" }, never);
+  const pending = connectThroughSocks5(connection, target, { username: "u", password: "pw" }, never);
   await settle();
   assert.deepEqual([...said()], [5, 2, 0, 2]);
   proxy.write(Buffer.from([5, 2]));
@@ -111,7 +111,7 @@ test("a password is sent to a SOCKS proxy that wants it, and a name that is too 
   proxy.write(Buffer.from([1, 1]));
   await assert.rejects(pending, /username\/password authentication failed/);
   const long = aConnection();
-  const refused = askSocks5(long.connection, { host: "x".repeat(256), port: 1 }, undefined, never);
+  const refused = connectThroughSocks5(long.connection, { host: "x".repeat(256), port: 1 }, undefined, never);
   long.proxy.write(Buffer.from([5, 0]));
   await assert.rejects(refused, /too long/);
 });

@@ -25,7 +25,7 @@ const refusals = [
  * @throws Error of the connection or the proxy; the caller has to destroy `connection` then
  * Source: RFC 1928, RFC 1929; golang.org/x/net/internal/socks
  */
-export async function askSocks5(
+export async function connectThroughSocks5(
   connection: Socket,
   target: { readonly host: string; readonly port: number },
   credentials: { readonly username: string; readonly password: string } | undefined,

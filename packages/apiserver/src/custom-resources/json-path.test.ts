@@ -96,7 +96,7 @@ test("all columns of one object have one budget", () => {
   assert.deepEqual(few.cells(large as unknown as Unstructured, agesAt(0)), ["large", 0]);
 });
 
-test("what a path comes by is counted", () => {
+test("the values that a path visits count towards its budget", () => {
   assert.equal(parseJsonPath(".spec.ports[*].port")(object, new PathBudget(20)).length, 3);
   assert.throws(() => parseJsonPath(".spec.ports[*].port")(object, new PathBudget(3)), /too many values/);
 });

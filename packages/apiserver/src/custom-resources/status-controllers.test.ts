@@ -81,7 +81,7 @@ test("a name is given to one definition alone, also while the list does not show
   await running;
 });
 
-test("what another writer was before is left to the next look; another failure is tried again", async () => {
+test("a conflict or a deleted definition is left to the next event; other errors are retried", async () => {
   const resource = { group: "apiextensions.k8s.io", resource: "customresourcedefinitions" };
   for (const { failure, tries } of [
     { failure: conflict(resource, "as", "changed"), tries: 1 },

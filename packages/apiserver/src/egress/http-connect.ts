@@ -9,7 +9,7 @@ import type { Connection } from "@coxswain/apimachinery/transport/connect";
  * @throws Error with upstream's text
  * Source: k8s.io/apiserver pkg/server/egressselector/egress_selector.go tunnelHTTPConnect
  */
-export async function askHttpConnect(
+export async function connectThroughHttpProxy(
   connection: Socket,
   { name: proxy }: { name: string },
   target: string,

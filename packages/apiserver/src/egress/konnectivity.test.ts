@@ -9,7 +9,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { Metadata } from "@grpc/grpc-js";
 import fc from "fast-check";
 import { type KonnectivityCall, startKonnectivityServer } from "../testing/egress-proxies.ts";
-import { askKonnectivity } from "./konnectivity.ts";
+import { connectThroughKonnectivity } from "./konnectivity.ts";
 import { decodePacket } from "./konnectivity-packets.ts";
 
 /** A konnectivity server with a handler for calls, and a client. @param onCall returns `true` to skip the default handling */
@@ -22,7 +22,7 @@ async function aServer(t: TestContext, onCall: (call: KonnectivityCall) => boole
   const ask = async (target: string) => {
     const connection = connect(at);
     await once(connection, "connect");
-    return askKonnectivity(connection, undefined, target, new AbortController().signal);
+    return connectThroughKonnectivity(connection, undefined, target, new AbortController().signal);
   };
   return { server, ask };
 }

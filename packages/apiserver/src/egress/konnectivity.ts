@@ -21,7 +21,12 @@ const mostRandom = 2 ** 47;
  * @param target `10.0.0.7:443`
  * @throws Error reported by the agent or the server, or the abort reason of `signal`
  */
-export function askKonnectivity(tunnel: Socket, _proxy: unknown, target: string, signal: AbortSignal): Promise<Connection> {
+export function connectThroughKonnectivity(
+  tunnel: Socket,
+  _proxy: unknown,
+  target: string,
+  signal: AbortSignal,
+): Promise<Connection> {
   return new Promise((resolve, reject) => {
     const random = String(randomInt(1, mostRandom));
     let made: TunnelledConnection | undefined;
@@ -96,7 +101,7 @@ class TunnelledConnection extends Duplex implements Connection {
   }
 
   /** Sends the close request once and waits for the response, up to closeTimeoutMs. */
-  #askToClose(): void {
+  #requestClose(): void {
     if (this.#closing) return;
     this.#closing = true;
     this.#stream.write(encodeCloseRequest(this.#connection));
@@ -130,12 +135,12 @@ class TunnelledConnection extends Duplex implements Connection {
   }
 
   override _final(done: () => void): void {
-    this.#askToClose();
+    this.#requestClose();
     done();
   }
 
   override _destroy(err: Error | null, done: (err?: Error | null) => void): void {
-    this.#askToClose();
+    this.#requestClose();
     this.#stream.resume(); // discards data until the close response
     done(err);
   }

@@ -8,8 +8,8 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Connect, Connection } from "@coxswain/apimachinery/transport/connect";
 import type { ProxyServers } from "./configuration.ts";
-import { askHttpConnect } from "./http-connect.ts";
-import { askKonnectivity } from "./konnectivity.ts";
+import { connectThroughHttpProxy } from "./http-connect.ts";
+import { connectThroughKonnectivity } from "./konnectivity.ts";
 import type { ProxyServer } from "./proxy-server.ts";
 import { type SelectionName, selectionNames } from "./selections.ts";
 
@@ -26,9 +26,9 @@ interface Protocol {
 }
 
 const protocols: Readonly<Record<ProxyServer["protocol"], Protocol>> = {
-  http_connect: { ask: askHttpConnect, late: "i/o timeout" },
+  http_connect: { ask: connectThroughHttpProxy, late: "i/o timeout" },
   grpc: {
-    ask: askKonnectivity,
+    ask: connectThroughKonnectivity,
     late: "dial timeout, backstop",
     unreachable(err) {
       const why = JSON.stringify(`transport: Error while dialing ${dialErrorText(err)}`);

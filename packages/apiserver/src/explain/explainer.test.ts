@@ -32,7 +32,7 @@ test("the scheduler's numbers follow what objects show", async () => {
   assert.equal(cause?.summary, "not enough cpu on 1 node: it requests ?; needs 300m more CPU on n1");
 });
 
-test("what a daemon says of a pod that is well is no finding, of a kind without rules it is, for some minutes", async () => {
+test("a decision about a healthy pod is no finding; about an object of a kind without rules it is one for some minutes", async () => {
   const well = stored("v1", "Pod", "p", { spec: {}, status: { phase: "Succeeded" } });
   assert.equal((await explained({ objects: [well], decisions: [decided] })).healthy, true);
   const account = stored("v1", "ServiceAccount", "p");

@@ -46,7 +46,7 @@ async function eventsOf(path: string, handler: Handler, rule: Partial<PolicyRule
 
 const stagesOf = (events: Event[]): string[] => events.map(({ stage }) => stage);
 
-test("a handler that breaks leaves an event of its own instead of a completion", async () => {
+test("a handler that throws leaves an event of the stage Panic instead of ResponseComplete", async () => {
   const events = await eventsOf("/api/v1/pods", () => {
     throw new TypeError("undefined is no pod");
   });

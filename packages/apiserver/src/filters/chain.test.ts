@@ -71,13 +71,13 @@ test("each request of a resource is counted in both histograms of its duration",
   }
 });
 
-test("what the server asks of itself is counted", async () => {
+test("requests of the server to itself are counted", async () => {
   const { text } = await server.request("GET", "/metrics");
   assert.match(text, /^apiserver_selfrequest_total\{verb="POST",resource="clusterroles",subresource=""\} [1-9]/m);
   assert.match(text, /^apiserver_selfrequest_total\{verb="LIST",resource="clusterroles",subresource=""\} [1-9]/m);
 });
 
-test("the filters that ask somebody are measured", async () => {
+test("the duration of authentication, impersonation and authorization is measured", async () => {
   await server.request("GET", "/api/v1/namespaces/default");
   const { text } = await server.request("GET", "/metrics");
   for (const filter of ["authentication", "impersonation", "authorization"]) {

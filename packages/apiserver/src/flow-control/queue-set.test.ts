@@ -43,7 +43,7 @@ test("what finds a seat runs, the rest waits its turn in the order it came", () 
   assert.equal(set.idle, true);
 });
 
-test("without queues, what finds no seat is refused", async () => {
+test("without queues, a request that finds no free seat is rejected", async () => {
   const { ask, page } = aSet({ queuing: undefined });
   assert.deepEqual(states([ask("a"), ask("b"), ask("c")]), ["executing", "executing", "refused"]);
   assert.match(
@@ -52,7 +52,7 @@ test("without queues, what finds no seat is refused", async () => {
   );
 });
 
-test("a flow fills its hand of queues and no others; another flow still finds room", () => {
+test("a flow fills only the queues of its hand; another flow can still enqueue", () => {
   const { ask } = aSet();
   const flood = Array.from({ length: 2 + 6 * 3 + 5 }, () => ask("flood"));
   assert.equal(states(flood).filter((state) => state === "waiting").length, 6 * 3);
@@ -106,7 +106,7 @@ test("a flow whose requests take longer gets fewer of them through", async () =>
   assert.ok(ratio > 3 && ratio < 5, JSON.stringify(served));
 });
 
-test("what waited beyond the limit is refused when the next one comes into its queue", async () => {
+test("a request that has waited longer than the limit is rejected when the next one enters its queue", async () => {
   const { ask, clock } = aSet({ concurrencyLimit: 1, queuing: { queues: 1, handSize: 1, queueLengthLimit: 10 } });
   const [, second] = [ask("a"), ask("a")] as Ticket[];
   const reported: boolean[] = [];

@@ -38,7 +38,7 @@ test("the least and the most between two looks are kept apart, however short the
   assert.deepEqual(await buckets('mark="high"'), ["0: 5", "1: 6"]);
 });
 
-test("an hour without a change costs one step, and what is retired is no longer looked at", async () => {
+test("an hour without a change is sampled in one step, and a retired level is no longer sampled", async () => {
   const { clock, share, buckets } = aShare();
   await clock.advance(3_600_000);
   assert.deepEqual(await buckets("load_samples_bucket"), ["0: 3600000"]);

@@ -88,7 +88,7 @@ describe("the bytes of a list", () => {
     assert.notEqual(readAll(bodies.json([...entries], served))[1], second[1]);
   });
 
-  test("what tells the time is shared by those who ask in the same second", () => {
+  test("responses whose rows show ages are shared within a second and made again in the next", () => {
     const entries = entriesOf(5, 100);
     const bodyAt = (second: number) => bodies.shared(entries, "rows", () => () => [Buffer.from(`${second};`)], second);
     const [first, second] = [bodyAt(1), bodyAt(1)];
@@ -112,7 +112,7 @@ describe("the bytes of a list", () => {
     assert.deepEqual(fast, slow);
   });
 
-  test("what is kept stays within its limit, and what was dropped is made again", () => {
+  test("cached bodies stay within the byte limit, and evicted ones are encoded again with the same bytes", () => {
     const lists = Array.from({ length: 12 }, () => entriesOf(8, 1024 * 1024));
     const before = lists.map((entries) => Buffer.concat(readAll(bodies.json(entries, served))));
     for (const entries of lists) for (let reader = 0; reader < 2; reader++) readAll(bodies.json(entries, served));

@@ -47,7 +47,7 @@ function aDelivery() {
   return { clock, sink, stream, done };
 }
 
-test("what came in one turn is written at once, and the end is reported", async () => {
+test("events of one event-loop turn are written in one chunk, and the end of the stream is reported", async () => {
   const { sink, stream, done } = aDelivery();
   for (const key of ["a", "b"]) stream.push(added(key));
   await Promise.resolve();
@@ -100,7 +100,7 @@ for (const { name, happens } of [
   });
 }
 
-test("what the framer throws is thrown, and the stream stopped", async () => {
+test("an error of the framer rejects the delivery and ends the stream", async () => {
   const stream = new WatchQueue({ signal: never });
   const framer = (): Batch => {
     throw new Error("no such form");
@@ -127,7 +127,7 @@ test("that the initial events are written is reported once", async () => {
   assert.equal(count, 1);
 });
 
-test("what the framer left is not lost when the connection is full, and comes when it is read again", async () => {
+test("events that the framer left over are kept while the connection is full and written when it drains", async () => {
   const sink = aSink();
   const stream = new WatchQueue({ signal: never });
   const oneByOne: Framer = (events) => keys(events.slice(0, 1));

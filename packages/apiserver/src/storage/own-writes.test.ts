@@ -90,7 +90,7 @@ test("it is not decoded again when the answer is there before", async () => {
   assert.equal(counted.decodes, 1);
 });
 
-test("what cannot be decoded is reported to readers of the entry, and ends nothing before", async () => {
+test("an entry that cannot be decoded throws when it is read, not when it is prepared", async () => {
   const bytes = Buffer.from("{");
   const own = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
   own.prepare(turns);

@@ -17,7 +17,7 @@ function aFreshness() {
   return { clock, multiplexer, freshness: new Freshness({ multiplexer, listed: () => 5, patienceMs: 3_000, clock }) };
 }
 
-test("those who wait for the list are answered when it is loaded, or when their time is over", async () => {
+test("requests that wait for the first list continue when it is loaded, or give up at their timeout", async () => {
   const { clock, freshness } = aFreshness();
   const late = freshness.readyInTime();
   void clock.advance(3_000);

@@ -55,7 +55,7 @@ test("states of the past are those before the first later change", () => {
   assert.equal(history.statesAt(9), undefined);
 });
 
-test("what is old is dropped, but never the last hundred", () => {
+test("changes older than the retention time are dropped, except the last hundred", () => {
   const clock = aClock();
   const history = new History(clock, memory(), 0);
   for (let revision = 1; revision <= 150; revision++) history.push(change("a", revision));
@@ -152,7 +152,7 @@ test("ages stay with their changes when thousands have been dropped", () => {
   assert.deepEqual([history.length, history.start], [501, 3_000], "of the old ones none is left, of the new ones all");
 });
 
-test("what is put in front counts; when another history takes the room, its capacity goes back too", () => {
+test("prepended changes count towards the shared limit; when another history evicts them, the capacity shrinks", () => {
   const shared = new HistoryMemory(megabyte);
   const resized: string[] = [];
   const history = new History(aClock(), shared, 1_000, (capacity, before) => resized.push(`${before} to ${capacity}`));

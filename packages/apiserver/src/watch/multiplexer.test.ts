@@ -178,7 +178,7 @@ test("when no barrier can be written, reads are sent to the store", async () => 
   assert.equal(await multiplexer.fresh(), undefined);
 });
 
-test("where the store tells how far its watch is, one request serves all who wait, and nothing is written", async () => {
+test("when the store reports watch progress, one progress request serves all waiting reads, without a write", async () => {
   const source = aSource();
   const clock = newFakeClock();
   const multiplexer = await aMultiplexer(source, clock);
@@ -476,7 +476,7 @@ test("a store that refuses writes is watched from what it has, also after a rest
   assert.deepEqual([source.watchedFrom, source.barriers], [[10, 15], 2]);
 });
 
-test("at its end it begins no watch, and lets go who waits for progress", async () => {
+test("after stop no watch is opened, and reads that wait for progress are released", async () => {
   const source = aSource();
   const { writeBarrier } = source;
   const written = Promise.withResolvers<number>();

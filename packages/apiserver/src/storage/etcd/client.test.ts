@@ -147,7 +147,7 @@ test("TLS with client certificates", async (t) => {
   await assert.rejects(stranger.range({ key: "/a" }), EtcdError);
 });
 
-test("with a way of its own every call goes over it", async (t) => {
+test("with a dialer of the caller every call uses it", async (t) => {
   const etcd = await startEtcd();
   const port = Number(new URL(etcd.endpoint).port);
   const made: Socket[] = [];

@@ -9,7 +9,7 @@ import { type EtcdClient, newEtcdClient } from "./client.ts";
 import { startCompactor } from "./compactor.ts";
 import { EtcdError } from "./errors.ts";
 
-test("what was current is kept for one interval, then compacted", async (t) => {
+test("a revision stays readable for one interval and is then compacted", async (t) => {
   const etcd = await startEtcd();
   const client = newEtcdClient({ servers: [etcd.endpoint] });
   t.after(() => client.close());

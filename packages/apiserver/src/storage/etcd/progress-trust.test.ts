@@ -79,7 +79,7 @@ test("trust begins when all members have reported their versions, and ends with 
   assert.equal(trust.trusted, false);
 });
 
-test("what members said before the last doubt is not believed", async () => {
+test("versions that members reported before the last doubt are discarded", async () => {
   const { cluster, trust } = aCluster({ a: "3.5.16" });
   const gate = Promise.withResolvers<void>();
   cluster.silence = gate.promise;

@@ -34,9 +34,9 @@ function repliesTruly(version: string | undefined): boolean {
 export const allReplyTruly = (versions: readonly (string | undefined)[]): boolean =>
   versions.length > 0 && versions.every(repliesTruly);
 
-const askEveryMs = 5 * 60_000;
+const checkEveryMs = 5 * 60_000;
 /** When a member was unreachable. */
-const askAgainMs = 30_000;
+const recheckUnreachableMs = 30_000;
 
 type Cluster = Pick<EtcdClient, "members" | "statusAt">;
 
@@ -68,7 +68,7 @@ export function newProgressTrust(options: { client: Cluster; clock: Clock; log: 
       log.v(2)?.info(trusted ? "progress replies of etcd are trusted" : "progress replies of etcd are not trusted", { versions });
     }
     const allKnown = versions.length > 0 && versions.every((version) => version !== undefined);
-    next = clock.after(allKnown ? askEveryMs : askAgainMs, () => void ask());
+    next = clock.after(allKnown ? checkEveryMs : recheckUnreachableMs, () => void ask());
   }
 
   function doubt(): void {

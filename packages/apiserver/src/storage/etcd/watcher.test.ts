@@ -133,7 +133,7 @@ test("progress within the parts of an answer says nothing of them", () => {
   watch.stop();
 });
 
-test("what a broken stream left behind is reported, and does not break the next one", async () => {
+test("events still queued from a broken stream are delivered and do not break the next stream", async () => {
   const busy = Promise.withResolvers<void>();
   const { watch, reported, says, breaks, clock, opened } = aWatch(busy.promise);
   says({ events: [11] });
