@@ -48,10 +48,12 @@ export const removalOf = (tables: readonly TableRules[]): string =>
     ])
     .join("\n");
 
+/** The cluster's rules in the IPv4 tables; none where `iptables-save` is missing or fails. */
 export async function findRules(clusterId: string): Promise<TableRules[]> {
   return rulesOf((await tryExec("iptables-save", [])) ?? "", clusterId);
 }
 
+/** Waits up to 5 s for the xtables lock. @throws Error with the text of `iptables-restore` */
 export async function removeRules(clusterId: string): Promise<void> {
   const found = await findRules(clusterId);
   if (found.length > 0) await exec("iptables-restore", ["-w", "5", "--noflush"], removalOf(found));

@@ -33,6 +33,7 @@ export const notNegative: Rule<number> = {
   problem: (value, names) => (value < 0 ? `${nameOf(names)} ${value} must not be a negative number` : undefined),
 };
 
+/** For fields of a file without a flag: the text names only the field. */
 export const atLeast = (min: number): Rule<number> => ({
   kind: "atLeast",
   allowed: `${min} or more`,

@@ -64,6 +64,7 @@ function volumeSecrets(volume: Volume): (string | undefined)[] {
   ];
 }
 
+/** `secrets/web/token`: the form in which all references are returned. */
 export function referenceKey(kind: ReferenceKind, namespace: string, name: string): string {
   return `${kind}/${namespace}/${name}`;
 }

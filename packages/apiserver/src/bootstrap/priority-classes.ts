@@ -19,6 +19,7 @@ const systemClasses = [
   },
 ];
 
+/** Creates the classes that are missing; existing ones are not changed. */
 export async function ensurePriorityClasses(client: Client, signal?: AbortSignal): Promise<void> {
   for (const wanted of systemClasses) await ensure(client, priorityClasses, { ...wanted }, undefined, signal);
 }

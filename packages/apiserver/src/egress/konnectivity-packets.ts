@@ -18,6 +18,7 @@ const types = { dialRequest: 0, dialResponse: 1, closeRequest: 2, closeResponse:
 /** Field number of the payload, by packet type. */
 const contents = { dialRequest: 2, dialResponse: 3, data: 4, closeRequest: 5, closeResponse: 6, closeDial: 7 } as const;
 
+/** @param address `10.0.0.7:443` @param random decimal number that the response repeats */
 export function encodeDialRequest(address: string, random: string): Buffer {
   return encoded("dialRequest", (writer) => writer.uint32(10).string("tcp").uint32(18).string(address).uint32(24).int64(random));
 }

@@ -79,9 +79,11 @@ export const conditionOf = <C extends AnyCondition>(conditions: readonly C[] | u
 /** `since` of a finding from a time that may be absent. */
 export const sinceTime = (time: string | null | undefined): { since?: string } => (time ? { since: time } : {});
 
+/** When the event was last seen: series, lastTimestamp, eventTime or the object's creation, in this order. RFC 3339. */
 export const timeOfEvent = ({ lastTimestamp, eventTime, series, metadata }: Event): string | undefined =>
   series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? undefined;
 
+/** When the event was first seen: firstTimestamp, eventTime or the object's creation, in this order. RFC 3339. */
 export const firstTimeOfEvent = (event: Event): string | undefined =>
   event.firstTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp ?? undefined;
 

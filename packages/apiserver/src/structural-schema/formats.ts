@@ -12,6 +12,7 @@ export function hasFormat(format: string, text: string): boolean {
   return check === undefined || check(text);
 }
 
+/** Dashes in the name are ignored, as in `hasFormat`. */
 export function isKnownFormat(format: string): boolean {
   return formats.has(format.replaceAll("-", ""));
 }

@@ -139,6 +139,7 @@ export function candidatesFor<T extends KubeObject>({ lister }: SharedInformer<T
 
 /** Index of objects without a controller, by namespace. */
 export const orphanIndex = "orphan";
+/** Index function of `orphanIndex`; the value of a cluster-scoped object is `""`. */
 export function byOrphan(object: KubeObject): string[] {
   return controllerOf(object) === undefined ? [object.metadata.namespace ?? ""] : [];
 }

@@ -11,6 +11,7 @@ export function isTerminating({ metadata }: Pod): boolean {
   return Boolean(metadata.deletionTimestamp);
 }
 
+/** Whether the phase is final: none of the pod's containers will run again. */
 export function isFinished(phase: string | undefined): boolean {
   return phase === "Succeeded" || phase === "Failed";
 }

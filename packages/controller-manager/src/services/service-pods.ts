@@ -35,6 +35,7 @@ export function addressesOf({ status }: Pod): string[] {
   return listed.length > 0 ? listed : status?.podIP ? [status.podIP] : [];
 }
 
+/** The address is not validated: whatever has a colon is IPv6. */
 export function ipFamilyOf(address: string): "IPv4" | "IPv6" {
   return address.includes(":") ? "IPv6" : "IPv4";
 }

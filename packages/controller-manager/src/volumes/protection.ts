@@ -76,6 +76,7 @@ function withFinalizer<T extends KubeObject>(object: T, finalizer: string): T {
   return { ...object, metadata: { ...object.metadata, finalizers: [...(object.metadata.finalizers ?? []), finalizer] } };
 }
 
+/** Returns a copy; the argument may belong to a cache. */
 export function withoutFinalizer<T extends KubeObject>(object: T, finalizer: string): T {
   const finalizers = (object.metadata.finalizers ?? []).filter((name) => name !== finalizer);
   return { ...object, metadata: { ...object.metadata, finalizers } };

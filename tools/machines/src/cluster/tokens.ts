@@ -22,6 +22,7 @@ const knownUsages = ["signing", "authentication"];
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789";
 export const dayMs = 86_400_000;
 
+/** `<6 characters>.<16 characters>`, each a random lower-case letter or digit. The second part is secret. */
 export function newTokenText(): string {
   const random = (length: number): string => Array.from({ length }, () => letters[randomInt(letters.length)]).join("");
   return `${random(6)}.${random(16)}`;

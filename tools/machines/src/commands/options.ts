@@ -17,6 +17,7 @@ export interface CommonFlags {
   readonly config?: string;
 }
 
+/** Comma-separated and repeatable. @param before the values of earlier occurrences of the option */
 export const list = (text: string, before: readonly string[] = []): string[] => [
   ...before,
   ...text
@@ -32,6 +33,7 @@ export function duration(text: string): number {
   return ms;
 }
 
+/** @throws InvalidArgumentError unless the text is 1 to 65535 in digits */
 export function port(text: string): number {
   const value = Number(text);
   if (!/^\d{1,5}$/.test(text) || value < 1 || value > 65535) throw new InvalidArgumentError("It is a port, 1 to 65535.");
@@ -76,6 +78,7 @@ export function refuseBeside(what: string, flags: Readonly<Record<string, unknow
   if (words.length > 0) throw new UsageFailure(`${words.join(", ")} cannot be given beside ${what}`);
 }
 
+/** @throws InvalidArgumentError unless the text is 1 to 999999 in digits */
 export function count(text: string): number {
   if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("It is a number from 1 on.");
   return Number(text);

@@ -17,6 +17,7 @@ export function missingFiles(files: readonly WantedFile[]): string[] {
   });
 }
 
+/** Atomic for each file; one that has the content already is not written. The mode, 0644 by default, is that of new files. */
 export function writeFiles(files: readonly WantedFile[]): void {
   for (const { path, content, mode = 0o644 } of files) if (readIfThere(path) !== content) writeWhole(path, content, mode);
 }
@@ -40,6 +41,7 @@ export function linkTarget(path: string): string | undefined {
   }
 }
 
+/** Replaces what is at the path; not atomic. */
 export function writeLink(path: string, target: string): void {
   rmSync(path, { force: true });
   symlinkSync(target, path);

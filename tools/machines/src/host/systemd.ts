@@ -2,6 +2,7 @@ import { askProgram, runProgram } from "./programs.ts";
 
 export const unitFolder = "/etc/systemd/system";
 
+/** False also for a unit that is starting, that is unknown, or when there is no systemd. */
 export const isActive = async (unit: string): Promise<boolean> =>
   (await askProgram("systemctl", "is-active", unit))?.trim() === "active";
 
@@ -16,6 +17,7 @@ export async function startUnits(units: readonly string[]): Promise<void> {
   await runProgram("systemctl", ["restart", "--no-block", ...units]);
 }
 
+/** Also disables them, one after the other; units that do not exist are no error. */
 export async function stopUnits(units: readonly string[]): Promise<void> {
   for (const unit of units) {
     // One that is not there is stopped.

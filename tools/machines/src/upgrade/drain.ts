@@ -30,11 +30,13 @@ export function podsToEvict(found: readonly Pod[]): Pod[] {
 
 const controllerOf = ({ ownerReferences }: Pod["metadata"]) => ownerReferences?.find(({ controller }) => controller === true);
 
+/** Pods of all namespaces on the node, finished ones included. */
 export async function podsOn(client: Client, nodeName: string): Promise<Pod[]> {
   const options = { fieldSelector: `spec.nodeName=${nodeName}`, signal: AbortSignal.timeout(requestMs) };
   return (await client.list<Pod>(pods, {}, options)).items;
 }
 
+/** Cordons or uncordons the node. @throws NotFound when there is no such node */
 export async function setSchedulable(client: Client, nodeName: string, isSchedulable: boolean): Promise<void> {
   const body = { spec: { unschedulable: isSchedulable ? null : true } };
   await client.patch(nodes, { name: nodeName }, { type: "merge", body }, { signal: AbortSignal.timeout(requestMs) });

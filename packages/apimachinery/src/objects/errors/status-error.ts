@@ -85,6 +85,7 @@ export function applyConflict(causes: StatusCause[], message: string): StatusErr
   return plain("Conflict", message, detailsOf({ causes }));
 }
 
+/** 410 with the reason Gone; a resourceVersion or token that is too old is `resourceExpired`. */
 export function gone(message: string): StatusError {
   return plain("Gone", message);
 }
@@ -107,6 +108,7 @@ export function invalid(gk: { group: string; kind: string }, name: string, error
   return plain("Invalid", message, detailsOf({ name, group: gk.group, kind: gk.kind, causes }));
 }
 
+/** The request cannot be decoded or contradicts itself; for values of an object's fields use `invalid`. */
 export function badRequest(message: string): StatusError {
   return plain("BadRequest", message);
 }
@@ -148,6 +150,7 @@ export function tooLargeResourceVersion(requested: number, current: number, retr
   return plain("Timeout", message, detailsOf({ causes, retryAfterSeconds }));
 }
 
+/** `Request entity too large: ` is prepended to the message. */
 export function requestEntityTooLarge(message: string): StatusError {
   return plain("RequestEntityTooLarge", `Request entity too large: ${message}`);
 }

@@ -44,6 +44,7 @@ export function ipToBigInt(ip: string): bigint {
   return full.reduce((sum, part) => sum * 65536n + BigInt(Number.parseInt(part, 16)), 0n);
 }
 
+/** Inverse of `ipToBigInt`, in canonical form. Bits above the width of the family are ignored. */
 export function bigIntToIp(value: bigint, family: 4 | 6): string {
   if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => String((value >> shift) & 255n)).join(".");
   const groups = Array.from({ length: 8 }, (_, i) => ((value >> BigInt(112 - 16 * i)) & 0xffffn).toString(16));

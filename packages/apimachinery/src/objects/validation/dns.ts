@@ -24,18 +24,21 @@ const wildcardText =
 const dns1123LabelMaxLength = 63;
 const dns1123SubdomainMaxLength = 253;
 
+/** At most 63 bytes. Returns upstream's error texts; none for a valid value. Source: validation.IsDNS1123Label */
 export function dns1123LabelProblems(value: string): string[] {
   const errors = checkLength(value, dns1123LabelMaxLength);
   if (!label1123Form.test(value)) errors.push(regexError(label1123Text, label1123, "my-name", "123-abc"));
   return errors;
 }
 
+/** At most 253 bytes. Source: validation.IsDNS1123Subdomain */
 export function dns1123SubdomainProblems(value: string): string[] {
   const errors = checkLength(value, dns1123SubdomainMaxLength);
   if (!matchesSubdomain(value)) errors.push(regexError(subdomain1123Text, subdomain1123, "example.com"));
   return errors;
 }
 
+/** As a DNS-1123 label, but it begins with a letter. Source: validation.IsDNS1035Label */
 export function dns1035LabelProblems(value: string): string[] {
   const errors = checkLength(value, dns1123LabelMaxLength);
   if (!label1035Form.test(value)) errors.push(regexError(label1035Text, label1035, "my-name", "abc-123"));

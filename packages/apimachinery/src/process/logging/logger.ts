@@ -111,6 +111,7 @@ function newSink(options: LoggerOptions): winston.Logger {
   return winston.createLogger({ level: "info", format: format(), transports: [transport], exitOnError: false });
 }
 
+/** Synchronous, as `writeFully`; adds no newline. */
 export function writeToStderr(line: string): void {
   writeFully(2, line);
 }

@@ -50,6 +50,7 @@ function readMember(reader: protobuf.Reader): Member {
   return member;
 }
 
+/** Absent fields are empty or 0, such as `leader` while there is none. */
 export function decodeStatus(bytes: Uint8Array): StatusResponse {
   const reader = protobuf.Reader.create(bytes);
   const status: StatusResponse = { memberId: 0n, version: "", dbSizeBytes: 0, leader: 0n, errors: [] };

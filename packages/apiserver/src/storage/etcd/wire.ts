@@ -165,6 +165,7 @@ function writePut(writer: Writer, put: { key: string; value: Uint8Array; lease?:
   if (put.lease !== undefined) writeBigInt(writer.uint32(24), put.lease);
 }
 
+/** `ranges` has an element for each operation of the executed branch; undefined for those that are no range. */
 export function decodeTxn(bytes: Uint8Array): TxnResponse {
   const reader = protobuf.Reader.create(bytes);
   const response: TxnResponse = { revision: 0, succeeded: false, ranges: [] };
@@ -191,6 +192,7 @@ function readOperationResponse(reader: Reader): RangeResponse | undefined {
   return range;
 }
 
+/** Without a lease; a put with one is an operation of a transaction. */
 export function encodePut(key: string, value: Uint8Array): Buffer {
   const writer = protobuf.Writer.create();
   writePut(writer, { key, value });
@@ -208,6 +210,7 @@ export function decodeRevision(bytes: Uint8Array): number {
   return 0;
 }
 
+/** Not `physical`: etcd answers before the space is free. */
 export function encodeCompaction(revision: number): Buffer {
   return finish(protobuf.Writer.create().uint32(8).int64(revision));
 }
@@ -216,6 +219,7 @@ export function encodeLeaseGrant(ttlSeconds: number): Buffer {
   return finish(protobuf.Writer.create().uint32(8).int64(ttlSeconds));
 }
 
+/** The lease's id, which has 64 bits; 0 when the response has none. */
 export function decodeLeaseGrant(bytes: Uint8Array): bigint {
   const reader = protobuf.Reader.create(bytes);
   let id = 0n;
@@ -237,6 +241,7 @@ export function encodeWatchCreate(request: WatchCreateRequest): Buffer {
   return finish(writer.ldelim());
 }
 
+/** Requests a response with the current revision and no events on the stream. */
 export function encodeWatchProgress(): Buffer {
   return finish(protobuf.Writer.create().uint32(26).fork().ldelim());
 }

@@ -7,6 +7,7 @@ export function wantedOf({ spec }: Deployment): number {
   return spec.replicas ?? 1;
 }
 
+/** `spec.replicas`, which is 1 when absent. */
 export function specReplicas({ spec }: ReplicaSet): number {
   return spec.replicas ?? 1;
 }
@@ -21,10 +22,12 @@ export function actualReplicasOf(sets: readonly (ReplicaSet | undefined)[]): num
   return sets.reduce((sum, set) => sum + (set?.status?.replicas ?? 0), 0);
 }
 
+/** Sum of `status.availableReplicas`; undefined elements count as 0. */
 export function availableOf(sets: readonly (ReplicaSet | undefined)[]): number {
   return sets.reduce((sum, set) => sum + (set?.status?.availableReplicas ?? 0), 0);
 }
 
+/** Sum of `status.readyReplicas`; undefined elements count as 0. */
 export function readyOf(sets: readonly (ReplicaSet | undefined)[]): number {
   return sets.reduce((sum, set) => sum + (set?.status?.readyReplicas ?? 0), 0);
 }

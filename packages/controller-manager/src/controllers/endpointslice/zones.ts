@@ -7,6 +7,7 @@ export type ZoneShares = ReadonlyMap<string, number>;
 const zoneLabel = "topology.kubernetes.io/zone";
 const excludedLabels = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 
+/** Value of the label `topology.kubernetes.io/zone`; the deprecated labels are not read. */
 export function zoneOf({ metadata }: Node): string | undefined {
   return metadata.labels?.[zoneLabel];
 }

@@ -49,6 +49,7 @@ function append(intervals: Interval[], { first, last }: Interval): void {
   else if (end.last < last) intervals[intervals.length - 1] = { first: end.first, last };
 }
 
+/** Number of indexes, not of intervals. */
 export function countIndexes(intervals: Intervals): number {
   return intervals.reduce((count, { first, last }) => count + last - first + 1, 0);
 }

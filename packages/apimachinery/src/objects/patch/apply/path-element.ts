@@ -90,6 +90,7 @@ export function displayElement(element: PathElement): string {
   return element.startsWith("v:") ? `[=${displayJson(value)}]` : `[${String(value)}]`;
 }
 
+/** The form in messages: `.spec.containers[name="web"].image`; empty for the object itself. */
 export function displayPath(path: Path): string {
   return path.map(displayElement).join("");
 }
