@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, Pod, Taint, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { aTestNode, aTestPod, newTestCluster } from "./testing/test-cluster.ts";
 
 /**

@@ -6,7 +6,7 @@ import { hasProtobufForm } from "@coxswain/apimachinery/objects/codec/protobuf";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { arbitraryObject } from "@coxswain/apimachinery/testing/arbitrary-object";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 
 type Gvk = Parameters<typeof hasProtobufForm>[0];
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../testing/fast-check.ts";
 import { parseSchedule } from "./parse.ts";
 
 /** The next time after `after` as text, or "never". */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../testing/fast-check.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { RawClient } from "../transport/http2/testing/raw-client.ts";

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { decodeObject, encodeObject } from "../objects/codec/codec.ts";
 import { decodeJson, encodeJsonText } from "../objects/codec/json.ts";
 import { encodeAny } from "../objects/codec/json-encode.ts";
@@ -13,6 +12,7 @@ import type { TypeDescriptor } from "../objects/schema/descriptor.ts";
 import { scheme } from "../objects/schema/scheme.ts";
 import { arbitraryObject } from "./arbitrary-object.ts";
 import { cpuMsOf } from "./cpu-time.ts";
+import fc from "./fast-check.ts";
 import { randomOf } from "./random.ts";
 
 const kinds = scheme.kinds();

@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { setOwn } from "../objects/codec/json-parse.ts";
 import { formatGroupVersion } from "../objects/meta/group-version.ts";
 import type { FieldType, TypeDescriptor } from "../objects/schema/descriptor.ts";
 import { scheme } from "../objects/schema/scheme.ts";
+import fc from "./fast-check.ts";
 import { type Random, randomOf } from "./random.ts";
 
 type Fields = Record<string, unknown>;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import type { PersistentVolume, PersistentVolumeClaim } from "../objects/schema/kinds/core/v1.ts";
+import fc from "../testing/fast-check.ts";
 import { findBestVolume, findMatchingVolume } from "./matching.ts";
 
 const modes = fc.subarray(["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"], { minLength: 1 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { Budget, BudgetExceeded } from "./budget.ts";
 import { compile } from "./program.ts";
 import { dyn, int, string, type Type } from "./types.ts";

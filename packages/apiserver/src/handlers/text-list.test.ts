@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { encodeUntyped, indentJson } from "@coxswain/apimachinery/objects/codec/json";
 import { yamlOfJson } from "@coxswain/apimachinery/objects/codec/yaml";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import type { Entry } from "../storage/storage.ts";
 import { type TextForm, textList } from "./text-list.ts";
 

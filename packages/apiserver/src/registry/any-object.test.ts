@@ -9,8 +9,8 @@ import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descr
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { arbitraryObject } from "@coxswain/apimachinery/testing/arbitrary-object";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { randomOf } from "@coxswain/apimachinery/testing/random";
-import fc from "fast-check";
 import { contextOf, resourcesForTests } from "../testing/kind-rules.ts";
 import { beforeCreate } from "./generic/before-create.ts";
 import { beforeUpdate } from "./generic/before-update.ts";

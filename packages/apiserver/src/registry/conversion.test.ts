@@ -7,7 +7,7 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import { arbitraryObject } from "@coxswain/apimachinery/testing/arbitrary-object";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { builtInResources } from "./catalogue.ts";
 import { conversionsOf } from "./conversion.ts";
 

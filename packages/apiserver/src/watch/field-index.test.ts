@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import type { Entry } from "../storage/storage.ts";
 import { newFieldIndex } from "./cache-state.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import { transition } from "../storage/selection.ts";
 import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { encode } from "dns-packet";
-import fc from "fast-check";
 import { walkResponse } from "./message-walk.ts";
 import { rcodes } from "./protocol.ts";
 import { parseQuery } from "./query.ts";

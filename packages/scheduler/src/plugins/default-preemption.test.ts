@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { podDisruptionBudgets, pods as podsRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { newPodInfo } from "../cache/node-info.ts";
 import type { Extender, Victims } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { KeyedHeap } from "./heap.ts";
 
 test("gives back in order whatever was added, changed and taken out", () => {

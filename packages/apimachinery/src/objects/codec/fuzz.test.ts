@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { arbitraryObject } from "../../testing/arbitrary-object.ts";
+import fc from "../../testing/fast-check.ts";
 import { randomOf } from "../../testing/random.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";

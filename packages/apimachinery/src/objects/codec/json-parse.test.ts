@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { atOnce } from "../../process/event-loop/steps.ts";
+import fc from "../../testing/fast-check.ts";
 import { maxTextDepth, parseJsonInSteps, parseJsonText } from "./json-parse.ts";
 
 for (const [text, message] of [

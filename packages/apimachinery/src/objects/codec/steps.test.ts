@@ -1,9 +1,9 @@
 /** Encoding and decoding in steps give the same as at once, for every kind. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { atOnce, type Steps } from "../../process/event-loop/steps.ts";
 import { arbitraryObject } from "../../testing/arbitrary-object.ts";
+import fc from "../../testing/fast-check.ts";
 import { randomOf } from "../../testing/random.ts";
 import { deepClone, deepCloneInSteps, deepEqual, deepEqualInSteps } from "../meta/deep-equal.ts";
 import type { GroupVersionKind } from "../meta/group-version.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import jsonpatch from "fast-json-patch";
+import fc from "../../testing/fast-check.ts";
 import { StatusError } from "../errors/status-error.ts";
 import { applyJsonPatch } from "./json-patch.ts";
 

@@ -1,9 +1,9 @@
 /** Property tests of patches. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import jsonpatch, { type Operation } from "fast-json-patch";
 import { arbitraryObject } from "../../testing/arbitrary-object.ts";
+import fc from "../../testing/fast-check.ts";
 import { decodeJson } from "../codec/json.ts";
 import { encodeAny } from "../codec/json-encode.ts";
 import { deepClone } from "../meta/deep-equal.ts";

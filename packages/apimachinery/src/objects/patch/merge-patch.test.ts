@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../../testing/fast-check.ts";
 import { applyMergePatch, createMergePatch } from "./merge-patch.ts";
 
 // The table of RFC 7386, appendix A.

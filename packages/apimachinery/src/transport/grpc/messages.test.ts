@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../../testing/fast-check.ts";
 import { framedMessage, newMessageReader, statusMessage } from "./call.ts";
 
 function read(bytes: Buffer, cuts: readonly number[], mostBytes?: number): string[] {

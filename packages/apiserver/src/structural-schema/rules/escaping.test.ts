@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { escapeName, unescapeName } from "./escaping.ts";
 
 for (const [name, identifier] of [

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Endpoints } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { someEndpoints } from "@coxswain/apimachinery/testing/builders";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { type MirrorPlan, planMirror } from "./mirror.ts";
 
 const address = fc.constantFrom("192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1", "2001:db8::2").map((ip) => ({ ip }));

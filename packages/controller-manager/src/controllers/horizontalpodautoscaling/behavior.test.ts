@@ -4,7 +4,7 @@ import type {
   HorizontalPodAutoscalerBehavior,
   HPAScalingRules,
 } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { type NormalizationOptions, newHistory, normalizeReplicas, withScaleEvent } from "./behavior.ts";
 
 const second = 1000;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { countIndexes, firstMissing, formatIndexes, hasIndex, parseIndexes, withIndexes } from "./completion-indexes.ts";
 
 for (const { text, completions = 100, want = text } of [

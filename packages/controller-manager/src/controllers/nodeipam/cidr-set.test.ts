@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import { newCidrSet } from "./cidr-set.ts";
 
 const newSet = (cidr: string, maskSize: number, registry = newMetricsRegistry()) => newCidrSet(cidr, maskSize, registry);

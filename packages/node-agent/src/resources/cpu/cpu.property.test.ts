@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import fc from "fast-check";
+import fc from "@coxswain/apimachinery/testing/fast-check";
 import type { NodePod } from "../../pod/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import type { CheckpointFile } from "../checkpoint-file.ts";

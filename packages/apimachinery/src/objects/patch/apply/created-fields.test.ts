@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { arbitraryObject } from "../../../testing/arbitrary-object.ts";
+import fc from "../../../testing/fast-check.ts";
 import { decodeJson } from "../../codec/json.ts";
 import { encodeAny } from "../../codec/json-encode.ts";
 import { formatGroupVersion, type GroupVersionKind } from "../../meta/group-version.ts";

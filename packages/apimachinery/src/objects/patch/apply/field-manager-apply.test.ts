@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../../../testing/fast-check.ts";
 import { StatusError } from "../../errors/status-error.ts";
 import { lastAppliedAnnotation } from "./last-applied.ts";
 import { type Loose, managerOf, nameOf, pathsOf, Stored, status, template } from "./testing.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { cpuMsOf } from "../../../testing/cpu-time.ts";
+import fc from "../../../testing/fast-check.ts";
 import {
   difference,
   emptySet,

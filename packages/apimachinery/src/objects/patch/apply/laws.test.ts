@@ -1,8 +1,8 @@
 /** Property tests of server-side apply with several managers. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { atOnce } from "../../../process/event-loop/steps.ts";
+import fc from "../../../testing/fast-check.ts";
 import { coerce, decodeJson } from "../../codec/json.ts";
 import { StatusError } from "../../errors/status-error.ts";
 import { deepClone } from "../../meta/deep-equal.ts";
