@@ -6,10 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { nodeFlags } from "@coxswain/apimachinery/testing/node-flags";
 import { giveToReaders } from "@coxswain/pki/readers";
 
 const program = join(import.meta.dirname, "certs.ts");
-const certs = (...args: string[]) => promisify(execFile)(process.execPath, ["-C", "cox-source", program, ...args]);
+const certs = (...args: string[]) => promisify(execFile)(process.execPath, [...nodeFlags, program, ...args]);
 
 function aFolder(t: { after(fn: () => void): void }): string {
   const folder = mkdtempSync(join(tmpdir(), "cox-certs-"));

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
+import { nodeFlags } from "@coxswain/apimachinery/testing/node-flags";
 import { Command } from "commander";
 import { Failure, Interrupted, UsageFailure } from "./failure.ts";
 import { helpFile, helpTexts } from "./help-files.ts";
@@ -45,7 +46,7 @@ const run = (t: TestContext, ...args: string[]): Promise<Ended> => runWith({}, t
 async function runWith(variables: NodeJS.ProcessEnv, t: TestContext, ...args: string[]): Promise<Ended> {
   const state = mkdtempSync(join(tmpdir(), "cox-"));
   t.after(() => rmSync(state, { recursive: true, force: true }));
-  const program = ["-C", "cox-source", join(root, "tools/dev-cluster/src/main.ts"), ...args];
+  const program = [...nodeFlags, join(root, "tools/dev-cluster/src/main.ts"), ...args];
   const env = { ...process.env, ...variables, COX_STATE: state };
   const output = await promisify(execFile)(process.execPath, program, { env }).catch(
     (err: { code: number; stdout: string; stderr: string }) => err,

@@ -27,9 +27,9 @@ import { parseKeys } from "./service-account-keys.ts";
 import { tokenFile } from "./token-file.ts";
 
 const long = process.env["COX_TEST_LONG"] !== undefined;
-const guesses = long ? 1_000_000 : 20_000;
+const guesses = long ? 1_000_000 : 10_000;
 /** HTTP requests are slower than direct calls, hence fewer guesses. */
-const requests = long ? 50_000 : 2_000;
+const requests = long ? 50_000 : 1_000;
 const seed = process.env["COX_TEST_SEED"] ?? randomBytes(4).toString("hex");
 const limit = 5;
 

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { nodeFlags } from "@coxswain/apimachinery/testing/node-flags";
 import { refusalSites } from "../testing/refusal-sites.ts";
 
 const packages = join(import.meta.dirname, "../../..");
@@ -35,7 +36,7 @@ test("every rule has a table with a case that it refuses", async (t) => {
   const { NODE_TEST_CONTEXT: _outer, ...env } = process.env;
   await promisify(execFile)(
     process.execPath,
-    ["-C", "cox-source", "--import", recorder, "--test", "--test-isolation=none", "--test-reporter=spec", ...quick],
+    [...nodeFlags, "--import", recorder, "--test", "--test-isolation=none", "--test-reporter=spec", ...quick],
     { cwd: join(packages, ".."), env: { ...env, RECORD_REFUSALS_TO: recorded }, maxBuffer: 1e8 },
   ).catch((err: { stdout?: string }) =>
     assert.fail(`one of them fails: ${err.stdout?.split("failing tests:").at(-1)?.slice(0, 3000)}`),

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newObjectRecorder } from "../audit/recorded-object.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
 
@@ -27,6 +28,8 @@ before(async () => {
   for (let at = 0; at < count; at++) await server.request("POST", path, { metadata: { name: `large-${at}` }, data });
 });
 
+const isHalfWritten = (err: Error): boolean => err instanceof SyntaxError;
+
 // biome-ignore lint/suspicious/noExplicitAny: events hold objects of every kind.
 function eventOf(auditId: unknown): any {
   const lines = readFileSync(logFile, "utf8").trimEnd().split("\n");
@@ -45,7 +48,7 @@ for (const { name, headers } of [
       const answer = await server.request("GET", path, undefined, headers);
       id = answer.headers["audit-id"];
     });
-    const { responseObject } = eventOf(id);
+    const { responseObject } = await waitFor(() => eventOf(id), { what: "the event", retry: isHalfWritten });
     assert.equal(responseObject.kind, "ConfigMapList");
     assert.equal(responseObject.items.length, count);
     assert.equal(responseObject.items[7].data["key-7"], "<value> ".repeat(8));
