@@ -4,6 +4,7 @@ import { benchCluster } from "./daemons/cluster-idle.ts";
 import { benchControllers } from "./daemons/controllers.ts";
 import { benchNode } from "./daemons/node.ts";
 import { benchScheduler } from "./daemons/scheduler.ts";
+import { benchServices } from "./daemons/services.ts";
 import { parseReasonsOptions } from "./options.ts";
 import { benchPortSharing } from "./port-sharing.ts";
 import { benchReasons } from "./reasons/bench-reasons.ts";
@@ -24,6 +25,7 @@ try {
   else if (argv[0] === "controllers") await benchControllers(argv.slice(1));
   else if (argv[0] === "cluster") await benchCluster(argv.slice(1));
   else if (argv[0] === "node") await benchNode(argv.slice(1));
+  else if (argv[0] === "services") await benchServices(argv.slice(1));
   else if (argv[0] === "scheduler") await benchScheduler(argv.slice(1));
   else if (argv.length === 1 && argv[0] === "ports") await benchPortSharing();
   else if (argv.length === 1 && argv[0] === "floor") await benchWatchFloor();

@@ -44,7 +44,7 @@ export async function startDaemonCluster(program: DaemonProgram, flags: readonly
 }
 
 /** What was started, in order. */
-class Parts {
+export class Parts {
   readonly #stops: (() => unknown)[] = [];
 
   add(stop: () => unknown): void {
@@ -57,7 +57,18 @@ class Parts {
   }
 }
 
-async function start(parts: Parts, program: DaemonProgram, flags: readonly string[]): Promise<DaemonCluster> {
+/** etcd, our API server and a namespace, without a daemon. */
+export interface ControlPlane {
+  readonly client: Client;
+  readonly namespace: string;
+  /** A file. */
+  readonly kubeconfig: string;
+  readonly apiPid: number;
+  /** Requests that the API server has answered, without those of this process. */
+  apiCalls(): Promise<number>;
+}
+
+export async function startControlPlane(parts: Parts): Promise<ControlPlane> {
   const etcd = await startOwnEtcd();
   parts.add(() => etcd.stop());
   const server = await ourProgram();
@@ -75,6 +86,17 @@ async function start(parts: Parts, program: DaemonProgram, flags: readonly strin
   parts.add(() => rmSync(folder, { recursive: true, force: true }));
   const kubeconfig = join(folder, "kubeconfig");
   writeFileSync(kubeconfig, kubeconfigText(api.url, ca, token), { mode: 0o600 });
+  return {
+    ...{ client, namespace, kubeconfig, apiPid: api.pid },
+    async apiCalls() {
+      const metrics = await client.raw("GET", "/metrics");
+      return sumOfSamples(metrics.body.toString(), "apiserver_request_total") - ownCalls;
+    },
+  };
+}
+
+async function start(parts: Parts, program: DaemonProgram, flags: readonly string[]): Promise<DaemonCluster> {
+  const { client, namespace, kubeconfig, apiPid, apiCalls } = await startControlPlane(parts);
   const daemon: RunningDaemon = await startDaemon(program, [`--kubeconfig=${kubeconfig}`, ...flags]);
   parts.add(() => daemon.stop());
   const pods = new PodView(client);
@@ -86,12 +108,12 @@ async function start(parts: Parts, program: DaemonProgram, flags: readonly strin
     pods,
     namespace,
     async usage() {
-      const metrics = await client.raw("GET", "/metrics");
+      const calls = await apiCalls();
       return {
         atMs: performance.now(),
         cpuSeconds: cpuSeconds(daemon.pid),
-        serverCpuSeconds: cpuSeconds(api.pid),
-        apiCalls: sumOfSamples(metrics.body.toString(), "apiserver_request_total") - ownCalls,
+        serverCpuSeconds: cpuSeconds(apiPid),
+        apiCalls: calls,
         residentMb: residentMb(daemon.pid),
       };
     },

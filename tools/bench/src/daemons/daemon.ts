@@ -24,6 +24,7 @@ const packages = {
   "kube-controller-manager": "controller-manager",
   "kube-scheduler": "scheduler",
   kubelet: "node-agent",
+  "kube-proxy": "cluster-services",
 } as const;
 export type DaemonName = keyof typeof packages;
 

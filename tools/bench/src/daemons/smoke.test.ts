@@ -1,5 +1,7 @@
 /** All rows of all benchmarks of daemons, small; with COX_TEST_LONG only, as they start clusters. */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import { test } from "node:test";
 import { benchCluster } from "./cluster-idle.ts";
 import { benchControllers } from "./controllers.ts";
@@ -7,6 +9,7 @@ import { benchNode } from "./node.ts";
 import type { RowReport } from "./report.ts";
 import { benchScheduler } from "./scheduler.ts";
 
+const main = join(import.meta.dirname, "..", "main.ts");
 const skip = process.env["COX_TEST_LONG"] === undefined && "a long form, which starts clusters";
 
 /** Each row did its work, and the daemon's share of it was seen. */
@@ -35,4 +38,11 @@ test("measures all rows of the kubelet", { skip }, async () => {
 
 test("measures all daemons of an idle cluster", { skip }, async () => {
   assertMeasured(await benchCluster(["--quick", "--json"]), 5);
+});
+
+test("measures all rows of Services", { skip }, () => {
+  // A process of its own: it moves to a network namespace.
+  const args = ["-C", "cox-source", main, "services", "--quick", "--json"];
+  const { reports } = JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) as { reports: RowReport[] };
+  assertMeasured(reports, 3);
 });

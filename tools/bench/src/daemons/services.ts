@@ -1,0 +1,253 @@
+import { spawnSync } from "node:child_process";
+import { connect, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
+import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { freePort } from "@coxswain/apimachinery/testing/etcd";
+import { cpuSeconds, cpuSecondsWithChildren, residentMb } from "../process-usage.ts";
+import { type ControlPlane, Parts, startControlPlane } from "./cluster.ts";
+import { repeat } from "./cluster-objects.ts";
+import { type DaemonProgram, programsOf, type RunningDaemon, spawnDaemon } from "./daemon.ts";
+import { type DaemonBenchOptions, helpOf, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
+import { ReportPrinter } from "./printer.ts";
+import { type RowReport, reportOf } from "./report.ts";
+import type { RoundResult } from "./scenario.ts";
+
+const serviceSizes: SizeFlags = {
+  services: { help: "Services", normal: [5_000], quick: [50], most: 20_000 },
+  endpoints: { help: "endpoints of each Service", normal: [10], quick: [2], most: 100 },
+  changes: { help: "changes of one Service, one after the other", normal: [20], quick: [2], most: 1_000 },
+  "idle-seconds": { help: "seconds without a change", normal: [60], quick: [2], most: 3_600 },
+};
+
+const about = `The part services of coxswain-services, with kube-proxy as the other implementation: until all Services are in the kernel, until a change
+of one is (a connection to its cluster IP reaches the new endpoint), and without changes. CPU time is that of the daemon and of the
+programs that it runs. In a network namespace of its own, as root.`;
+
+const namespaceMark = "COX_BENCH_NETWORK_NAMESPACE";
+const nodeName = "bench-node";
+const nodeAddress = "10.77.0.1";
+/** The Service that is changed: its endpoint is this process, at one of these ports. */
+const probe = { name: "probe", clusterIp: "10.96.255.254", ports: [8081, 8082] } as const;
+
+/** `main.ts services [flags]` */
+export async function benchServices(argv: readonly string[]): Promise<readonly RowReport[]> {
+  const options = parseDaemonOptions(argv, serviceSizes);
+  if (options.isHelp) {
+    process.stdout.write(helpOf("services", about, serviceSizes));
+    return [];
+  }
+  if (process.env[namespaceMark] === undefined) {
+    inNetworkNamespace(argv);
+    return [];
+  }
+  prepareNetwork();
+  const parts = new Parts();
+  try {
+    const plane = await startControlPlane(parts);
+    for (const port of probe.ports) parts.add(await answerWithPort(port));
+    await createObjects(plane, options);
+    return await measureAll(plane, options);
+  } finally {
+    await parts.stop();
+  }
+}
+
+/** Runs the same command again, where its rules concern nobody. */
+function inNetworkNamespace(argv: readonly string[]): void {
+  const [, main = ""] = process.argv;
+  const { status } = spawnSync("unshare", ["--net", process.execPath, ...process.execArgv, main, "services", ...argv], {
+    stdio: "inherit",
+    env: { ...process.env, [namespaceMark]: "1", MALLOC_ARENA_MAX: "1" }, // as the unit of coxswain-services
+  });
+  if (status !== 0) throw new Error(`the benchmark in its network namespace ended with ${status}`);
+}
+
+function run(command: string, ...args: string[]): void {
+  const { status, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${[command, ...args].join(" ")}: ${stderr}`);
+}
+
+/** All addresses are reached by way of an interface, the other end of which does nothing. */
+function prepareNetwork(): void {
+  run("ip", "link", "set", "lo", "up");
+  run("ip", "link", "add", "bench0", "type", "veth", "peer", "name", "bench1");
+  run("ip", "link", "set", "bench1", "up");
+  run("ip", "address", "add", `${nodeAddress}/16`, "dev", "bench0");
+  run("ip", "link", "set", "bench0", "up");
+  run("ip", "route", "add", "default", "dev", "bench0");
+}
+
+function removeRules(): void {
+  for (const program of ["iptables", "ip6tables"])
+    for (const table of ["nat", "filter", "mangle"]) for (const what of ["-F", "-X"]) run(program, "-w", "5", "-t", table, what);
+}
+
+async function answerWithPort(port: number): Promise<() => void> {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.end(String(port));
+  });
+  await new Promise<void>((resolve) => server.listen(port, nodeAddress, resolve));
+  return () => server.close();
+}
+
+/** @returns what answers at the probe's cluster IP now; undefined when nothing does */
+function askProbe(): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    let text = "";
+    const socket = connect({ host: probe.clusterIp, port: 80 });
+    socket.setTimeout(200, () => socket.destroy());
+    socket.on("data", (chunk) => {
+      text += chunk.toString();
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => resolve(text === "" ? undefined : text));
+  });
+}
+
+const pollMs = 5;
+const patienceMs = 300_000;
+
+async function untilProbeIs(port: number): Promise<void> {
+  const begun = performance.now();
+  while ((await askProbe()) !== String(port)) {
+    if (performance.now() - begun > patienceMs) throw new Error(`a change was not in the kernel after ${patienceMs} ms`);
+    await sleep(pollMs);
+  }
+}
+
+const sliceOf = (service: string, addresses: readonly string[], port: number): EndpointSlice => ({
+  ...{ apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice" },
+  metadata: { name: service, labels: { "kubernetes.io/service-name": service } },
+  addressType: "IPv4",
+  endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true }, nodeName })),
+  ports: [{ name: "", port, protocol: "TCP" }],
+});
+
+const serviceOf = (name: string, clusterIP?: string): Service => ({
+  ...{ apiVersion: "v1", kind: "Service", metadata: { name } },
+  spec: { ports: [{ port: 80, protocol: "TCP" }], ...(clusterIP !== undefined && { clusterIP }) },
+});
+
+async function createObjects({ client, namespace }: ControlPlane, options: DaemonBenchOptions): Promise<void> {
+  const status = { addresses: [{ type: "InternalIP", address: nodeAddress }] };
+  await client.create<Node>(nodes, { apiVersion: "v1", kind: "Node", metadata: { name: nodeName }, spec: {}, status });
+  await client.create(services, serviceOf(probe.name, probe.clusterIp), { namespace });
+  await client.create(endpointSlices, sliceOf(probe.name, [nodeAddress], probe.ports[0]), { namespace });
+  const each = sizeOf(options, "endpoints");
+  await repeat(sizeOf(options, "services"), async (index) => {
+    const name = `service-${index}`;
+    await client.create(services, serviceOf(name), { namespace });
+    const addresses = Array.from({ length: each }, (_, i) => addressOf(index * each + i));
+    await client.create(endpointSlices, sliceOf(name, addresses, 8080), { namespace });
+  });
+}
+
+/** In 10.128.0.0/9. */
+const addressOf = (number: number): string => `10.${128 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
+
+interface Rows {
+  readonly start: RoundResult;
+  readonly changes: RoundResult;
+  readonly idle: RoundResult;
+}
+
+async function measureAll(plane: ControlPlane, options: DaemonBenchOptions): Promise<readonly RowReport[]> {
+  const printer = new ReportPrinter(options);
+  const programs = programsOf("kube-proxy", options);
+  const results = programs.map((): Rows[] => []);
+  for (let round = 0; round < options.rounds; round++) {
+    for (const [index, program] of programs.entries()) {
+      const rows = await measure(plane, program, options);
+      results[index]?.push(rows);
+      process.stderr.write(
+        `round ${round + 1}, ${program.name}: ${secondsOf(rows.start)} to start, ${secondsOf(rows.changes)} for the changes\n`,
+      );
+    }
+  }
+  const [all, each] = [sizeOf(options, "services"), sizeOf(options, "endpoints")];
+  const names: Readonly<Record<keyof Rows, string>> = {
+    start: `start with ${all} Services of ${each} endpoints`,
+    changes: `changes of one Service of ${all}`,
+    idle: `no change, ${all} Services`,
+  };
+  for (const [row, name] of Object.entries(names) as [keyof Rows, string][]) {
+    if (!name.includes(options.only)) continue;
+    printer.row(
+      reportOf(
+        name,
+        {},
+        results.map((rounds) => rounds.map((result) => result[row])),
+      ),
+    );
+  }
+  return printer.end("Services");
+}
+
+const secondsOf = ({ seconds, cpuSeconds }: RoundResult): string => `${seconds.toFixed(2)} s (${cpuSeconds.toFixed(2)} s of CPU)`;
+
+async function measure(plane: ControlPlane, program: DaemonProgram, options: DaemonBenchOptions): Promise<Rows> {
+  let daemon: RunningDaemon | undefined;
+  const usage = async () => ({
+    atMs: performance.now(),
+    cpu: daemon === undefined ? 0 : cpuSecondsWithChildren(daemon.pid),
+    server: cpuSeconds(plane.apiPid),
+    calls: await plane.apiCalls(),
+  });
+  const measured = async (operations: number, work: () => Promise<void>): Promise<RoundResult> => {
+    const before = await usage();
+    await work();
+    const after = await usage();
+    return {
+      operations,
+      seconds: (after.atMs - before.atMs) / 1_000,
+      cpuSeconds: after.cpu - before.cpu,
+      serverCpuSeconds: after.server - before.server,
+      apiCalls: after.calls - before.calls,
+      residentMb: daemon === undefined ? 0 : residentMb(daemon.pid),
+    };
+  };
+  let at: number = probe.ports[0];
+  await setProbe(plane, at);
+  try {
+    const start = await measured(sizeOf(options, "services"), async () => {
+      daemon = await startProxy(plane, program);
+      await untilProbeIs(at);
+    });
+    const count = sizeOf(options, "changes");
+    const changes = await measured(count, async () => {
+      for (let change = 0; change < count; change++) {
+        at = at === probe.ports[0] ? probe.ports[1] : probe.ports[0];
+        await setProbe(plane, at);
+        await untilProbeIs(at);
+      }
+    });
+    const seconds = sizeOf(options, "idle-seconds");
+    const idle = await measured(seconds, () => sleep(seconds * 1_000));
+    return { start, changes, idle };
+  } finally {
+    await daemon?.stop();
+    removeRules();
+  }
+}
+
+const setProbe = ({ client, namespace }: ControlPlane, port: number): Promise<unknown> =>
+  client.patch(
+    endpointSlices,
+    { namespace, name: probe.name },
+    { type: "merge", body: { ports: [{ name: "", port, protocol: "TCP" }] } },
+  );
+
+/** Only what both do. */
+async function startProxy({ kubeconfig }: ControlPlane, program: DaemonProgram): Promise<RunningDaemon> {
+  const health = await freePort();
+  const common = [`--kubeconfig=${kubeconfig}`, `--healthz-bind-address=127.0.0.1:${health}`];
+  const own = {
+    ours: [`--node-name=${nodeName}`, "--disable=*", "--enable=services", `--secure-port=${await freePort()}`],
+    // The limit of the connection table is the machine's.
+    peer: [`--hostname-override=${nodeName}`, "--proxy-mode=iptables", "--conntrack-max-per-core=0", "--conntrack-min=0"],
+  };
+  return spawnDaemon(program, [...common, ...own[program.name]], `http://127.0.0.1:${health}`);
+}
