@@ -2,8 +2,17 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
-import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { configMaps, deployments, leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { TokenReview } from "@coxswain/apimachinery/objects/schema/kinds/authentication/v1";
+import type { Node, Pod, Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import {
+  configMaps,
+  deployments,
+  leases,
+  nodes,
+  pods,
+  secrets,
+  tokenReviews,
+} from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type Cluster, createCluster } from "./create-cluster.ts";
 import { aDeployment, isReady } from "./testing/objects.ts";
 
@@ -43,6 +52,27 @@ test("a fork has what its original had, and neither sees what happens in the oth
   ] as const) {
     await assert.rejects(cluster.client.get(configMaps, inDefault(foreign)), isNotFound);
   }
+});
+
+test("tokens of service accounts are valid in a cluster and its copies, and in no other", async () => {
+  const parts = { nodes: 0, scheduler: false, controllers: ["serviceaccount", "serviceaccount-token"] };
+  await using first = await createCluster(parts);
+  const token = await first.waitFor(
+    async () => {
+      const { items } = await first.client.list<Secret>(secrets, { namespace: "default" });
+      return items.find(({ type }) => type === "kubernetes.io/service-account-token")?.data?.["token"];
+    },
+    { within: "5m" },
+  );
+  await using copy = await first.fork();
+  await using copyOfCopy = await copy.fork();
+  await using other = await createCluster(parts);
+  const isValidIn = async (cluster: Cluster): Promise<boolean> => {
+    const review = { metadata: {}, spec: { token: Buffer.from(token, "base64").toString() } };
+    const { status } = await cluster.client.create<TokenReview>(tokenReviews, review as TokenReview);
+    return status?.authenticated ?? false;
+  };
+  assert.deepEqual(await Promise.all([first, copy, copyOfCopy, other].map(isValidIn)), [true, true, true, false]);
 });
 
 test("parts are optional: without a scheduler pods wait, without controllers nobody makes them", async () => {

@@ -84,7 +84,7 @@ export class ClusterParts {
     // Before anything starts: what cannot be is refused.
     nodesOf(options.nodes);
     checkRules(options.pods ?? []);
-    this.#scratch = newScratch();
+    this.#scratch = original === undefined ? newScratch() : newScratch(original.#scratch.serviceAccountKeyPem);
   }
 
   get server(): InProcessApiServer {

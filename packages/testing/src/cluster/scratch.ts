@@ -16,8 +16,9 @@ export interface Scratch {
   readonly folder: string;
   readonly tokens: Tokens;
   readonly tokenFile: string;
-  /** Signs the tokens of service accounts. */
+  /** Signs the tokens of service accounts: a file with `serviceAccountKeyPem`. */
   readonly serviceAccountKey: string;
+  readonly serviceAccountKeyPem: string;
   file(name: string, text: string): string;
   remove(): void;
 }
@@ -29,7 +30,8 @@ const users: Readonly<Record<keyof Tokens, string>> = {
   nodes: "fake-nodes",
 };
 
-export function newScratch(): Scratch {
+/** @param serviceAccountKeyPem that of the cluster of which this one is a copy: the tokens in its Secrets are valid in both */
+export function newScratch(serviceAccountKeyPem = newKeyPem()): Scratch {
   const folder = mkdtempSync(join(tmpdir(), "coxswain-testing-"));
   const file = (name: string, text: string): string => {
     const path = join(folder, name);
@@ -39,13 +41,18 @@ export function newScratch(): Scratch {
   const names = Object.keys(users) as (keyof Tokens)[];
   const tokens = Object.fromEntries(names.map((name) => [name, randomBytes(16).toString("hex")])) as unknown as Tokens;
   const lines = names.map((name) => `${tokens[name]},${users[name]},${name},"system:masters"\n`);
-  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   return {
     folder,
     tokens,
     tokenFile: file("tokens.csv", lines.join("")),
-    serviceAccountKey: file("sa.key", privateKey.export({ type: "pkcs8", format: "pem" }) as string),
+    serviceAccountKey: file("sa.key", serviceAccountKeyPem),
+    serviceAccountKeyPem,
     file,
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
+}
+
+function newKeyPem(): string {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  return privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 }
