@@ -11,7 +11,7 @@ import { Waiting } from "./cluster/waiting.ts";
 import type { Faults } from "./faults/faults.ts";
 import type { ObjectTarget } from "./history/target.ts";
 import type { FakeNodes } from "./nodes/fake-nodes.ts";
-import type { Duration } from "./time/duration.ts";
+import { type Duration, durationMs } from "./time/duration.ts";
 import type { WebListener } from "./tls/in-process-tls.ts";
 
 /** A Kubernetes cluster in this process. */
@@ -32,6 +32,8 @@ export interface Cluster extends AsyncDisposable {
   serve(host: string, listener: WebListener): Promise<{ readonly url: string; readonly caBundle: string }>;
   /** Milliseconds since the epoch, by the cluster's clock. */
   now(): number;
+  /** Waits in the cluster's time: programs that a test runs follow it by this. @throws the signal's reason; never resolves after `stop` */
+  sleep(time: Duration, signal?: AbortSignal): Promise<void>;
   /** Moves virtual time on, through all that happens meanwhile. @throws Error in real time */
   advance(by: Duration): Promise<void>;
   /** Waits until nothing more is written; virtual time moves on meanwhile. @throws Error that says what keeps the cluster busy */
@@ -82,6 +84,10 @@ class RunningCluster implements Cluster {
     this.#parts = parts;
     this.client = parts.testClient({});
     this.#waiting = new Waiting(parts, parts.client("admin", { userAgent: "assertions" }));
+  }
+
+  async sleep(time: Duration, signal?: AbortSignal): Promise<void> {
+    await this.#parts.clock.sleep(durationMs(time), signal);
   }
 
   advance(by: Duration): Promise<void> {

@@ -43,6 +43,26 @@ test("time stands still between calls", async () => {
   assert.equal(cluster.now(), before);
 });
 
+test("a program under test sleeps in the cluster's time, until it is told to stop", async () => {
+  await using cluster = await (await original()).fork({ nodes: 0, controllers: false, scheduler: false });
+  const stopping = new AbortController();
+  const begun = cluster.now();
+  const woken: number[] = [];
+  const program = (async () => {
+    for (;;) {
+      await cluster.sleep("3m", stopping.signal);
+      woken.push(cluster.now() - begun);
+    }
+  })();
+  await cluster.advance("2m");
+  assert.deepEqual(woken, []);
+  await cluster.advance("5m");
+  assert.deepEqual(woken, [180_000, 360_000]);
+  stopping.abort(new Error("enough"));
+  await assert.rejects(program, /enough/);
+  await assert.rejects(cluster.sleep("soon"), /"soon" is not a duration/);
+});
+
 test("events go after an hour", async () => {
   await using cluster = await (await original()).fork({ controllers: ["serviceaccount", "deployment", "replicaset"] });
   await cluster.client.create(deployments, aDeployment("web", 1));
