@@ -110,6 +110,13 @@ test("nothing is reached after stop, stop may be called again, and others go on"
   await other.client.get(nodes, { name: "node-1" });
 });
 
+test("a cluster's metrics measure nothing of the process, since what measures it would stay after the cluster", async () => {
+  const { body } = await (await original()).client.raw("GET", "/metrics");
+  const page = body.toString("utf8");
+  assert.match(page, /^apiserver_request_total\{/m);
+  assert.doesNotMatch(page, /^(process|nodejs)_/m);
+});
+
 test("options that cannot be are refused before anything starts", async () => {
   for (const [options, want] of [
     [{ nodes: -1 }, /-1 is no number of nodes/],

@@ -31,6 +31,11 @@ export interface ApiserverRuntime {
   readonly aroundEtcd?: EtcdOptions["around"];
   /** See EtcdOptions.client. */
   readonly etcdClient?: EtcdOptions["client"];
+  /**
+   * Whether metrics have the memory, CPU and event loop of the process; default true. What measures them is never released, which many
+   * servers in one process cannot afford.
+   */
+  readonly processMetrics?: boolean;
   /** Takes requests; default: an HTTPS listener. */
   readonly listen?: typeof listen;
   /** Dials nodes, pods, Services and webhooks for which the egress configuration names no proxy. */
@@ -62,10 +67,10 @@ export interface Foundation {
 /** @throws Error when a file that a flag names cannot be read */
 export function newFoundation(config: ApiserverConfig, runtime: ApiserverRuntime, signal: AbortSignal): Foundation {
   const { flags } = config;
-  const { log, clock = realClock, featureGates } = runtime;
+  const { log, clock = realClock, featureGates, processMetrics = true } = runtime;
   const tracing = tracingOf(flags, featureGates);
   const turns = new Turns();
-  const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
+  const metrics = newMetricsRegistry({ processMetrics, turns, ...metricsOptions(flags) });
   const exporter = tracing && newSpanExporter({ ...tracing, service: tracedService(), clock, log });
   const untraced = featureGates.enabled("APIServerTracing") ? passThrough : undefined;
   const { connect } = runtime;

@@ -62,6 +62,7 @@ export async function startInProcessApiServer(options: ApiServerOptions): Promis
       featureGates: newFeatureGates(kubeApiserver.name, values["feature-gates"]),
       etcdClient,
       connect,
+      processMetrics: false,
       listen: async (_, handler) => {
         listener = new InProcessListener(handler, options.requests);
         return listener;
