@@ -86,11 +86,13 @@ const tooLarge = (): StatusError => {
   });
 };
 
-test("a server that lags behind gets a request for its most recent state", async (t) => {
-  const { requested, reported } = await reflecting(t, [tooLarge(), { version: "5", names: ["a"] }], []);
-  assert.deepEqual(requested, ["list 0 500", "list  500", "watch 5"]);
-  assert.deepEqual(reported, ["=a anew"], "its store may have been restored");
-});
+for (const [name, refusal] of Object.entries({ tooLarge: tooLarge(), gone: gone("gone"), expired: resourceExpired("old") })) {
+  test(`a server that refuses the version of a list gets a request for its most recent state (${name})`, async (t) => {
+    const { requested, reported } = await reflecting(t, [refusal, { version: "5", names: ["a"] }], []);
+    assert.deepEqual(requested, ["list 0 500", "list  500", "watch 5"]);
+    assert.deepEqual(reported, ["=a anew"], "its store may have been restored");
+  });
+}
 
 test("a list of several pages is all of them, at the version of the first", async (t) => {
   const pages = [

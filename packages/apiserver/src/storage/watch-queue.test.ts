@@ -36,6 +36,12 @@ test("a list that readers share stays as it is when more comes to one of them", 
   assert.deepEqual([keysOf(one.take()), keysOf(other.take()), keysOf(shared)], [["a", "b", "c", "ERROR"], ["a"], ["a"]]);
 });
 
+test("beyond its limit what it began with is gone as well", () => {
+  const queue = new WatchQueue({ initial: [entry("a")], limit: 1, signal: never });
+  assert.deepEqual([queue.push(added("b")), queue.push(added("c"))], [true, false]);
+  assert.deepEqual([queue.overflowed, queue.take()], [true, []]);
+});
+
 test("beyond its limit it ends and never thins out", async () => {
   let stopped = 0;
   const queue = new WatchQueue({ limit: 2, signal: never, onStop: () => stopped++ });

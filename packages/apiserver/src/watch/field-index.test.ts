@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import fc from "@coxswain/apimachinery/testing/fast-check";
+import { encodeContinueToken } from "../storage/continue-token.ts";
 import type { Entry } from "../storage/storage.ts";
-import { newFieldIndex } from "./cache-state.ts";
+import { CacheState, newFieldIndex } from "./cache-state.ts";
+import { HistoryMemory } from "./history.ts";
 
 const fieldsOf = (nodeName: string, phase: string): Record<string, string> => ({
   "spec.nodeName": nodeName,
@@ -55,4 +58,70 @@ test("of several indexed fields the one with the fewest objects narrows; none ke
   assert.deepEqual(candidates("status.phase=Running")?.keys, new Set(["a/0", "a/1"]));
   index.reset([moved]);
   assert.deepEqual([candidates("status.phase=Running")?.keys, candidates("spec.nodeName=n1")?.keys], [new Set(), new Set()]);
+});
+
+/** A state at revision 10 with objects of two namespaces, on nodes n1 and n2. */
+function aState() {
+  const entry = (key: string, nodeName: string, revision: number) =>
+    ({ key, revision, fields: fieldsOf(nodeName, "Running"), warm() {} }) as unknown as Entry;
+  const state = new CacheState({ indexes: ["spec.nodeName"], clock: newFakeClock(), memory: new HistoryMemory(1024 * 1024) });
+  const listed = [entry("a/1", "n1", 1), entry("a/2", "n2", 2), entry("a/3", "n1", 3), entry("b/1", "n1", 4)];
+  state.reset(listed, new Set(["a/odd"]), 10);
+  const select = (prefix: string, node?: string, limit?: number) => ({
+    prefix,
+    ...(node && { fields: FieldSelector.parse(`spec.nodeName=${node}`) }),
+    ...(limit && { limit }),
+  });
+  const keysOf = (list: { entries: readonly Entry[] } | undefined) => list?.entries.map(({ key }) => key);
+  return { state, entry, select, keysOf };
+}
+
+test("a state that was filled anew finds by fields what it holds, in key order, within the range, and no more", () => {
+  const { state, entry, select, keysOf } = aState();
+  state.apply("a/0", entry("a/0", "n1", 11), 11, true);
+  assert.deepEqual(keysOf(state.present(select("a/", "n1"), "", 11)), ["a/0", "a/1", "a/3"]);
+  assert.deepEqual(keysOf(state.present(select("", "n1"), "", 11)), ["a/0", "a/1", "a/3", "b/1"]);
+  const failed = { prefix: "", fields: FieldSelector.parse("spec.nodeName=n1,status.phase=Failed") };
+  assert.deepEqual(keysOf(state.present(failed, "", 11)), [], "the index narrows, the whole selector decides");
+  state.apply("a/9", entry("a/9", "n1", 12), 12, true);
+  state.reset([entry("a/5", "n1", 20)], new Set(), 20);
+  assert.deepEqual(keysOf(state.present(select("", "n1"), "", 20)), ["a/5"]);
+  assert.deepEqual(keysOf(state.present(select(""), "", 20)), ["a/5"]);
+  assert.equal(state.isWhole("a/"), true);
+});
+
+test("only lists of what cannot be read are not whole, until it can be read", () => {
+  const { state, entry } = aState();
+  state.apply("b/odd", undefined, 11, false);
+  state.apply("b/odder", undefined, 12, false);
+  assert.deepEqual(
+    [state.isWhole("a/"), state.isWhole("b/"), state.isWhole("c/"), state.isWhole("")],
+    [false, false, true, false],
+  );
+  state.apply("b/odd", entry("b/odd", "n1", 13), 13, true);
+  assert.deepEqual([state.isWhole("b/"), state.isUnreadable("b/odd"), state.isUnreadable("b/odder")], [false, false, true]);
+  state.apply("b/odder", entry("b/odder", "n1", 14), 14, true);
+  assert.equal(state.isWhole("b/"), true);
+});
+
+test("the past of a selection has what was in it then: within its range, by its fields, in key order", () => {
+  const { state, entry, select, keysOf } = aState();
+  state.apply("a/2", undefined, 11, true);
+  state.apply("a/1", entry("a/1", "n2", 12), 12, true);
+  state.apply("b/1", undefined, 13, true);
+  state.apply("a/0", entry("a/0", "n1", 14), 14, true);
+  assert.deepEqual(keysOf(state.past(select("a/"), "", 10)), ["a/1", "a/2", "a/3"]);
+  assert.deepEqual(keysOf(state.past(select("a/", "n1"), "", 10)), ["a/1", "a/3"]);
+  assert.deepEqual(keysOf(state.past(select("", "n2"), "", 12)), ["a/1"]);
+});
+
+test("a page tells what is left of a list of all, not of a selection; the last one leads nowhere", () => {
+  const { state, select, keysOf } = aState();
+  const all = state.present(select("a/", undefined, 2), "", 10);
+  assert.deepEqual([keysOf(all), all.remainingItemCount], [["a/1", "a/2"], 1]);
+  const some = state.present(select("", "n1", 2), "", 10);
+  assert.deepEqual([keysOf(some), some.remainingItemCount], [["a/1", "a/3"], undefined]);
+  assert.equal(some.continueToken, encodeContinueToken({ start: "a/3\0", revision: 10 }));
+  const last = state.present(select("", "n1", 2), "a/3\0", 10);
+  assert.deepEqual([keysOf(last), last.continueToken], [["b/1"], undefined]);
 });

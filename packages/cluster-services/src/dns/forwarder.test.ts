@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
@@ -145,4 +147,27 @@ test("an answer to another question is ignored, and the end of the server cancel
   ending.abort(new Error("the part ends"));
   await assert.rejects(waiting, failure(servFail));
   assert.deepEqual([clock.waiting, requested()], [0, [1]]);
+});
+
+test("what does not answer the question is passed over: another ID, another question, a query", async (t) => {
+  const socket = createSocket("udp4");
+  t.after(() => void socket.close());
+  socket.on("message", (message, { port, address }) => {
+    const request = decode(message);
+    const { id = 0, questions = [] } = request;
+    const other = [{ name: "b.example", type: "A", class: "IN" }] as DecodedPacket["questions"];
+    const untrue = "203.0.113.1";
+    const bytes = [
+      answerOf({ ...request, id: id ^ 1 }, untrue),
+      answerOf({ ...request, questions: other } as DecodedPacket, untrue),
+      encode({ id, type: "query", questions, answers: [{ name: "a.example", type: "A", ttl: 60, data: untrue }] }),
+      answerOf(request),
+    ];
+    for (const one of bytes) socket.send(one, port, address);
+  });
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  const { forwarder } = aForwarder(async () => [{ address: "127.0.0.1", port: socket.address().port }]);
+  const { message } = await forwarder.forward(queryOf("a.example"));
+  assert.partialDeepStrictEqual(decode(message).answers, [{ name: "a.example", data: "192.0.2.1" }]);
 });
