@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -47,7 +47,7 @@ async function runWith(variables: NodeJS.ProcessEnv, t: TestContext, ...args: st
   const state = mkdtempSync(join(tmpdir(), "cox-"));
   t.after(() => rmSync(state, { recursive: true, force: true }));
   const program = [...nodeFlags, join(root, "tools/dev-cluster/src/main.ts"), ...args];
-  const env = { ...process.env, ...variables, COX_STATE: state };
+  const env = { ...process.env, COX_STATE: state, ...variables };
   const output = await promisify(execFile)(process.execPath, program, { env }).catch(
     (err: { code: number; stdout: string; stderr: string }) => err,
   );
@@ -109,6 +109,26 @@ for (const { args, code, message } of [
     const outcome = await run(t, ...args);
     assert.match(outcome.stdout + outcome.stderr, message);
     assert.deepEqual([outcome.code, outcome.left], [code, []]);
+  });
+}
+
+for (const { args, message } of [
+  { args: ["kubectl", "get", "pods"], message: "is running here; start one with ./cox up, or add --name for one of b, c" },
+  { args: ["status"], message: "was started here; start one with ./cox up, or add --name for one of b, c" },
+  {
+    args: ["kubectl", "--name", "d", "get", "pods"],
+    message: "d is running here; start one with ./cox up --name d, or add --name for one of b, c",
+  },
+]) {
+  test(`${args.join(" ")} names the clone's other clusters when its own is missing`, async (t) => {
+    const state = mkdtempSync(join(tmpdir(), "cox-"));
+    t.after(() => rmSync(state, { recursive: true, force: true }));
+    for (const name of ["c", "b"]) {
+      mkdirSync(join(state, "clusters", name), { recursive: true });
+      writeFileSync(join(state, "clusters", name, "cluster.json"), "{}");
+    }
+    const { code, stderr } = await runWith({ COX_STATE: state }, t, ...args);
+    assert.deepEqual([code, stderr], [1, `cox: no cluster ${message}\n`]);
   });
 }
 

@@ -1,5 +1,5 @@
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, globSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { Failure } from "../failure.ts";
@@ -68,9 +68,21 @@ export const nameFlag = (name: string): string => (name === "default" ? "" : ` -
 export function existingCluster(root: string, name: string, verb: string): Settings {
   const state = stateFolder(root, name);
   checkOwner(state, `${verb}${nameFlag(name)}`);
-  if (!existsSync(join(state, "cluster.json")))
-    throw new Failure(
-      `no cluster${name === "default" ? "" : ` ${name}`} was started here; start one with ./cox up${nameFlag(name)}`,
-    );
+  if (!existsSync(join(state, "cluster.json"))) throw noCluster(root, name, "was started");
   return readSettings(root, process.env, name);
+}
+
+/** Names of the clusters of this clone that have a record, running or not; the default one first, the others sorted. */
+export const clusterNames = (root: string): string[] =>
+  globSync(["cluster.json", "clusters/*/cluster.json"], { cwd: stateFolder(root, "default") })
+    .sort()
+    .map((file) => (file === "cluster.json" ? "default" : basename(dirname(file))));
+
+/** The error for a verb that needs the cluster; it names the clone's other clusters, since a forgotten `--name` is likely then. */
+export function noCluster(root: string, name: string, lacks: "was started" | "is running"): Failure {
+  const others = clusterNames(root).filter((other) => other !== name);
+  const choose = others.length === 0 ? "" : `, or add --name for one of ${others.join(", ")}`;
+  return new Failure(
+    `no cluster${name === "default" ? "" : ` ${name}`} ${lacks} here; start one with ./cox up${nameFlag(name)}${choose}`,
+  );
 }

@@ -2,13 +2,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { passThrough } from "../commands.ts";
-import { Failure } from "../failure.ts";
 import { usersKubectl } from "../kubectl.ts";
 import { kubeconfigFile } from "../pki.ts";
 import { checkOwner } from "../preflight.ts";
 import { runningPid } from "../processes.ts";
 import { readSettings } from "../read-settings.ts";
-import { nameFlag, newVerb } from "./command.ts";
+import { nameFlag, newVerb, noCluster } from "./command.ts";
 
 /** Subcommands and flags of kubectl that work without a cluster. */
 const withoutCluster = new Set(["completion", "config", "help", "kustomize", "options", "plugin", "version", "--help", "-h"]);
@@ -43,10 +42,7 @@ export function kubectlVerb(root: string): Command {
       const settings = readSettings(root, process.env, name);
       if (needsCluster) {
         checkOwner(settings.state, `kubectl${nameFlag(name)}`);
-        if (runningPid(settings, "kube-apiserver") === undefined)
-          throw new Failure(
-            `no cluster${name === "default" ? "" : ` ${name}`} is running here; start one with ./cox up${nameFlag(name)}`,
-          );
+        if (runningPid(settings, "kube-apiserver") === undefined) throw noCluster(root, name, "is running");
       }
       const kubeconfig = kubeconfigFile(settings, "admin");
       // Prefers the cluster's kubeconfig: the one in the environment may point to a production cluster.

@@ -1,5 +1,3 @@
-import { globSync } from "node:fs";
-import { basename, dirname } from "node:path";
 import type { Command } from "commander";
 import { readRecord } from "../cluster-record.ts";
 import { runningPid } from "../processes.ts";
@@ -7,7 +5,7 @@ import { readRegistry } from "../registry.ts";
 import { newSettings, type Settings, stateFolder } from "../settings.ts";
 import { table } from "../table.ts";
 import { processNames } from "../up.ts";
-import { newVerb } from "./command.ts";
+import { clusterNames, newVerb } from "./command.ts";
 
 /** `./cox list`: the clusters of this clone, and other registered clusters of this machine. */
 export function listVerb(root: string): Command {
@@ -30,10 +28,8 @@ export function listVerb(root: string): Command {
 }
 
 function clusters(root: string): Settings[] {
-  const base = stateFolder(root, "default");
   const found = new Map<string, Settings>();
-  for (const file of globSync(["cluster.json", "clusters/*/cluster.json"], { cwd: base }).sort()) {
-    const name = file === "cluster.json" ? "default" : basename(dirname(file));
+  for (const name of clusterNames(root)) {
     const state = stateFolder(root, name);
     const record = readRecord(state);
     if (record !== undefined) found.set(state, newSettings(root, name, state, record.choices));

@@ -5,7 +5,7 @@ import { containerdSocket } from "../containerd.ts";
 import { Failure } from "../failure.ts";
 import { openArchive } from "../image-archive.ts";
 import { runningPid } from "../processes.ts";
-import { existingCluster, nameFlag, newClusterVerb } from "./command.ts";
+import { existingCluster, newClusterVerb, noCluster } from "./command.ts";
 
 /** `./cox load <image.tar>`: imports images into a cluster without a registry. */
 export function loadVerb(root: string): Command {
@@ -21,8 +21,7 @@ export function loadVerb(root: string): Command {
       const settings = existingCluster(root, name, "load");
       for (const archive of archives) if (!existsSync(archive)) throw new Failure(`there is no file ${archive}`);
       if (!settings.withNode) throw new Failure("this cluster has no node, and no containerd to load images into");
-      if (runningPid(settings, "containerd") === undefined)
-        throw new Failure(`no cluster is running here; start one with ./cox up${nameFlag(name)}`);
+      if (runningPid(settings, "containerd") === undefined) throw noCluster(root, name, "is running");
       for (const archive of archives) {
         for (const image of await load(containerdSocket(settings), archive)) console.log(image);
       }
