@@ -63,10 +63,16 @@ export async function openPage(browser: Browser, options: PageOptions): Promise<
     if (!request.url().startsWith(url)) complaints.push(`request to ${request.url()}`);
   });
   if (nowMs !== undefined) await page.clock.setFixedTime(nowMs);
-  const isNetworkChange = (err: unknown): boolean => String(err).includes("net::ERR_NETWORK_CHANGED");
-  await waitFor(() => page.goto(`${url}/ui/${hash}`), { what: "the page", retry: isNetworkChange });
+  await load(() => page.goto(`${url}/ui/${hash}`));
   if (token !== undefined) await signIn(page, token);
   return { page, context, complaints };
+}
+
+/** Repeats a navigation that a change of the machine's interfaces broke off; the error page of one may break off the next. */
+export async function load(navigate: () => Promise<unknown>): Promise<void> {
+  const isNetworkChange = (err: unknown): boolean => /net::ERR_NETWORK_CHANGED|chrome-error:/.test(String(err));
+  const hasLoaded = (): Promise<boolean> => navigate().then(() => true);
+  await waitFor(hasLoaded, { what: "the page", retry: isNetworkChange });
 }
 
 export async function signIn(page: Page, token: string): Promise<void> {

@@ -7,7 +7,7 @@ import { before, test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "@coxswain/apiserver/testing/start-test-server";
 import type { Browser, Page } from "playwright-core";
-import { type OpenPage, openPage, type PageOptions, startBrowser } from "./browser.ts";
+import { load, type OpenPage, openPage, type PageOptions, startBrowser } from "./browser.ts";
 import { store } from "./etcd.ts";
 import { assertLooksAs } from "./golden.ts";
 import { metricsDefinitions, podOf, sceneMs, sceneObjects, usageObjects } from "./scene.ts";
@@ -70,7 +70,7 @@ async function shows(page: Page, texts: readonly string[]): Promise<void> {
       return;
     } catch (err) {
       if (attempt === 8) throw err;
-      await page.reload();
+      await load(() => page.reload());
     }
   }
 }
@@ -87,7 +87,7 @@ const looks: readonly Look[] = [
     hash: "#/trouble?o=deployments.apps/shop/cart",
     async until(page) {
       await waitFor(async () => /"remedy"/.test(await explained("deployments.apps", "shop", "cart")), { what: "an explanation" });
-      await page.reload();
+      await load(() => page.reload());
       await shows(page, ["What to do", "it requests 150m"]);
     },
   },
@@ -126,11 +126,11 @@ test("asks who is there, says why it refuses, and forgets the token with the ses
   await page.getByLabel("Bearer token").fill(server.adminToken);
   await page.keyboard.press("Enter");
   await page.locator(".live.good").waitFor();
-  await page.reload();
+  await load(() => page.reload());
   await page.locator(".live.good").waitFor();
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByLabel("Bearer token").waitFor();
-  await page.reload();
+  await load(() => page.reload());
   await page.getByLabel("Bearer token").waitFor();
   assert.deepEqual(await page.evaluate("[sessionStorage.length, document.cookie]"), [0, ""]);
   assert.deepEqual(complaints, []);
