@@ -56,7 +56,14 @@ async function startTwo(t: TestContext, flags: readonly string[], checksHealth: 
   };
 }
 
-/** @param honoursRetryAfter retry 429 and 503 with Retry-After, which client-node leaves to its caller */
+/**
+ * Nothing of a request was sent. The kernel resets connections that nobody has accepted when a server stops listening, upstream's
+ * too; only a balancer that checks the servers' health avoids it.
+ */
+const isBeforeTls = (err: unknown): boolean =>
+  String((err as { cause?: unknown }).cause).includes("before secure TLS connection was established");
+
+/** @param honoursRetryAfter retry what was not sent, and 429 and 503 with Retry-After, which client-node leaves to its caller */
 async function writersOf({ settings, client }: ManualCluster, honoursRetryAfter: boolean): Promise<Writer[]> {
   const file = kubeconfigFile(settings, "admin");
   const ours = await client();
@@ -70,6 +77,7 @@ async function writersOf({ settings, client }: ManualCluster, honoursRetryAfter:
       try {
         return await core.createNamespacedConfigMap({ namespace, body: { metadata: { name } } });
       } catch (err) {
+        if (honoursRetryAfter && isBeforeTls(err) && attempt < 10) continue;
         const seconds = err instanceof k8s.ApiException ? Number(err.headers["retry-after"]) : Number.NaN;
         if (!honoursRetryAfter || Number.isNaN(seconds) || attempt === 10) throw err;
         await delay(seconds * 1000);
