@@ -262,14 +262,16 @@ test("only a connection without streams counts as idle, and never the last one",
   assert.equal(world.clock.waiting, 0);
 });
 
-test("closed: no timer of an idle connection is left", async () => {
-  const world = newWorld(1);
-  const [, second] = await take(world, 2);
-  second?.release();
-  assert.equal(world.clock.waiting, 1);
-  world.pool.close();
-  assert.equal(world.clock.waiting, 0);
-});
+for (const end of ["close", "renew"] as const) {
+  test(`${end}: no timer of an idle connection is left`, async () => {
+    const world = newWorld(1);
+    const [, second] = await take(world, 2);
+    second?.release();
+    assert.equal(world.clock.waiting, 1);
+    world.pool[end]();
+    assert.equal(world.clock.waiting, 0);
+  });
+}
 
 test("closed: everything ends, who waits and who comes is refused", async () => {
   const world = newWorld(1, { maxConnections: 1 });
@@ -306,15 +308,6 @@ test("renewed while it dials: a failure of that dial is nobody's, who waits gets
   first(new Error("refused: the certificate is out of date"));
   assert.equal((await lease).connection, world.dialled[0]);
   assert.equal(world.counts.waiting, 0);
-});
-
-test("renewed: no timer of an idle connection is left", async () => {
-  const world = newWorld(1);
-  const [, second] = await take(world, 2);
-  second?.release();
-  assert.equal(world.clock.waiting, 1);
-  world.pool.renew();
-  assert.equal(world.clock.waiting, 0);
 });
 
 test("a connection that accepts no more makes room for another one, for who waits already", async () => {

@@ -25,8 +25,8 @@ import {
 import { decodeMemberList, decodeStatus, type Member, memberListRequest, type StatusResponse } from "./wire-cluster.ts";
 
 /**
- * Client of one etcd cluster: raw messages over a connection to each member. Calls stay with one member until it fails. Reads are retried on the next member; a write is retried only when no member can have
- * received it. Every call has a deadline.
+ * Client of one etcd cluster: raw messages over a connection to each member. Calls stay with one member until it fails. Reads
+ * are retried on the next member; a write is retried only when no member can have received it. Every call has a deadline.
  * @throws EtcdError
  */
 export interface EtcdClient {
@@ -166,12 +166,11 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
   };
 }
 
-type Unary = Pick<GrpcChannel, "unary">;
 const noBytes = Buffer.alloc(0);
 /** Makes a member that loses its leader end the watch instead of leaving it silent. */
 const needsLeader = { name: "hasleader", value: "true" };
 
-async function statusOf(member: Unary, timeoutMs: number): Promise<StatusResponse> {
+async function statusOf(member: GrpcChannel, timeoutMs: number): Promise<StatusResponse> {
   try {
     return decodeStatus(await member.unary("/etcdserverpb.Maintenance/Status", noBytes, timeoutMs));
   } catch (err) {
