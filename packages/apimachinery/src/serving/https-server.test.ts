@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, stat, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { request as httpsRequest } from "node:https";
@@ -489,5 +489,27 @@ for (const { name, more } of [
     t.after(() => socket.destroy());
     (await listener.promise).emit("error", Object.assign(new Error("accept ENFILE"), { code: "ENFILE" }));
     assert.deepEqual(said, ["cannot accept a connection"]);
+  });
+}
+
+for (const phase of ["in a timer", "after a read"]) {
+  test(`a connection that is not accepted yet when the server closes ${phase} is accepted, not reset`, async (t) => {
+    const server = await start(t, (exchange) => exchange.respond(200, {}, ""));
+    const turn = (): Promise<void> =>
+      new Promise(
+        (resolve) => void (phase === "in a timer" ? setTimeout(resolve, 1) : stat(import.meta.filename, () => resolve())),
+      );
+    await turn();
+    const socket = connectTcp(server.port, "127.0.0.1");
+    t.after(() => socket.destroy());
+    const errors: Error[] = [];
+    socket.on("error", (err) => errors.push(err));
+    await new Promise<void>((resolve) => process.nextTick(resolve)); // the connection is in the listener's queue now
+    const closing = server.close(5_000);
+    for (let pass = 0; pass < 4; pass++) await new Promise((resolve) => void setImmediate(resolve));
+    assert.equal(server.connections, 1);
+    assert.deepEqual(errors, []);
+    socket.destroy();
+    await closing;
   });
 }

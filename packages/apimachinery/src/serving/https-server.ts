@@ -99,8 +99,8 @@ export async function startHttpServer(given: HttpServerOptions): Promise<HttpSer
     close(graceMs = 0) {
       closing ??= (async () => {
         watcher?.close();
-        // Immediates run after the loop has accepted what waits: the kernel resets connections in the queue of a listener that closes.
-        await new Promise((resolve) => void setImmediate(resolve));
+        // The kernel resets connections in the queue of a listener that closes. Between two immediates the loop accepts what waits.
+        for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => void setImmediate(resolve));
         const closed = once(listener, "close");
         listener.close();
         if (http !== listener) http.close();
