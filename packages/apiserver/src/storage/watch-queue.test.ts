@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import { isReleased } from "@coxswain/apimachinery/testing/held-bytes";
 import type { Entry, WatchEvent } from "./storage.ts";
 import { WatchQueue } from "./watch-queue.ts";
 
@@ -121,4 +123,13 @@ test("what was missed does not count against the limit, what comes then does", (
     [true, true, false],
   );
   assert.equal(queue.overflowed, true);
+});
+
+test("what it began with is released once it is handed out, the request's signal at its end", async () => {
+  const { signal } = new AbortController();
+  const queue = new WatchQueue({ initial: [entry("a")], signal });
+  const initial = new WeakRef((queue.take()[0] as { entry: Entry }).entry);
+  assert.deepEqual([await isReleased(initial), getEventListeners(signal, "abort").length], [true, 1]);
+  queue.end();
+  assert.equal(getEventListeners(signal, "abort").length, 0);
 });

@@ -6,6 +6,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { encodeContinueToken } from "../storage/continue-token.ts";
 import { type EntryCodec, newEntry } from "../storage/entry.ts";
 import type { OwnWrite } from "../storage/own-writes.ts";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
@@ -54,7 +55,8 @@ function aCache(t: TestContext) {
       consumer = given;
       return () => void toStore.push("detached");
     },
-    fresh: async () => multiplexer.revision,
+    isFresh: true,
+    fresh: async () => (multiplexer.isFresh ? multiplexer.revision : undefined),
     reached: async (revision: number) => revision <= multiplexer.revision,
     storedRevision: async () => multiplexer.revision,
   };
@@ -105,6 +107,10 @@ function aCache(t: TestContext) {
     async count() {
       toStore.push("count");
       return 0;
+    },
+    async delete(key, { suggestion } = {}) {
+      toStore.push(`delete ${key}, suggested: ${suggestion && textOf(suggestion)}`);
+      return suggestion as Entry;
     },
   } as Partial<CachedStore> as CachedStore;
   const log = { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) };
@@ -199,6 +205,27 @@ test("a fill that was overtaken by another one leaves nothing, nor what came ear
   assert.equal(cache.ready, false);
   await reads[2]?.answer(30, "a/y=red@25");
   assert.deepEqual([cache.ready, await shown()], [true, ["a/y=red@25"]]);
+});
+
+test("what came early is dropped with a reset: after a restore its revisions are another history's", async (t) => {
+  const { cache, reads, apply, reset, shown } = aCache(t);
+  apply("a/lost", "green", 30);
+  reset();
+  await reads[1]?.answer(20, "a/x=red@15");
+  assert.deepEqual([cache.ready, await shown()], [true, ["a/x=red@15"]]);
+});
+
+test("a reset while an early change is decrypted leaves the later ones to the fill that follows", async (t) => {
+  const { cache, reads, later, apply, reset, shown } = aCache(t);
+  apply("a/x", "?slow", 11);
+  await reads[0]?.answer(10);
+  reset();
+  apply("a/y", "blue", 21);
+  later[0]?.resolve();
+  await settle();
+  assert.equal(cache.ready, false);
+  await reads[1]?.answer(20, "a/x=red@15");
+  assert.deepEqual([cache.ready, await shown()], [true, ["a/x=red@15", "a/y=blue@21"]]);
 });
 
 test("a reset ends the watches, whose revision the new history does not reach; new ones see the new state", async (t) => {
@@ -304,6 +331,39 @@ test("the changes before the list are history for watches from there on, as long
   await moved.past(5, changes);
   const { stream } = await moved.follow(6);
   assert.deepEqual(moved.toStore, ["watch"], "it would lack the changes between the watch's start and the list");
+  stream.stop();
+});
+
+test("a deletion suggests what its caller has read, else what the cache holds", async (t) => {
+  const { cache, reads, toStore } = aCache(t);
+  await reads[0]?.answer(10, "a/x=red@9");
+  await cache.delete("a/x", { suggestion: anEntry("a/x", 8, "read") });
+  await cache.delete("a/x");
+  assert.deepEqual(toStore, ["delete a/x, suggested: a/x=read@8", "delete a/x, suggested: a/x=red@9"]);
+});
+
+test("a list that goes on at the present is read from the store while the watch is behind", async (t) => {
+  const { cache, multiplexer, reads, toStore } = aCache(t);
+  await reads[0]?.answer(10, "a/x=red@9", "a/y=red@9");
+  const next = { prefix: "a/", continueToken: encodeContinueToken({ start: "y\0", revision: -1 }) };
+  await cache.list(next);
+  assert.deepEqual(toStore, []);
+  multiplexer.isFresh = false;
+  await cache.list(next);
+  assert.deepEqual(toStore, ["list"]);
+});
+
+test("the past that is decrypted while the cache is filled again is no history of the new list", async (t) => {
+  const { reads, later, past, reset, toStore, follow } = aCache(t);
+  await reads[0]?.answer(10);
+  const replayed = past(5, [{ key: "a/x", value: Buffer.from("?slow"), revision: 7, previous: undefined }]);
+  await settle();
+  reset();
+  await reads[1]?.answer(20, "a/x=blue@15");
+  later[0]?.resolve();
+  await replayed;
+  const { stream } = await follow(6);
+  assert.deepEqual(toStore, ["watch"]);
   stream.stop();
 });
 

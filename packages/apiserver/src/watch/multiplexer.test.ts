@@ -318,6 +318,22 @@ test("a cache that fails on a change is filled anew", async () => {
   assert.equal(multiplexer.revision, 12);
 });
 
+test("a cache that fails on a change keeps it from no other cache of the folder", async () => {
+  const source = aSource();
+  const multiplexer = await aMultiplexer(source);
+  const seen: string[] = [];
+  multiplexer.attach("pods", {
+    apply() {
+      throw new Error("bug");
+    },
+    reset: () => void seen.push("reset"),
+  });
+  multiplexer.attach("pods", { apply: (key) => void seen.push(key), reset() {} });
+  await source.deliver([{ key: "pods/web/a", value: undefined, revision: 12 }]);
+  await settle();
+  assert.deepEqual(seen, ["web/a", "reset"]);
+});
+
 test("the past goes to the cache of its folder", async () => {
   const source = aSource();
   const multiplexer = await aMultiplexer(source);

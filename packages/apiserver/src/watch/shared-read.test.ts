@@ -55,3 +55,34 @@ test("reads that fail do not use up the concurrent reads", async () => {
   running[4]?.resolve(5);
   assert.equal(await later, 5);
 });
+
+test("a request that is made while a read begins has a read of its own", async () => {
+  let reads = 0;
+  const during: Promise<number>[] = [];
+  const read: SharedRead<number> = new SharedRead(async () => {
+    if (++reads === 1) during.push(read.get());
+    return reads;
+  });
+  assert.deepEqual([await read.get(), await during[0]], [1, 2]);
+});
+
+test("a read that was put off does not exceed the concurrent reads when its turn comes", async () => {
+  const { read, running } = aRead();
+  for (let i = 0; i < 4; i++) {
+    void read.get();
+    await nextTurn();
+  }
+  const end = async (i: number): Promise<void> => {
+    running[i]?.resolve(i);
+    for (let turns = 0; turns < 5; turns++) await undefined;
+  };
+  await end(0);
+  void read.get();
+  const between = nextTurn(); // after the turn of the request before, ahead of that of the next one
+  await end(1); // begins the read at once
+  void read.get();
+  await between;
+  void read.get();
+  await nextTurn();
+  assert.equal(running.length - 2, 4);
+});
