@@ -68,9 +68,13 @@ export async function openPage(browser: Browser, options: PageOptions): Promise<
   return { page, context, complaints };
 }
 
-/** Repeats a navigation that a change of the machine's interfaces broke off; the error page of one may break off the next. */
+/**
+ * Repeats a navigation that a change of the machine's interfaces broke off. Chromium then shows an error page, which
+ * breaks off the next navigation or reloads by itself.
+ */
 export async function load(navigate: () => Promise<unknown>): Promise<void> {
-  const isNetworkChange = (err: unknown): boolean => /net::ERR_NETWORK_CHANGED|chrome-error:/.test(String(err));
+  const isNetworkChange = (err: unknown): boolean =>
+    /net::ERR_NETWORK_CHANGED|net::ERR_ABORTED|chrome-error:|interrupted by another navigation/.test(String(err));
   const hasLoaded = (): Promise<boolean> => navigate().then(() => true);
   await waitFor(hasLoaded, { what: "the page", retry: isNetworkChange });
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { lanesOf, lastInSharedCluster, longestFirst, slow, withoutSharedCluster } from "./lanes.ts";
+import { inNetworkOfItsOwn, lanesOf, lastInSharedCluster, longestFirst, slow, withoutSharedCluster } from "./lanes.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 const tests = globSync("{packages/*/src,tools/*/src,e2e}/**/*.test.ts", {
@@ -20,7 +20,17 @@ test("each end-to-end file is in one lane; what disturbs the shared cluster come
 test("the tables name nothing that is gone", () => {
   const isThere = (path: string): boolean => tests.some((file) => file === path || file.startsWith(`${path}/`));
   assert.deepEqual(
-    [...withoutSharedCluster, ...lastInSharedCluster, ...Object.keys(slow)].filter((path) => !isThere(path)),
+    [...withoutSharedCluster, ...inNetworkOfItsOwn, ...lastInSharedCluster, ...Object.keys(slow)].filter(
+      (path) => !isThere(path),
+    ),
+    [],
+  );
+});
+
+test("what has a network of its own does not need the shared cluster", () => {
+  const { own } = lanesOf(endToEnd);
+  assert.deepEqual(
+    inNetworkOfItsOwn.filter((file) => !own.includes(file)),
     [],
   );
 });

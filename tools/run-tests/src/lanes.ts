@@ -26,6 +26,9 @@ export const withoutSharedCluster: readonly string[] = [
   "e2e/ui/page.test.ts",
 ];
 
+/** Chromium breaks off all connections when an interface of the machine comes or goes, as the pods of other tests make them. */
+export const inNetworkOfItsOwn: readonly string[] = ["e2e/ui/large.test.ts", "e2e/ui/page.test.ts"];
+
 /** These kill or restart processes of the shared cluster, hence run last. */
 export const lastInSharedCluster: readonly string[] = ["e2e/cluster-services/process.test.ts", "e2e/robustness/kill.test.ts"];
 

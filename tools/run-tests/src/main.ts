@@ -3,10 +3,10 @@ import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { cpus, loadavg, totalmem } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArguments } from "./arguments.ts";
-import { lanesOf, longestFirst } from "./lanes.ts";
+import { inNetworkOfItsOwn, lanesOf, longestFirst } from "./lanes.ts";
 import { longRunOf, mutation, nightHours, type PlannedForm, planOf } from "./long-forms.ts";
 import { longReport } from "./long-report.ts";
-import { addFile, closingReport, exitCode, fileReport, newTotals } from "./report.ts";
+import { addFile, addRepeated, closingReport, exitCode, fileReport, newTotals } from "./report.ts";
 import { type FileRun, type Limits, runFile } from "./run-file.ts";
 
 /**
@@ -21,6 +21,10 @@ const tests = globSync(["packages/*/src/**/*.test.ts", "tools/*/src/**/*.test.ts
 const { options, selected } = parseArguments(process.argv.slice(2), tests.sort(), (path) => relative(root, resolve(root, path)));
 const { long, hours = nightHours, paths, namePatterns } = options;
 const plan = long ? planOf(hours) : [];
+/** Nothing was selected: the run decides about the repository. */
+const isWhole = paths.length === 0 && namePatterns.length === 0;
+/** How many failed files are repeated, to tell a flaky test from a broken one; more of them have one cause. */
+let repeatsLeft = isWhole && !long ? 2 : 0;
 const isEndToEnd = (file: string): boolean => file.startsWith("e2e/");
 
 const begun = new Date().toISOString();
@@ -48,7 +52,7 @@ const e2eEnv = {
   COX_ETCD_WITHOUT_SYNC: "1",
 };
 
-if (paths.length === 0 && namePatterns.length === 0) {
+if (isWhole) {
   await check("lint", [bin("biome"), "check", "--diagnostic-level=error", "."]);
   await check("promises", [bin("oxlint"), "--tsconfig", "tsconfig.check.json"]);
   await check("types and build", [bin("tsc"), "--build"]);
@@ -58,8 +62,8 @@ if (paths.length === 0 && namePatterns.length === 0) {
 }
 await runTests("unit and integration", longestFirst(selected.filter((file) => !isEndToEnd(file))), { concurrency: 3 });
 await endToEnd(selected.filter(isEndToEnd));
-if (paths.length === 0 && namePatterns.length === 0) await checkProofs();
-if (long && paths.length === 0 && namePatterns.length === 0) await mutationTests();
+if (isWhole) await checkProofs();
+if (long && isWhole) await mutationTests();
 if (long) writeLongReport();
 
 process.stdout.write(closingReport(totals, performance.now()));
@@ -86,31 +90,48 @@ async function runTests(
   console.log(`== ${name}`);
   const begin = performance.now();
   const waiting = [...files];
+  const toRepeat: FileRun[] = [];
   const work = async (): Promise<void> => {
     for (let file = waiting.shift(); file !== undefined && !interrupted.signal.aborted; file = waiting.shift()) {
-      const form = longRunOf(file, plan, runs);
-      const limits: Limits = { testMs: Math.max(form?.fileMs ?? 0, 900_000), idleMs: 300_000, graceMs: 60_000 };
-      const run = await runFile(file, {
-        root,
-        namePatterns,
-        env: { ...env, ...form?.env },
-        limits: form === undefined ? limits : { ...limits, fileMs: form.fileMs },
-        signal: interrupted.signal,
-      });
-      runs.push(run);
-      addFile(totals, run);
+      const run = await runOne(file, env);
       process.stdout.write(fileReport(run));
+      if (run.failed.length > 0 && repeatsLeft > 0 && !interrupted.signal.aborted) {
+        repeatsLeft--;
+        toRepeat.push(run);
+      } else {
+        runs.push(run);
+        addFile(totals, run);
+      }
     }
   };
   await Promise.all(Array.from({ length: concurrency }, work));
+  for (const first of toRepeat) {
+    const second = await runOne(first.file, env);
+    process.stdout.write(`repeated: ${fileReport(second)}`);
+    runs.push(second);
+    addRepeated(totals, first, second);
+  }
   endStage(name, begin);
+}
+
+function runOne(file: string, env: Record<string, string>): Promise<FileRun> {
+  const form = longRunOf(file, plan, runs);
+  const limits: Limits = { testMs: Math.max(form?.fileMs ?? 0, 900_000), idleMs: 300_000, graceMs: 60_000 };
+  return runFile(file, {
+    root,
+    namePatterns,
+    env: { ...env, ...form?.env },
+    limits: form === undefined ? limits : { ...limits, fileMs: form.fileMs },
+    networkOfItsOwn: inNetworkOfItsOwn.includes(file),
+    signal: interrupted.signal,
+  });
 }
 
 /** Files with their own clusters run three at a time, in parallel with the start and use of the shared cluster: most of their time is waiting. */
 async function endToEnd(files: readonly string[]): Promise<void> {
   if (files.length === 0 || interrupted.signal.aborted) return;
   if (process.getuid?.() !== 0) return notRun(files, "the end-to-end tests need root, for containers");
-  const isBuilt = (paths.length === 0 && namePatterns.length === 0) || (await check("build", [bin("tsc"), "--build"]));
+  const isBuilt = isWhole || (await check("build", [bin("tsc"), "--build"]));
   if (!isBuilt) return notRun(files, "the packages were not built");
   await runStep("build the page", node("tools/build-ui/src/main.ts"));
   await runStep("compile ahead", node("tools/dev-cluster/src/compile-ahead.ts"));
@@ -163,9 +184,9 @@ async function mutationTests(): Promise<void> {
   const flags = ["--count", String(count), "--seed", seed, "--json", results];
   rmSync(results, { force: true });
   const isPassed = await check(name, node("tools/mutate/src/main.ts", "packages", ...flags), minutes * 60_000);
-  const isWhole = existsSync(results);
+  const isFinished = existsSync(results);
   const { tried, caught, percent } = (
-    isWhole ? JSON.parse(readFileSync(results, "utf8")) : { tried: 0, caught: 0, percent: 0 }
+    isFinished ? JSON.parse(readFileSync(results, "utf8")) : { tried: 0, caught: 0, percent: 0 }
   ) as Record<"tried" | "caught" | "percent", number>;
   runs.push({
     ...{
@@ -176,7 +197,9 @@ async function mutationTests(): Promise<void> {
       durationMs: performance.now() - begin,
       output: "",
     },
-    failed: isPassed ? [] : [{ name: isWhole ? "too few faults were caught" : "it did not finish", where: results, error: "" }],
+    failed: isPassed
+      ? []
+      : [{ name: isFinished ? "too few faults were caught" : "it did not finish", where: results, error: "" }],
     outcomes: [],
     figures: [{ kind: "figure", name: `seed ${seed}`, text: `${caught} of ${tried} faults caught (${percent} %)` }],
   });
@@ -184,7 +207,7 @@ async function mutationTests(): Promise<void> {
 
 /** The forms with a file that was requested. */
 function selectedOf(forms: readonly PlannedForm[]): PlannedForm[] {
-  if (paths.length === 0 && namePatterns.length === 0) return [...forms];
+  if (isWhole) return [...forms];
   return forms.filter(({ files }) => files.some((file) => selected.includes(file)));
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addFile, closingReport, exitCode, newTotals } from "./report.ts";
+import { addFile, addRepeated, closingReport, exitCode, newTotals } from "./report.ts";
 
 const aRun = {
   file: "a.test.ts",
@@ -44,6 +44,37 @@ failed:
 2 passed, 1 failed, 3 skipped
 `,
   );
+});
+
+test("a repeated file counts once; what failed at first only is flaky, what failed again or anew has failed", () => {
+  const totals = newTotals();
+  const failure = (name: string, error: string) => ({ ...aFailure, name, error });
+  addFile(totals, { ...aRun, passed: 3 });
+  addRepeated(
+    totals,
+    { ...aRun, file: "b.test.ts", passed: 1, failed: [failure("once", "late"), failure("twice", "first")] },
+    { ...aRun, file: "b.test.ts", passed: 1, failed: [failure("twice", "second"), failure("anew", "odd")] },
+  );
+  assert.equal(
+    closingReport(totals, 0).replace(/^stages:.*\n.*together\n/, ""),
+    `flaky, passed when repeated:
+  b.test.ts: once
+    late
+failed:
+  b.test.ts: twice
+    second
+  b.test.ts: anew
+    odd
+4 passed, 2 failed, 0 skipped, 1 flaky
+`,
+  );
+  assert.equal(exitCode(totals), 1);
+  const passed = newTotals();
+  addRepeated(passed, { ...aRun, failed: [aFailure] }, { ...aRun, passed: 1 });
+  assert.equal(exitCode(passed), 0);
+  const crashedTwice = newTotals();
+  addRepeated(crashedTwice, { ...aRun, failed: [aFailure] }, { ...aRun, failed: [aFailure] });
+  assert.deepEqual([exitCode(crashedTwice), crashedTwice.flaky], [1, []]);
 });
 
 for (const { name, passed, failed, skipped, want } of [

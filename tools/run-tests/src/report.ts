@@ -7,22 +7,33 @@ export interface Totals {
   failed: number;
   /** Failed tests as `file: name` and the beginning of the error, stages by name; repeated at the end of a log, which may be all that is kept. */
   readonly failures: string[];
+  /** As `failures`: what failed first and passed when its file was repeated. */
+  readonly flaky: string[];
   /** With file or stage; to-do tests are listed separately but count as skipped in the closing line. */
   readonly skipped: Unrun[];
   readonly todo: Unrun[];
   readonly stages: { readonly name: string; readonly durationMs: number }[];
 }
 
-export const newTotals = (): Totals => ({ passed: 0, failed: 0, failures: [], skipped: [], todo: [], stages: [] });
+export const newTotals = (): Totals => ({ passed: 0, failed: 0, failures: [], flaky: [], skipped: [], todo: [], stages: [] });
 
 export function addFile(totals: Totals, run: FileRun): void {
   const within = ({ name, reason }: Unrun): Unrun => ({ name: `${run.file}: ${name}`, reason });
   totals.passed += run.passed;
   totals.failed += run.failed.length;
-  totals.failures.push(...run.failed.map(({ name, error }) => `${run.file}: ${name}\n    ${inOneLine(error)}`));
+  totals.failures.push(...run.failed.map((each) => failureLine(run.file, each)));
   totals.skipped.push(...run.skipped.map(within));
   totals.todo.push(...run.todo.map(within));
 }
+
+/** Counts the second run of a file in place of the first, whose failures are flaky unless they came again. */
+export function addRepeated(totals: Totals, first: FileRun, second: FileRun): void {
+  addFile(totals, second);
+  const isAgain = ({ name, where }: Failed): boolean => second.failed.some((each) => each.name === name && each.where === where);
+  totals.flaky.push(...first.failed.filter((each) => !isAgain(each)).map((each) => failureLine(first.file, each)));
+}
+
+const failureLine = (file: string, { name, error }: Failed): string => `${file}: ${name}\n    ${inOneLine(error)}`;
 
 const errorCharacters = 400;
 const inOneLine = (error: string): string => error.replaceAll(/\s+/g, " ").slice(0, errorCharacters);
@@ -52,7 +63,7 @@ const indented = (text: string, by: string): string => text.replaceAll(/^/gm, by
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
 /**
- * Skipped and to-do tests by reason, durations of the stages, what failed, and the closing line.
+ * Skipped and to-do tests by reason, durations of the stages, what was flaky, what failed, and the closing line.
  * @param durationMs total time; stages may overlap
  */
 export function closingReport(totals: Totals, durationMs: number): string {
@@ -62,11 +73,15 @@ export function closingReport(totals: Totals, durationMs: number): string {
     unrunReport("skipped", totals.skipped),
     unrunReport("todo", totals.todo),
     time === "" ? "" : `stages:\n${time}  ${seconds(durationMs).padStart(9)}  together\n`,
-    totals.failures.length === 0 ? "" : `failed:\n${totals.failures.map((each) => `  ${each}\n`).join("")}`,
+    listed("flaky, passed when repeated", totals.flaky),
+    listed("failed", totals.failures),
     totals.passed + totals.failed === 0 ? "nothing ran\n" : "",
-    `${totals.passed} passed, ${totals.failed} failed, ${skipped} skipped\n`,
+    `${totals.passed} passed, ${totals.failed} failed, ${skipped} skipped${totals.flaky.length > 0 ? `, ${totals.flaky.length} flaky` : ""}\n`,
   ].join("");
 }
+
+const listed = (title: string, lines: readonly string[]): string =>
+  lines.length === 0 ? "" : `${title}:\n${lines.map((each) => `  ${each}\n`).join("")}`;
 
 function unrunReport(title: string, all: readonly Unrun[]): string {
   if (all.length === 0) return "";

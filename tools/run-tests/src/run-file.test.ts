@@ -58,6 +58,29 @@ test("keeps what tests report as figures, with the names of the tests, and not N
   );
 });
 
+test("a file in a network of its own sees nothing but loopback, and can listen there", {
+  skip: process.getuid?.() === 0 ? false : "needs root",
+}, async () => {
+  const result = await run(
+    `import { networkInterfaces } from "node:os";
+    import { createServer } from "node:http";
+    test("alone", async (t) => {
+      t.diagnostic(Object.keys(networkInterfaces()).join());
+      const server = createServer((_, res) => res.end("here")).listen(0, "127.0.0.1");
+      await new Promise((done) => server.once("listening", done));
+      t.diagnostic(await (await fetch("http://127.0.0.1:" + server.address().port)).text());
+      server.closeAllConnections();
+      server.close();
+    });`,
+    { networkOfItsOwn: true },
+  );
+  assert.deepEqual([errors(result), result.passed], [[], 1]);
+  assert.deepEqual(
+    result.figures.map(({ text }) => text),
+    ["lo", "here"],
+  );
+});
+
 test("a file that cannot be loaded fails and says why", async () => {
   const result = await run('import { nothing } from "./missing.ts";\nnothing();');
   assert.match(errors(result).join(), /the process ended with exit code 1 before its tests ran/);

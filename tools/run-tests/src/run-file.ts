@@ -22,6 +22,8 @@ export interface RunOptions {
   readonly namePatterns: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly limits: Limits;
+  /** Runs the process in a new network namespace with nothing but a loopback interface; needs root. */
+  readonly networkOfItsOwn?: boolean;
   /** Stops the process. */
   readonly signal: AbortSignal;
 }
@@ -35,6 +37,8 @@ export interface FileRun extends FileResult {
 
 const lookMs = 500;
 const outputBytes = 64 * 1024;
+/** Runs what follows in a new network namespace. */
+const isolated = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"];
 
 /** Runs the tests of one file in its own process and process group. @param file relative to the root */
 export async function runFile(file: string, options: RunOptions): Promise<FileRun> {
@@ -56,7 +60,7 @@ export async function runFile(file: string, options: RunOptions): Promise<FileRu
 function startFile(
   file: string,
   to: { events: string; output: string },
-  { root, namePatterns, env, limits }: RunOptions,
+  { root, namePatterns, env, limits, networkOfItsOwn = false }: RunOptions,
 ): ChildProcess {
   const flags = [
     "-C",
@@ -69,7 +73,8 @@ function startFile(
   // A single file for both streams preserves their order.
   const output = openSync(to.output, "a");
   try {
-    return spawn(process.execPath, [...flags, file], {
+    const [program = "", ...rest] = [...(networkOfItsOwn ? isolated : []), process.execPath, ...flags, file];
+    return spawn(program, rest, {
       cwd: root,
       detached: true, // own process group, to kill leftover child processes
       stdio: ["ignore", output, output],
