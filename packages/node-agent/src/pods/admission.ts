@@ -5,7 +5,7 @@ import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import type { DeviceManager } from "../resources/devices/device-manager.ts";
 import type { ResourceManagers } from "../resources/resource-managers.ts";
 import type { NodeShutdown } from "../shutdown/node-shutdown.ts";
-import { admitPod, forbiddenSysctl, foreignSystem, misplaced, shortages, underPressure } from "./admit.ts";
+import { admitPod, forbiddenSysctl, foreignSystem, misplaced, shortages, underPressure } from "./admission-checks.ts";
 import type { PodIntakeOptions } from "./intake.ts";
 import type { Preempt } from "./preempt.ts";
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
-import type { Shortage } from "./admit.ts";
+import type { Shortage } from "./admission-checks.ts";
 import { newPreempt, podsToPreempt } from "./preempt.ts";
 
 const critical = aNodePod({ priority: 2_000_000_000 }, { name: "critical", uid: "critical" });

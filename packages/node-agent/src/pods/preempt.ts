@@ -3,7 +3,7 @@ import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
 import { describePod, isCriticalPod, type NodePod } from "../pod/pod.ts";
 import { podResources } from "../pod/pod-resources.ts";
 import type { PodVerdict, Rejection } from "../pod/pod-verdict.ts";
-import type { Shortage } from "./admit.ts";
+import type { Shortage } from "./admission-checks.ts";
 import type { EndPod } from "./end-pod.ts";
 
 /** Terminates other Pods to make resources available for a critical Pod. Never rejects: failures become a Rejection. */

@@ -19,7 +19,7 @@ import {
 import { newMirrorPods } from "../status/mirror-pods.ts";
 import { aContainer, aContainerRecord, aNodePod, aPodRecord, aPodWithVolumes } from "../testing/builders.ts";
 import { ClaimError, VolumeError, VolumeWaits } from "../volumes/volume.ts";
-import { admitPod, forbiddenSysctl, misplaced, shortages, underPressure } from "./admit.ts";
+import { admitPod, forbiddenSysctl, misplaced, shortages, underPressure } from "./admission-checks.ts";
 import { newCrashLoops } from "./crash-loops.ts";
 import { newEndPod } from "./end-pod.ts";
 import { newMissingVolumes } from "./missing-volumes.ts";

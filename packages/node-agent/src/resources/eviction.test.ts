@@ -4,7 +4,7 @@ import type { PodSpec, Volume } from "@coxswain/apimachinery/objects/schema/kind
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import type { NodePod } from "../pod/pod.ts";
-import { underPressure } from "../pods/admit.ts";
+import { underPressure } from "../pods/admission-checks.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type Eviction, evictionVerdict, exceededStorage, newEviction, type PodUsage, rankPods } from "./eviction.ts";
 import { type Observations, parseThresholds, type Signal, type Threshold, withAllocatable } from "./eviction-thresholds.ts";

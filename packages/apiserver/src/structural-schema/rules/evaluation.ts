@@ -13,16 +13,9 @@ import type { Program } from "../../cel/program.ts";
 import { Failure, type Value } from "../../cel/values.ts";
 import { additionalOf, anySchema, isEmbedded, itemsOf, mostLevels, type Schema } from "../schema.ts";
 import { hasStructureThroughout } from "../structural.ts";
+import { maxStepsPerObject, maxStepsPerRule } from "./cost-limits.ts";
 import { type CompiledRule, compileInTurn, rulesOf, self } from "./rules.ts";
 import { ruleValue } from "./values.ts";
-
-/**
- * Cost limits of one rule on one value (about 0.1 s) and of all rules on one object (about 0.3 s). An error message contains
- * the value and costs one step per character; otherwise many failing rules would repeat a large object in the response.
- * Upstream has no limit in 1.23; the error texts are those of later releases.
- */
-const mostStepsOfRule = 1_000_000;
-const mostStepsOfObject = 3_000_000;
 
 /** A schema with rules on itself or below it. */
 interface Node {
@@ -82,7 +75,7 @@ function* nodeOf(schema: Schema, isResource: boolean, level: number): Steps<Node
 /** The evaluation of one object. */
 class Evaluation {
   readonly errors: FieldError[] = [];
-  #left = mostStepsOfObject;
+  #left = maxStepsPerObject;
 
   /** @returns false when the budget is exhausted and no further rules are to be evaluated */
   *check(node: Node, value: unknown, path: string): Steps<boolean> {
@@ -139,7 +132,7 @@ class Evaluation {
 
   /** @returns undefined when the budget is exceeded */
   #evaluate(program: Program, variables: ReadonlyMap<string, Value>): Value | undefined {
-    const budget = new Budget(Math.min(mostStepsOfRule, this.#left));
+    const budget = new Budget(Math.min(maxStepsPerRule, this.#left));
     const steps = budget.left;
     try {
       return program.evaluate(variables, budget);

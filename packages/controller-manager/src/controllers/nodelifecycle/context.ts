@@ -8,7 +8,7 @@ import { podsByNode } from "../../pods/pods-by-node.ts";
 import type { EvictionQueue } from "./eviction-queue.ts";
 import type { NodeHealth } from "./health.ts";
 import { type NodeLifecycleMetrics, newNodeLifecycleMetrics } from "./metrics.ts";
-import type { ZoneState } from "./zones.ts";
+import type { ZoneState } from "./zone-eviction-rate.ts";
 
 /** Dependencies and state shared by the parts of the controller: node health and eviction queues. */
 export interface NodeLifecycleContext extends ControllerContext {

@@ -6,7 +6,7 @@ import { deletePod, type NodeLifecycleContext, nodeEvent, patchNode } from "./co
 import { type EvictionQueue, newEvictionQueue } from "./eviction-queue.ts";
 import { conditionOf, type NodeHealth, statusOf } from "./health.ts";
 import { notReadyTaint, unreachableTaint, withEvictionTaint } from "./taints.ts";
-import { evictionRate, zoneOf, zoneState } from "./zones.ts";
+import { evictionRate, zoneOf, zoneState } from "./zone-eviction-rate.ts";
 
 /**
  * Adds the node to the eviction queue, or removes it.

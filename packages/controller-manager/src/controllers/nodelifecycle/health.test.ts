@@ -9,7 +9,7 @@ import { newEvictionQueue } from "./eviction-queue.ts";
 import { checkHealth, type NodeHealth } from "./health.ts";
 import { withConditionTaints, withEvictionTaint } from "./taints.ts";
 import { toleratedForMs } from "./tolerations.ts";
-import { evictionRate, zoneOf, zoneState } from "./zones.ts";
+import { evictionRate, zoneOf, zoneState } from "./zone-eviction-rate.ts";
 
 const start = Date.parse("2024-01-01T00:00:00Z");
 /** @param aheadMs time by which the wall clock was set forward since the start */

@@ -2,7 +2,7 @@ import { isIPv4 } from "node:net";
 import { type FieldError, index, invalidValue } from "@coxswain/apimachinery/objects/errors/field-error";
 import { parseIp } from "@coxswain/apimachinery/objects/meta/ip";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { validateClusterIps } from "./cluster-ip-rules.ts";
+import { validateClusterIps } from "./cluster-ip-validation.ts";
 import { isHeadless } from "./fields.ts";
 
 type Family = "IPv4" | "IPv6";

@@ -22,7 +22,7 @@ import {
   qualifiedName,
 } from "../../field-checks.ts";
 import { each, optionalOneOf, requiredOneOf, saying } from "../../rules.ts";
-import { validateClusterIps, validateClusterIpsUpdate } from "./cluster-ip-rules.ts";
+import { validateClusterIps, validateClusterIpsUpdate } from "./cluster-ip-validation.ts";
 import { isHeadless, mayHaveNodePort, needsHealthCheckPort } from "./fields.ts";
 
 const kubeletPort = 10250;

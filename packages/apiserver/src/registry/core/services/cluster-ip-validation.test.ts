@@ -1,6 +1,6 @@
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { testRefusals } from "../../../testing/refusals.ts";
-import { validateClusterIpsUpdate } from "./cluster-ip-rules.ts";
+import { validateClusterIpsUpdate } from "./cluster-ip-validation.ts";
 import { defaultIpFamilies } from "./ip-families.ts";
 
 const aService = (spec: object): Service => ({ metadata: { name: "s" }, spec: { type: "ClusterIP", ...spec } }) as never;

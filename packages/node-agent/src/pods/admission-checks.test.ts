@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { PodSpec, Taint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
-import { admitPod, forbiddenSysctl, foreignSystem } from "./admit.ts";
+import { admitPod, forbiddenSysctl, foreignSystem } from "./admission-checks.ts";
 
 const requests = (cpu: string): Partial<PodSpec> => ({ containers: [aContainer({ resources: { requests: { cpu } } })] });
 const port = (hostPort: number, hostIP?: string): Partial<PodSpec> => ({
