@@ -19,6 +19,12 @@ import { runPart } from "./run-part.ts";
 
 export const program = "coxswain-services";
 
+/**
+ * Rules and answers have to be right within 2 s, also after the API server was away for long: informers try every 0.5 s to 1 s to reach it. They
+ * resume their watches, so that the server's return costs it no lists; to one that answers that it is busy they come back as late as others.
+ */
+const reconnectMs = 1_000;
+
 export interface RunOptions {
   readonly parts: readonly PartDefinition[];
   readonly flags: ServicesFlags;
@@ -41,6 +47,7 @@ export async function runParts(options: RunOptions): Promise<void> {
   const informers = newInformerFactory(family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }), {
     log: log.named("informers"),
     clock,
+    reconnectMs,
     onFailure: informerFailures(metrics),
   });
   informers.start(signal);

@@ -33,13 +33,15 @@ export interface InformerFactoryOptions {
   readonly namespace?: string;
   /** Default selectors by resource, which callers need not know. */
   readonly tweak?: (ref: ResourceRef) => InformerSelectors | undefined;
+  /** The longest wait of an informer while the server cannot be reached; see `runReflector`. */
+  readonly reconnectMs?: number;
   /** Called for each error of a handler, an index function or a transform. See `metrics.ts`. */
   readonly onFailure?: (ref: ResourceRef) => void;
 }
 
 /** One informer for each resource, shared by all callers. */
 export function newInformerFactory(client: Client, options: InformerFactoryOptions): InformerFactory {
-  const { log, clock, resyncMs = 0, namespace, tweak } = options;
+  const { log, clock, resyncMs = 0, namespace, tweak, reconnectMs } = options;
   const informers = new Map<string, SharedInformer<KubeObject>>();
   let running: AbortSignal | undefined;
 
@@ -56,6 +58,7 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
           clock,
           log,
           ref,
+          reconnectMs,
           namespace: ref.namespaced ? namespace : undefined,
           resyncMs: typeof resyncMs === "function" ? resyncMs() : resyncMs,
           onFailure: () => options.onFailure?.(ref),

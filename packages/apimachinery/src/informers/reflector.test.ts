@@ -28,7 +28,7 @@ const named = (name: string, resourceVersion = "1"): Pod => {
 };
 
 /** Runs a reflector against scripted responses and records its requests and its store. */
-async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[]) {
+async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[], reconnectMs?: number) {
   const requested: string[] = [];
   /** What of each request is the same for all of them. */
   const selections: unknown[] = [];
@@ -69,7 +69,7 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
     delete: ({ metadata }: Pod) => void reported.push(`-${metadata.name}`),
   };
   const { signal } = stop;
-  void runReflector<Pod>({ client, target, sink, clock, log: discardLogger, signal, random: () => 0 });
+  void runReflector<Pod>({ client, target, sink, clock, log: discardLogger, signal, random: () => 0, reconnectMs });
   await settle(40);
   const after = async (ms: number): Promise<void> => {
     await clock.advance(ms);
@@ -237,4 +237,49 @@ test("a request for the most recent state that is refused as too old is not repe
   assert.deepEqual(requested, ["list 0 500", "watch 5", "list  500"]);
   await after(1600);
   assert.deepEqual(requested, ["list 0 500", "watch 5", "list  500", "list  500", "watch 9"]);
+});
+
+const refused = (): Error => Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+const lost = (): Error => Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
+
+for (const { name, failures } of [
+  { name: "refuses connections", failures: refused },
+  { name: "accepts connections and closes them", failures: lost },
+]) {
+  test(`with a limit, a server that ${name} is tried as often after five minutes as at first, and the watch resumes`, async (t) => {
+    const away: Watch[] = Array.from({ length: 599 }, () => ({ end: failures() }));
+    const { requested, reported, after } = await reflecting(
+      t,
+      [{ version: "5", names: ["a"] }],
+      [...away, { events: [{ type: "ADDED", object: named("b", "6") }] }],
+      1_000,
+    );
+    for (let second = 0; second < 299; second++) await after(1_000);
+    assert.equal(requested.length, 2 + 2 * 299, "every 500 ms without jitter");
+    assert.deepEqual(reported, ["=a"]);
+    await after(500);
+    assert.deepEqual(reported, ["=a", "+b"]);
+    assert.equal(requested.filter((one) => one.startsWith("list")).length, 1);
+    assert.equal(requested.at(-1), "watch 5");
+  });
+}
+
+test("with a limit, the first list is tried as often, too", async (t) => {
+  const { requested, after } = await reflecting(t, [refused()], [], 1_000);
+  for (let second = 0; second < 60; second++) await after(1_000);
+  assert.equal(requested.length, 1 + 2 * 60);
+});
+
+test("a server that answers that it is busy is left alone for as long, whatever the limit", async (t) => {
+  const busy = Array.from({ length: 20 }, () => ({ end: tooManyRequests("later", 1) }));
+  const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], busy, 1_000);
+  for (let second = 0; second < 60; second++) await after(1_000);
+  // After 0.8, 2.4, 5.6, 12, 24.8 and 50.4 s.
+  assert.deepEqual(requested, ["list 0 500", ...Array.from({ length: 7 }, () => "watch 5")]);
+});
+
+test("a list that the server refuses is repeated later and later, whatever the limit", async (t) => {
+  const { requested, after } = await reflecting(t, [tooManyRequests("later", 1)], [], 1_000);
+  for (let second = 0; second < 60; second++) await after(1_000);
+  assert.equal(requested.length, 7);
 });

@@ -6,7 +6,7 @@ import { formatGroupResource, formatGroupVersion, type ResourceRef } from "../ob
 import type { KubeObject } from "../objects/meta/types.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
-import { newBackoff, reflectorBackoff } from "./backoff.ts";
+import { type Backoff, newBackoff, reflectorBackoff } from "./backoff.ts";
 
 /** The objects a reflector lists and watches. */
 export interface ReflectorTarget {
@@ -32,7 +32,7 @@ export interface ReflectorSink<T> {
 /**
  * Lists, then watches from the list's version until `signal` is aborted. A watch that ends is resumed from its last event or
  * bookmark; when the server no longer has that version, everything is listed again. Failures are logged and retried after 0.8 s
- * to 30 s with jitter.
+ * to 60 s, jitter included.
  *
  * The first list may come from the server's cache (resourceVersion "0"); later ones are never older than what was seen.
  * Source: k8s.io/client-go tools/cache/reflector.go
@@ -45,11 +45,19 @@ export async function runReflector<T extends KubeObject>(options: {
   log: Logger;
   signal: AbortSignal;
   random?: (() => number) | undefined;
+  /**
+   * The longest wait, in ms, while the server cannot be reached. Default: as after other failures. Waits after the server has answered, for
+   * example that it is busy, do not become shorter.
+   */
+  reconnectMs?: number | undefined;
 }): Promise<void> {
-  const { client, target, sink, clock, log, signal, random = Math.random } = options;
+  const { client, target, sink, clock, log, signal, random = Math.random, reconnectMs } = options;
   const resource = formatGroupResource(target.ref);
   const lists = newBackoff({ ...reflectorBackoff, clock, random });
   const watches = newBackoff({ ...reflectorBackoff, clock, random });
+  /** Jitter spreads the clients also when the wait is short. */
+  const waitAfter = (err: unknown, backoff: Backoff): number =>
+    reconnectMs === undefined || err instanceof StatusError ? backoff.next() : (reconnectMs * (1 + random())) / 2;
   /** `undefined` before the first list, `""` after the server rejected the version as too old or too large. */
   let resourceVersion: string | undefined;
   let isOtherHistory = false;
@@ -106,13 +114,13 @@ export async function runReflector<T extends KubeObject>(options: {
           return;
         }
         if (isConnectionRefused(err) || isTooManyRequests(err)) {
-          await clock.sleep(watches.next(), signal);
+          await clock.sleep(waitAfter(err, watches), signal);
           continue;
         }
         if (!(err instanceof StatusError)) {
           // A broken connection: the version stays valid, only the watch is lost.
           log.v(1)?.info("watch was cut off", { resource, err: String(err) });
-          await clock.sleep(watches.next(), signal);
+          await clock.sleep(waitAfter(err, watches), signal);
           continue;
         }
         log.error("Failed to watch", err, { resource });
@@ -122,14 +130,16 @@ export async function runReflector<T extends KubeObject>(options: {
   };
 
   while (!signal.aborted) {
+    let waitMs: number | undefined;
     try {
       await list();
       await watchUntilListIsNeeded();
     } catch (err) {
       if (signal.aborted) return;
       log.error("Failed to list", err, { resource });
+      waitMs = waitAfter(err, lists);
     }
-    await clock.sleep(lists.next(), signal).catch(() => {});
+    await clock.sleep(waitMs ?? lists.next(), signal).catch(() => {});
   }
 }
 

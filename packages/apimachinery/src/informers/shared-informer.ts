@@ -53,13 +53,15 @@ export interface SharedInformerOptions<T> extends ReflectorTarget {
   /** Strips an object before it is stored; may modify its argument. */
   readonly transform?: ((object: T) => T) | undefined;
   readonly random?: (() => number) | undefined;
+  /** The longest wait while the server cannot be reached; see `runReflector`. */
+  readonly reconnectMs?: number | undefined;
   /** Called for each logged error of a handler, an index function or the transform; for metrics. */
   readonly onFailure?: (() => void) | undefined;
 }
 
 /** Creates an informer; it holds nothing before `run`. */
 export function newSharedInformer<T extends KubeObject>(options: SharedInformerOptions<T>): SharedInformer<T> {
-  const { client, clock, log, ref, resyncMs = 0, random } = options;
+  const { client, clock, log, ref, resyncMs = 0, random, reconnectMs } = options;
   const state = new InformerState(options);
   // A plain object: supervisors derive objects from it (Object.create) that replace single methods.
   return {
@@ -74,7 +76,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
     async run(signal) {
       const resyncing: Timer | undefined = resyncMs > 0 ? clock.every(resyncMs, () => state.resync()) : undefined;
       try {
-        await runReflector<T>({ client, target: options, sink: state, clock, log, signal, random });
+        await runReflector<T>({ client, target: options, sink: state, clock, log, signal, random, reconnectMs });
       } finally {
         state.end();
         resyncing?.cancel();
