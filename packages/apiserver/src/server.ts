@@ -257,6 +257,7 @@ class Apiserver implements RunningApiserver {
     await untilServable({
       missing: () => [...running.unfinished(), ...(modules.synced() ? [] : ["informer-sync"]), ...unregistered()],
       failingMs: () => running.failingMs(),
+      lastStep: hooksDone,
       clock,
       log,
       signal,

@@ -74,21 +74,23 @@ export function parseFlags<T extends FlagTable>({ table }: ProgramFlags<T>, argv
     .exitOverride()
     .configureOutput({ writeErr: () => {} })
     .argument("[arguments...]");
-  const add = (name: string, shorthand: string | undefined, use: (text: string) => void): void => {
-    const option = new Option(`${shorthand === undefined ? "" : `-${shorthand}, `}--${name} <value>`);
-    command.addOption(option.argParser((text: string) => use(text)));
+  const add = (name: string, use: (text: string) => void): void => {
+    command.addOption(new Option(`--${name} <value>`).argParser((text: string) => use(text)));
   };
-  for (const [name, flag] of Object.entries(table)) {
-    add(name, flag.shorthand, (text) => values.set(name, read(name, flag, text, values.get(name))));
+  const words = normalize(table, argv);
+  // Options that are not on the command line would cost most of the time.
+  for (const name of new Set(words.map(flagOf))) {
+    const flag = Object.hasOwn(table, name) ? table[name] : undefined;
+    if (flag !== undefined) add(name, (text) => values.set(name, read(name, flag, text, values.get(name))));
   }
-  add("help", "h", (text) => {
+  add("help", (text) => {
     help = text !== "false";
   });
-  add("version", undefined, (text) => {
+  add("version", (text) => {
     version = text;
   });
   try {
-    command.parse(normalize(table, argv), { from: "user" });
+    command.parse(words, { from: "user" });
   } catch (err) {
     throw err instanceof CommanderError ? new FlagError(messageOf(err)) : err;
   }
@@ -145,6 +147,9 @@ function normalize(table: FlagTable, argv: readonly string[]): string[] {
   }
   return normalized;
 }
+
+/** The flag's name in a word `--flag=value`, the form that `normalize` makes; empty in another one. */
+const flagOf = (word: string): string => /^--([^=]+)=/.exec(word)?.[1] ?? "";
 
 function messageOf(err: CommanderError): string {
   const unknown = /unknown option '(--?[^'=]+)/.exec(err.message)?.[1];

@@ -33,6 +33,8 @@ export interface StartProgress {
   missing(): readonly string[];
   /** Milliseconds for which startup has been failing. */
   failingMs(): number;
+  /** Settles with the last step: nothing may be missing then, which need not wait for the next look. */
+  readonly lastStep: Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -47,7 +49,18 @@ const repairAfterMs = 60_000;
  * webhook that rejects the default roles, an administrator needs the API. /readyz fails until it is repaired.
  * @throws the signal's reason
  */
-export async function untilServable({ missing, failingMs, clock, log, signal }: StartProgress): Promise<void> {
+export async function untilServable(progress: StartProgress): Promise<void> {
+  const { missing, lastStep } = progress;
+  const polled = pollUntilServable(progress);
+  polled.catch(() => {}); // ends with the server when the last step was faster
+  const ended = lastStep.then(
+    () => (missing().length === 0 ? undefined : polled),
+    () => polled,
+  );
+  await Promise.race([polled, ended]);
+}
+
+async function pollUntilServable({ missing, failingMs, clock, log, signal }: StartProgress): Promise<void> {
   for (;;) {
     const names = missing();
     if (names.length === 0) return;

@@ -67,17 +67,39 @@ function aStart() {
   const clock = newFakeClock();
   const state = { missing: ["rbac/bootstrap-roles"] as string[], failingMs: 0 };
   const ending = new AbortController();
+  const lastStep = Promise.withResolvers<void>();
   let servable = false;
   const done = untilServable({
     missing: () => state.missing,
     failingMs: () => state.failingMs,
+    lastStep: lastStep.promise,
     clock,
     log: discardLogger,
     signal: ending.signal,
   }).then(() => {
     servable = true;
   });
-  return { clock, state, ending, done, isServable: () => servable };
+  return { clock, state, ending, lastStep, done, isServable: () => servable };
+}
+
+test("a start is over with its last step", async () => {
+  const { state, lastStep, done } = aStart();
+  state.missing = [];
+  lastStep.resolve();
+  await done; // the clock stands still
+});
+
+for (const end of ["resolve", "reject"] as const) {
+  test(`what is still missing after a last step that ${end}s is waited for`, async () => {
+    const { clock, state, lastStep, done, isServable } = aStart();
+    state.missing = ["informer-sync"];
+    lastStep[end](new Error("stopped") as never);
+    await clock.advance(1_000);
+    assert.equal(isServable(), false);
+    state.missing = [];
+    await clock.advance(100);
+    await done;
+  });
 }
 
 test("a start that is slow is waited for as long as it takes", async () => {

@@ -69,7 +69,8 @@ export class ChildTable {
   readonly family: object;
   readonly #help: string;
   readonly #bounds: readonly number[];
-  readonly #le: readonly string[];
+  /** Texts of the bounds, made when they are first shown. */
+  #le: readonly string[] | undefined;
   readonly #collect: (() => void) | undefined;
   readonly #allowed: readonly (readonly string[] | undefined)[];
   readonly #children = new Map<string, { values: string[]; child: Child }>();
@@ -80,7 +81,6 @@ export class ChildTable {
     this.labelNames = options.labels;
     this.#help = options.help;
     this.#bounds = options.buckets;
-    this.#le = this.#bounds.map(goFloat);
     this.#collect = options.collect;
     this.#allowed = options.allowed;
     this.family = this.#newFamily();
@@ -113,11 +113,12 @@ export class ChildTable {
   #bucketLines(labels: string, child: BucketChild): string {
     const bucket = `${this.name}_bucket{${labels === "" ? "" : `${labels},`}le="`;
     const braced = labels === "" ? "" : `{${labels}}`;
+    this.#le ??= this.#bounds.map(goFloat);
     let text = "";
     let total = 0;
-    for (let at = 0; at < this.#le.length; at++) {
+    for (const [at, le] of this.#le.entries()) {
       total += child.counts[at] as number;
-      text += `${bucket}${this.#le[at]}"} ${total}\n`;
+      text += `${bucket}${le}"} ${total}\n`;
     }
     text += `${bucket}+Inf"} ${child.count}\n`;
     return `${text}${this.name}_sum${braced} ${numberText(child.sum)}\n${this.name}_count${braced} ${child.count}\n`;
