@@ -9,6 +9,7 @@ import { notReadyReason } from "./readiness.ts";
 import { removeRemains } from "./remains.ts";
 import type { Settings } from "./settings.ts";
 import { endSupervisor } from "./supervisor-client.ts";
+import { recordAllStopped } from "./supervisor-state.ts";
 
 /** What earlier versions started in place of coxswain-services. */
 export const earlierServices = "service-routes";
@@ -40,6 +41,7 @@ export async function down(settings: Settings, progress: Progress, purge: boolea
     await removeAllPods(containerdSocket(settings)).catch(() => {}); // the rest is removed below
   }
   if (await end(settings, "containerd")) progress.step("stopped containerd");
+  recordAllStopped(settings);
   const left = await removeRemains(settings);
   if (left.length > 0)
     throw new Failure(`could not remove, try again or remove by hand:\n${left.map((what) => `  ${what}`).join("\n")}`);

@@ -66,3 +66,19 @@ export function writeState(place: Pick<Settings, "state">, state: SupervisorStat
   writeFileSync(partial, JSON.stringify(state, undefined, 2), { mode: 0o600 });
   renameSync(partial, stateFile(place));
 }
+
+/**
+ * Records that `down` stopped all processes; otherwise the next supervisor reports them as ended on their own. Best effort: `down` must
+ * also work on a full disk.
+ */
+export function recordAllStopped(place: Pick<Settings, "state">): void {
+  const stopped = ([name, { spec, state }]: [string, SupervisedProcess]) => {
+    const { pid, startTime, ...rest } = state;
+    return [name, { spec, state: { ...rest, phase: "stopped", since: Date.now() } as const }] as const;
+  };
+  try {
+    const known = readState(place);
+    if (known !== undefined)
+      writeState(place, { ...known, processes: Object.fromEntries(Object.entries(known.processes).map(stopped)) });
+  } catch {} // the only effect is a misleading line of the next `up`
+}

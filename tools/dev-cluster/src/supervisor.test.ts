@@ -11,7 +11,7 @@ import { readSettings } from "./read-settings.ts";
 import type { Settings } from "./settings.ts";
 import { reasonIn } from "./supervisor.ts";
 import { ask, endSupervisor, ensureSupervisor, supervisorPid } from "./supervisor-client.ts";
-import { logFile, type ProcessSpec, socketFile } from "./supervisor-state.ts";
+import { logFile, type ProcessSpec, recordAllStopped, socketFile } from "./supervisor-state.ts";
 
 for (const { name, log, want } of [
   { name: "a stack below an error", log: "I0102 ok\nTypeError: no\n    at x\n\nNode.js v26.0.0\n", want: "TypeError: no" },
@@ -106,6 +106,32 @@ test("a new supervisor adopts what a killed one has left running, and restarts i
   await until("started again", () => ![undefined, pid].includes(runningPid(settings, "sleeper")));
   assert.match(processState(settings, "sleeper")?.lastEnd?.reason ?? "", /exit code unknown \(.*\)$/);
 });
+
+for (const { name, recorded, want } of [
+  { name: "processes that down stopped are not reported as ended by the next supervisor", recorded: true, want: undefined },
+  {
+    name: "processes that ended without a supervisor and without down are reported by the next one",
+    recorded: false,
+    want: "it ended while no supervisor ran",
+  },
+])
+  test(name, async (t) => {
+    const settings = await newPlace(t);
+    await start(settings, sleeper);
+    await start(settings, { ...sleeper, name: "other" });
+    await endSupervisor(settings);
+    const left = startedBySupervisor(settings.id);
+    signalAll(left, "SIGKILL");
+    await haveEnded(left, 5_000);
+    if (recorded) recordAllStopped(settings);
+    await ensureSupervisor(settings);
+    const { processes } = await ask(settings, { verb: "status" });
+    const ends = Object.values(processes).map(({ state }) => [state.phase, state.lastEnd?.reason]);
+    assert.deepEqual(ends, [
+      ["stopped", want],
+      ["stopped", want],
+    ]);
+  });
 
 test("a state file that is damaged is as good as none", async (t) => {
   const settings = await newPlace(t);

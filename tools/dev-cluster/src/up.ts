@@ -267,7 +267,7 @@ export function howToUse(settings: Settings): string {
     "The cluster is up. Use it with",
     `  ./cox kubectl${name} get nodes`,
     `  KUBECONFIG=${quoted(kubeconfigFile(settings, "admin"))} kubectl get pods -A`,
-    `  ./cox kubectl${name} proxy`.padEnd(27) + " and a browser at http://127.0.0.1:8001/ui/",
+    `  ./cox kubectl${name} proxy`.padEnd(27) + "  then open http://127.0.0.1:8001/ui/ in a browser",
     `  ./cox status | logs | down${name}`,
   ];
   if (!settings.asRoot && settings.fakeNodes === 0)
