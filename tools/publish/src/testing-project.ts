@@ -13,21 +13,29 @@ export async function projectWith(scratch: string, folders: readonly string[]): 
   const user = join(scratch, "user");
   mkdirSync(user);
   writeFileSync(join(user, "package.json"), '{ "type": "module", "private": true }');
-  const projects = folders.map((folder) => join(root, "packages", folder));
-  await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "--build", ...projects]);
   const packed = [];
-  for (const published of publishedPackages.filter(({ folder }) => folders.includes(folder))) {
-    const made = join(scratch, published.folder);
-    await writePackage(root, published, made);
+  for (const made of await writePackages(folders, scratch)) {
     packed.push((await run("npm", ["pack", "--silent", `--pack-destination=${user}`], { cwd: made })).stdout.trim());
   }
   await run("npm", ["install", "--offline", "--no-audit", "--no-fund", ...packed.map((file) => `./${file}`)], { cwd: user });
   return user;
 }
 
-/** Compiles a file of such a project. @throws what the compiler says */
-export async function checkTypes(project: string, file: string): Promise<void> {
+/** Writes packages as they are published, each into a folder of its name. @returns these folders */
+export async function writePackages(folders: readonly string[], out: string): Promise<string[]> {
+  const projects = folders.map((folder) => join(root, "packages", folder));
+  // Their types are those that the compiler writes.
+  await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "--build", ...projects]);
+  const made = publishedPackages.filter(({ folder }) => folders.includes(folder));
+  for (const published of made) await writePackage(root, published, join(out, published.folder));
+  return made.map(({ folder }) => join(out, folder));
+}
+
+/** Compiles files of such a project. @throws what the compiler says */
+export async function checkTypes(project: string, ...filesAndFlags: string[]): Promise<void> {
   const flags = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2024", "--lib", "es2024,esnext.disposable,dom"];
   const types = ["--types", "node", "--typeRoots", join(root, "tools/publish/node_modules/@types")];
-  await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), ...flags, ...types, file], { cwd: project });
+  await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), ...flags, ...types, ...filesAndFlags], {
+    cwd: project,
+  });
 }
