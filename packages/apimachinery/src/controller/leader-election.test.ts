@@ -537,7 +537,7 @@ test("a request that ends with its process is not logged as an error of the lock
   const a = candidate(client, clock, "a", { log });
   await settle();
   let ends = false;
-  client.react("get", "leases", () => {
+  client.react("update", "leases", () => {
     if (ends) a.stop.abort();
     throw new Error("cut off");
   });
@@ -548,4 +548,43 @@ test("a request that ends with its process is not logged as an error of the lock
   await clock.advance(2000);
   await a.finished;
   assert.deepEqual(errors, logged);
+});
+
+test("a leader renews with one request, and reads the lease only after a conflict", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a");
+  await settle();
+  const verbs = (): string[] => {
+    const seen = client.actions.filter(({ resource }) => resource === "leases").map(({ verb }) => verb);
+    client.clearActions();
+    return seen;
+  };
+  assert.deepEqual(verbs(), ["get", "create"]);
+  await clock.advance(6_000);
+  assert.deepEqual(verbs(), ["update", "update", "update"]);
+
+  client.put(leases, {
+    metadata: { namespace: "kube-system", name: "test", labels: { by: "a user" } },
+    spec: { ...leaseOf(client), leaseDurationSeconds: 40 },
+  } as KubeObject);
+  await clock.advance(2_000);
+  assert.deepEqual(verbs(), ["update", "get", "update"]);
+  assert.equal(client.object(leases, "kube-system/test")?.metadata.labels?.["by"], "a user", "what others wrote is kept");
+  assert.equal(leaseOf(client)["leaseDurationSeconds"], 15);
+  await clock.advance(2_000);
+  assert.deepEqual(verbs(), ["update"]);
+
+  let away = true;
+  client.react("update", "leases", () => {
+    if (away) throw serviceUnavailable("away");
+    return undefined;
+  });
+  await clock.advance(4_000);
+  assert.deepEqual(verbs(), ["update", "update"], "an outage does not double the requests");
+  away = false;
+  await clock.advance(2_000);
+  assert.deepEqual(verbs(), ["update"]);
+  assert.deepEqual(a.events, ["leader a", "started"]);
+  a.stop.abort();
 });
