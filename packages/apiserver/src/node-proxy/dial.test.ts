@@ -1,6 +1,6 @@
 /** Which addresses nodes, pods and names may resolve to, and that the checked address is the one dialed. */
 import assert from "node:assert/strict";
-import { isIPv4 } from "node:net";
+import { createServer as createTcpServer, isIPv4, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { type TestContext, test } from "node:test";
 import { createServer } from "node:tls";
@@ -125,6 +125,71 @@ for (const { name, ips, isOther } of [
     await assert.rejects(answerOf(request, dial), /certificate/);
     await assert.rejects(openSocket(dial, to), /x509: certificate/);
     assert.equal(heard.text, "");
+  });
+}
+
+const certificate = { cert: "cert", key: "key" };
+for (const { name, parts, config, want } of [
+  {
+    name: "a node's kubelet is shown who we are, and verified",
+    parts: {},
+    config: { clientCertificate: certificate, certificateAuthority: "ca" },
+    want: { ...certificate, ca: "ca", rejectUnauthorized: true },
+  },
+  {
+    name: "a kubelet that is not to be verified is shown who we are",
+    parts: { skipVerify: true },
+    config: { clientCertificate: certificate, certificateAuthority: "ca" },
+    want: { ...certificate, rejectUnauthorized: false },
+  },
+  {
+    name: "without an authority for kubelets nothing is verified",
+    parts: {},
+    config: { clientCertificate: certificate },
+    want: { ...certificate, rejectUnauthorized: false },
+  },
+  {
+    name: "a pod or a service never learns who we are",
+    parts: { toNode: false, as: "proxy" },
+    config: { clientCertificate: certificate, certificateAuthority: "ca" },
+    want: { rejectUnauthorized: false },
+  },
+] as const) {
+  test(name, async () => {
+    const { tls } = await resolveTarget(target("https://10.0.0.7:10250/x", parts), { log, ...config });
+    assert.deepEqual(tls, { ...want, servername: "" });
+  });
+}
+
+test("a kubelet's certificate may be for several addresses, and --kubelet-timeout ends with the connection's set-up", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const ca = await newCa({ commonName: "ca" });
+  const heard = await kubelet(t, ca, ["10.0.0.7", "127.0.0.1"]);
+  const to = target(`https://127.0.0.1:${heard.port}/x`);
+  const dial = await resolveTarget(to, { log, certificateAuthority: ca.certPem });
+  const socket = await openSocket(dial, to);
+  t.mock.timers.tick(dial.timeoutMs);
+  assert.equal(socket.destroyed, false);
+  socket.destroy();
+  assert.equal(heard.text, "");
+  assert.equal((await answerOf(openRequest(dial, to, { method: "GET", path: "/x", headers: {} }).end(), dial)).statusCode, 302);
+});
+
+for (const secure of [true, false]) {
+  test(`an answer may take longer than --kubelet-timeout, once it is connected ${secure ? "with TLS" : "in plain text"}`, async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const requested = Promise.withResolvers<Socket>();
+    const hear = (socket: Socket): void => void socket.on("error", () => {}).once("data", () => requested.resolve(socket));
+    const pair = await newCa({ commonName: "node" });
+    const server = secure ? createServer({ cert: pair.certPem, key: pair.keyPem }, hear) : createTcpServer(hear);
+    const to = target(`${secure ? "https" : "http"}://127.0.0.1:${await listening(t, server)}/x`);
+    const dial = await resolveTarget(to, { log });
+    const answered = answerOf(openRequest(dial, to, { method: "GET", path: "/x", headers: {} }).end(), dial);
+    answered.catch(() => {}); // observed below
+    const socket = await requested.promise;
+    t.mock.timers.tick(dial.timeoutMs);
+    socket.end("HTTP/1.1 204 No Content\r\n\r\n");
+    assert.equal((await answered).statusCode, 204);
   });
 }
 

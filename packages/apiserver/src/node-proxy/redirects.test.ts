@@ -150,6 +150,16 @@ for (const { location, want } of [
   });
 }
 
+test("a redirect of a redirect is relative to that one, is measured by the first host, and keeps the rest of the target", () => {
+  const first = new URL("https://10.0.0.1:10250/exec/a");
+  const from = { url: new URL("https://10.0.0.2:10250/cri/b"), toNode: true, skipVerify: true, as: "tunnel" } as const;
+  const lead = (location: string, sameHost: boolean) =>
+    redirectTarget(`HTTP/1.1 302 Found\r\nLocation: ${location}`, from, first, sameHost);
+  assert.deepEqual(lead("c", false), { ...from, url: new URL("https://10.0.0.2:10250/cri/c") });
+  assert.throws(() => lead("c", true), { message: "hostname mismatch: expected 10.0.0.1, found 10.0.0.2" });
+  assert.equal(lead("https://10.0.0.1/d", true).url.href, "https://10.0.0.1/d");
+});
+
 test("a Location header full of spaces takes no longer to read than another", () => {
   const from = { url: new URL("https://10.0.0.1:10250/exec/a"), toNode: true, as: "tunnel" } as const;
   const head = `HTTP/1.1 302 Found\r\nLocation: b${" ".repeat(16_000)}c\t \r\nX: y`;

@@ -35,3 +35,17 @@ test("what was not used before does not add up", async () => {
   throttle.destroy();
   assert.equal(clock.waiting, 0);
 });
+
+test("a limit below one byte for each portion passes single bytes", async () => {
+  const clock = newFakeClock();
+  const throttle = newThrottle(5, clock);
+  let seen = "";
+  throttle.on("data", (bytes: Buffer) => {
+    seen += bytes.toString();
+  });
+  throttle.end("slow");
+  await clock.advance(200);
+  assert.equal(seen, "sl");
+  await clock.advance(600);
+  assert.equal(seen, "slow");
+});
