@@ -14,7 +14,7 @@ export const mutation: LongForm = { name: "mutation", files: [], minutes: 40, is
 
 /** Every file that reads COX_TEST_LONG is in one of them (tested). */
 export const longForms: readonly LongForm[] = [
-  { name: "simulation", files: ["tools/simulate/src/simulate.test.ts"], minutes: 70, isTimed: true },
+  { name: "simulation", files: ["tools/simulate/src/simulate.test.ts"], minutes: 60, isTimed: true },
   { name: "fuzz with coverage", files: ["tools/fuzz/src/targets.test.ts"], minutes: 60, isTimed: true },
   {
     name: "fuzz of codecs and HTTP/2",
