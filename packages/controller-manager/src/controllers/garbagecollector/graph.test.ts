@@ -182,3 +182,38 @@ test("foreground deletion wakes every dependent", () => {
   for (const uid of ["a", "b", "c"]) see(graph, uid, ["rs"]);
   assert.deepEqual(see(graph, "rs", [], foreground).attemptToDelete.toSorted(), ["a", "b", "c", "rs"]);
 });
+
+test("of two owners that wait both are woken when their dependent goes, and each is blocked by its own reference alone", () => {
+  const graph = new OwnerGraph();
+  for (const uid of ["a", "b"]) see(graph, uid, [], foreground);
+  const references = [reference("a"), reference("b", { blockOwnerDeletion: true })];
+  see(graph, "pod", [], { ownerReferences: references });
+  const blocking = (uid: string) => blockingDependents(graph.get(uid) as GraphNode).length;
+  assert.deepEqual([blocking("a"), blocking("b")], [0, 1]);
+  assert.deepEqual(graph.forget("pod").attemptToDelete, ["a", "b"]);
+});
+
+test("an owner may be named in another version of its group", () => {
+  const graph = new OwnerGraph();
+  see(graph, "rs");
+  assert.deepEqual(see(graph, "pod", [], { ownerReferences: [reference("rs", { apiVersion: "apps/v1beta1" })] }), none);
+  assert.deepEqual(
+    see(graph, "other", [], { ownerReferences: [reference("rs", { apiVersion: "extensions/v1beta1" })] }).attemptToDelete,
+    ["other"],
+  );
+});
+
+test("an owner that is looked for already is not looked for again because of another reference or name", () => {
+  const graph = new OwnerGraph();
+  see(graph, "pod", ["rs"]);
+  assert.deepEqual(see(graph, "pod", ["rs", "second"]).attemptToDelete, ["second"]);
+  assert.deepEqual(see(graph, "liar", [], { ownerReferences: [reference("rs", { name: "b" })] }), none);
+});
+
+test("an object with both finalizers is orphaned and waits for its dependents", () => {
+  const graph = new OwnerGraph();
+  see(graph, "rs");
+  see(graph, "pod", ["rs"]);
+  const both = { ...foreground, finalizers: ["orphan", "foregroundDeletion"] };
+  assert.deepEqual(see(graph, "rs", [], both), { attemptToDelete: ["pod", "rs"], attemptToOrphan: ["rs"] });
+});
