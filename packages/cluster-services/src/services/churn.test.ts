@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { ProgramError, type RunProgram } from "../host/run-program.ts";
-import { type Namespace, needsRoot, newNamespace } from "../testing/namespaces.ts";
-import { type Change, startRules } from "../testing/node-network.ts";
+import { needsRoot, newNamespace } from "../testing/namespaces.ts";
+import { type Change, rulesOf, startRules } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
@@ -16,20 +16,6 @@ const endpointCount = isLong ? 1_000 : 150;
 /** Within a minute in the long form, as fast as possible else. */
 const steps = isLong ? 600 : 25;
 const stepMs = isLong ? 100 : 5;
-
-/** By table and chain, without counters. */
-async function rulesOf({ run }: Pick<Namespace, "run">): Promise<Record<string, string[]>> {
-  const chains = new Map<string, string[]>();
-  for (const table of ["nat", "filter"]) {
-    for (const line of (await run("iptables-save", ["-t", table])).split("\n")) {
-      const declared = /^:(\S+)/.exec(line)?.[1];
-      if (declared !== undefined) chains.set(`${table} ${declared}`, []);
-      chains.get(`${table} ${/^-A (\S+) /.exec(line)?.[1]}`)?.push(line);
-    }
-  }
-  // A bucket's rules are about different addresses or ports each.
-  return Object.fromEntries([...chains].sort().map(([chain, rules]) => [chain, rules.sort()]));
-}
 
 function randomFrom(seed: number): (below: number) => number {
   let state = seed;

@@ -1,6 +1,6 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
-/** kube-proxy's metrics of its iptables mode. Source: pkg/proxy/metrics/metrics.go */
+/** kube-proxy's metrics of its iptables mode, and one that it does not have. Source: pkg/proxy/metrics/metrics.go */
 export function newProxyMetrics(metrics: MetricsRegistry) {
   return {
     syncSeconds: metrics.histogram({
@@ -35,6 +35,11 @@ export function newProxyMetrics(metrics: MetricsRegistry) {
     restoreFailures: metrics.counter({
       name: "kubeproxy_sync_proxy_rules_iptables_restore_failures_total",
       help: "Cumulative proxy iptables restore failures",
+    }),
+    refused: metrics.gauge({
+      name: "coxswain_services_refused_services",
+      help: "Number of Services that have no rules because iptables refuses them",
+      labels: ["family"],
     }),
     rules: metrics.gauge({
       name: "kubeproxy_sync_proxy_rules_iptables_total",

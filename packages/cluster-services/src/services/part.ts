@@ -53,6 +53,10 @@ export async function startServices(context: PartContext): Promise<Part> {
       },
       masqueradedNetworks: bridgePassesRules ? [] : podCidrs.filter(isOfFamily),
       checkPeriodMs: flags["iptables-sync-period"],
+      onRefused(key, reason) {
+        const service = serviceInformer.lister.get(key);
+        if (service !== undefined) recorder.event(service, "Warning", "RulesRefused", `on node ${nodeName}: ${reason}`);
+      },
       run: runProgram,
       turns: context.turns,
       metrics: newProxyMetrics(metrics),

@@ -58,6 +58,7 @@ function start(t: TestContext, { family = "IPv4" as Family, masqueradedNetworks 
     keys: () => services.keys(),
     portsOf: (key) => services.get(key) ?? [],
     checkPeriodMs: 30_000,
+    onRefused: (key) => assert.fail(`${key} is refused`),
     log: { ...discardLogger, error: (_: string, err: unknown) => void errors.push(err) },
     metrics: newProxyMetrics(registry),
     turns: new Turns(() => 0), // never yields: the test moves the clock

@@ -9,6 +9,7 @@ import { deleteEntries, staleEntries } from "./conntrack.ts";
 import { addingJumps, newIptables } from "./iptables.ts";
 import type { ProxyMetrics } from "./metrics.ts";
 import { portRules, type RuleSettings } from "./port-rules.ts";
+import { findRefused, isRefusal } from "./refused.ts";
 import { newRuleSet, type RuleSet, tables } from "./rule-set.ts";
 import type { ServicePort } from "./service-port.ts";
 
@@ -22,6 +23,8 @@ export interface ServiceRulesOptions {
   readonly masqueradedNetworks: readonly string[];
   /** How often it is checked that the kernel's rules are still in use. */
   readonly checkPeriodMs: number;
+  /** The rules of a Service are refused; it has none until they change or are accepted. Called once for each reason. */
+  readonly onRefused: (service: ObjectKey, reason: string) => void;
   readonly run: RunProgram;
   readonly turns: Turns;
   readonly metrics: ProxyMetrics;
@@ -44,8 +47,19 @@ export interface ServiceRules {
 }
 
 const retryBackoff = { initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000, factor: 2, jitter: 0.2 };
+/** In how many checks of the kernel's rules those that were refused are tried once more. */
+const checksUntilRetry = 10;
 /** Gathers the changes of one write, such as those of a Service and its EndpointSlices. */
 const gatherMs = 20;
+
+/** The ports of a Service that the kernel has, and those that it is to have. */
+interface Change {
+  readonly key: ObjectKey;
+  readonly before: readonly ServicePort[];
+  readonly now: readonly ServicePort[];
+}
+
+const noPorts = (): readonly ServicePort[] => [];
 
 export const newServiceRules = (options: ServiceRulesOptions): ServiceRules => new KernelServiceRules(options);
 
@@ -55,6 +69,9 @@ class KernelServiceRules implements ServiceRules {
   readonly #iptables: ReturnType<typeof newIptables>;
   readonly #hairpin: ReturnType<typeof newHairpin>;
   readonly #written = new Map<ObjectKey, readonly ServicePort[]>();
+  /** Services whose rules were refused: for which ports, and why. */
+  readonly #refused = new Map<ObjectKey, { readonly ports: string; readonly reason: string }>();
+  #triesRefused = false;
   #waiting = new Set<ObjectKey>();
   #triggered: number[] = [];
   #stale: string[][] = [];
@@ -73,27 +90,42 @@ class KernelServiceRules implements ServiceRules {
     this.#hairpin = newHairpin(this.#rules, options.masqueradedNetworks);
   }
 
-  async #plan(everything: boolean): Promise<void> {
+  /** @returns what is to be written of Services; `doubtful` are those whose earlier rules were refused, which are not in the rules yet */
+  async #plan(everything: boolean): Promise<{ changes: Change[]; doubtful: Change[] }> {
     const keys = everything ? new Set([...this.#written.keys(), ...this.#options.keys()]) : this.#waiting;
+    if (everything) for (const key of this.#refused.keys()) keys.add(key);
     this.#waiting = new Set();
+    const triesRefused = this.#triesRefused;
+    this.#triesRefused = false;
+    const changes: Change[] = [];
+    const doubtful: Change[] = [];
     for (const key of keys) {
       const turn = this.#options.turns.next();
       if (turn !== undefined) await turn;
-      const before = this.#written.get(key) ?? [];
-      const ports = this.#options.portsOf(key);
-      this.#stale.push(...staleEntries(before, ports, this.#options.settings.family));
-      if (ports.length === 0) this.#written.delete(key);
-      else this.#written.set(key, ports);
-      this.#hairpin.replace(before, ports);
-      this.#rules.set(
-        key,
-        ports.map((port) => portRules(port, this.#options.settings)),
-      );
+      const change = { key, before: this.#written.get(key) ?? [], now: this.#options.portsOf(key) };
+      const refused = this.#refused.get(key);
+      if (refused === undefined) {
+        changes.push(change);
+        this.#set(key, change.now);
+      } else if (triesRefused || refused.ports !== JSON.stringify(change.now)) doubtful.push(change);
     }
     this.#hairpin.put();
+    return { changes, doubtful };
   }
-  /** @returns false when nothing is there to be written, and nothing to be removed */
 
+  #set(key: ObjectKey, ports: readonly ServicePort[]): void {
+    const before = this.#written.get(key) ?? [];
+    this.#stale.push(...staleEntries(before, ports, this.#options.settings.family));
+    if (ports.length === 0) this.#written.delete(key);
+    else this.#written.set(key, ports);
+    this.#hairpin.replace(before, ports);
+    this.#rules.set(
+      key,
+      ports.map((port) => portRules(port, this.#options.settings)),
+    );
+  }
+
+  /** @returns false when nothing is there to be written, and nothing to be removed */
   async #learn(): Promise<boolean> {
     const existing = await this.#iptables.chains(this.#options.settings.prefix);
     this.#rules.forget(existing);
@@ -104,16 +136,92 @@ class KernelServiceRules implements ServiceRules {
     );
   }
 
-  async #write(everything: boolean): Promise<void> {
+  async #restore(text: string): Promise<void> {
+    try {
+      await this.#iptables.restore(text);
+    } catch (err) {
+      this.#options.metrics.restoreFailures.inc();
+      throw err;
+    }
+  }
+
+  async #commit(): Promise<void> {
+    const input = this.#rules.pending();
+    if (input !== undefined) await this.#restore(input.text);
+    input?.written();
+  }
+
+  /** Writes Services with other ports. @returns the refusal */
+  async #attempt(changes: readonly Change[], ports: (change: Change) => readonly ServicePort[]): Promise<Error | undefined> {
+    for (const change of changes) this.#set(change.key, ports(change));
+    this.#hairpin.put();
+    try {
+      await this.#commit();
+    } catch (err) {
+      if (!isRefusal(err)) throw err;
+      return err;
+    }
+  }
+
+  /**
+   * After a refusal: writes all changes but those that are refused. While these are looked for, Services keep the rules that they had, if the kernel
+   * accepts them.
+   * @param anew whether the refused text was that of all chains, so that it does not depend on what the kernel had
+   * @throws the refusal when it does not depend on the changes
+   */
+  async #commitAccepted(changes: readonly Change[], refusal: Error, anew: boolean): Promise<void> {
+    let earlier = ({ before }: Change): readonly ServicePort[] => before;
+    // Another program may have removed a chain: that is no fault of the changes.
+    if (!anew) await this.#learn();
+    if ((await this.#attempt(changes, earlier)) !== undefined) {
+      if (!anew) throw refusal;
+      earlier = noPorts;
+      if ((await this.#attempt(changes, noPorts)) !== undefined) throw refusal;
+    }
+    const refused = await findRefused(changes, refusal, async (some) => {
+      const reason = await this.#attempt(some, ({ now }) => now);
+      if (reason !== undefined) for (const change of some) this.#set(change.key, earlier(change));
+      return reason;
+    });
+    const again = await this.#attempt([...refused.keys()], noPorts);
+    if (again !== undefined) throw again;
+    for (const [change, reason] of refused) this.#noteRefused(change, causesOf(reason));
+  }
+
+  /** Services that were refused before take no others with them: they are written one by one. */
+  async #tryDoubtful(doubtful: readonly Change[]): Promise<void> {
+    for (const change of doubtful) {
+      const reason = await this.#attempt([change], ({ now }) => now);
+      if (reason === undefined) this.#refused.delete(change.key);
+      else {
+        this.#set(change.key, []);
+        this.#noteRefused(change, causesOf(reason));
+      }
+    }
+    this.#hairpin.put();
+  }
+
+  #noteRefused({ key, now }: Change, reason: string): void {
+    const before = this.#refused.get(key);
+    this.#refused.set(key, { ports: JSON.stringify(now), reason });
+    if (before?.reason === reason) return;
+    this.#options.log.warn("the rules of a Service are refused; it has none", { service: key, reason });
+    this.#options.onRefused(key, reason);
+  }
+
+  async #write(everything: boolean, changes: readonly Change[]): Promise<void> {
     if (this.#isDormant && this.#written.size === 0) return;
     const anew = this.#isDormant || everything;
     if (anew) {
       this.#isDormant = !(await this.#learn());
       if (this.#isDormant) return;
     }
-    const input = this.#rules.pending();
-    if (input !== undefined) await this.#iptables.restore(input.text);
-    input?.written();
+    try {
+      await this.#commit();
+    } catch (err) {
+      if (!isRefusal(err)) throw err;
+      await this.#commitAccepted(changes, err, anew);
+    }
     if (anew) await this.#addMissingJumps();
     if (this.#stale.length === 0) return;
     const filters = this.#stale;
@@ -125,7 +233,7 @@ class KernelServiceRules implements ServiceRules {
 
   async #addMissingJumps(): Promise<void> {
     const missing = await this.#iptables.missing(this.#rules.jumps);
-    if (missing.length > 0) await this.#iptables.restore(addingJumps(missing));
+    if (missing.length > 0) await this.#restore(addingJumps(missing));
   }
 
   async #sync(): Promise<void> {
@@ -136,10 +244,10 @@ class KernelServiceRules implements ServiceRules {
     this.#everything = false;
     const begun = this.#options.clock.monotonic();
     try {
-      await this.#plan(everything);
-      await this.#write(everything);
+      const { changes, doubtful } = await this.#plan(everything);
+      await this.#write(everything, changes);
+      await this.#tryDoubtful(doubtful);
     } catch (err) {
-      this.#options.metrics.restoreFailures.inc();
       this.#everything = true; // what the kernel has is not known
       this.#triggered.push(...triggers);
       throw err;
@@ -149,6 +257,7 @@ class KernelServiceRules implements ServiceRules {
     this.#options.metrics.lastSync.set(this.#options.clock.now() / 1000);
     for (const at of triggers)
       this.#options.metrics.programmingSeconds.observe(Math.max(0, this.#options.clock.now() - at) / 1000);
+    this.#options.metrics.refused.labels(this.#options.settings.family).set(this.#refused.size);
     if (this.#options.settings.family === "IPv4")
       for (const table of tables) this.#options.metrics.rules.labels(table).set(this.#rules.count(table));
   }
@@ -160,8 +269,9 @@ class KernelServiceRules implements ServiceRules {
   }
 
   async #checkKernel(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
+    for (let checks = 1; !signal.aborted; checks++) {
       await this.#options.clock.sleep(this.#options.checkPeriodMs, signal).catch(() => {});
+      if (checks % checksUntilRetry === 0 && this.#refused.size > 0) this.#tryRefused();
       if (signal.aborted || this.#isDormant || this.#failure !== undefined) continue;
       const missing = await this.#iptables.missing(this.#rules.jumps).catch(() => this.#rules.jumps);
       if (missing.length === 0) continue;
@@ -171,6 +281,13 @@ class KernelServiceRules implements ServiceRules {
       this.#everything = true;
       this.#wakeUp();
     }
+  }
+
+  /** What the kernel refuses may depend on a module that was not there. */
+  #tryRefused(): void {
+    this.#triesRefused = true;
+    for (const key of this.#refused.keys()) this.#waiting.add(key);
+    this.#wakeUp();
   }
 
   changed(service: ObjectKey, triggers: readonly number[] = []): void {

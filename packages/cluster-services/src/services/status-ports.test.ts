@@ -126,6 +126,7 @@ test("rules are late from the change that cannot be written until it is", async 
     portsOf: () => ports,
     masqueradedNetworks: [],
     checkPeriodMs: 3_600_000,
+    onRefused() {},
     run(command) {
       if (command.endsWith("-restore")) writes++;
       return refused === undefined ? Promise.resolve("") : Promise.reject(refused);

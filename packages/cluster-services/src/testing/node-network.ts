@@ -92,20 +92,23 @@ export const testSettings: RuleSettings = {
 export type Change = readonly [Service, ...EndpointSlice[]];
 
 /** The rules of a node called `n1`, over Services that a test puts and removes. */
-export function startRules(t: TestContext, node: Namespace, settings: Partial<RuleSettings> = {}) {
+export function startRules(t: TestContext, node: Namespace, checkPeriodMs = 50) {
   const services = new Map<string, { service: Service; slices: readonly EndpointSlice[] }>();
   const metrics = newMetricsRegistry();
-  const merged = { ...testSettings, ...settings };
   const own = newProxyMetrics(metrics);
+  const refused: [service: string, reason: string][] = [];
   const rules = newServiceRules({
-    settings: merged,
+    settings: testSettings,
     keys: () => services.keys(),
     portsOf(key) {
       const found = services.get(key);
-      return found === undefined ? [] : servicePorts(found.service, found.slices, { name: "n1", zone: "z1" }, merged.family);
+      return found === undefined
+        ? []
+        : servicePorts(found.service, found.slices, { name: "n1", zone: "z1" }, testSettings.family);
     },
     masqueradedNetworks: [],
-    checkPeriodMs: 50,
+    checkPeriodMs,
+    onRefused: (key, reason) => void refused.push([key, reason]),
     run: node.run,
     turns: new Turns(),
     metrics: own,
@@ -145,5 +148,19 @@ export function startRules(t: TestContext, node: Namespace, settings: Partial<Ru
     await untilWritten(before);
   };
   const all = (): Change[] => [...services.values()].map(({ service, slices }) => [service, ...slices]);
-  return { put, remove, set, unset, all, stop, rules, syncs: () => own.syncSeconds.count };
+  return { put, remove, set, unset, all, stop, rules, refused, metrics, syncs: () => own.syncSeconds.count };
+}
+
+/** The kernel's rules by table and chain, without counters. */
+export async function rulesOf({ run }: Pick<Namespace, "run">): Promise<Record<string, string[]>> {
+  const chains = new Map<string, string[]>();
+  for (const table of ["nat", "filter"]) {
+    for (const line of (await run("iptables-save", ["-t", table])).split("\n")) {
+      const declared = /^:(\S+)/.exec(line)?.[1];
+      if (declared !== undefined) chains.set(`${table} ${declared}`, []);
+      chains.get(`${table} ${/^-A (\S+) /.exec(line)?.[1]}`)?.push(line);
+    }
+  }
+  // A bucket's rules are about different addresses or ports each.
+  return Object.fromEntries([...chains].sort().map(([chain, rules]) => [chain, rules.sort()]));
 }

@@ -1,0 +1,32 @@
+import { ProgramError } from "../host/run-program.ts";
+
+/**
+ * Pure: whether iptables has refused what it was given. Another program that holds its lock, a time limit and a program that is missing say nothing
+ * about the rules.
+ */
+export const isRefusal = (err: unknown): err is ProgramError =>
+  err instanceof ProgramError && err.exitCode !== undefined && !/xtables lock/i.test(err.message);
+
+/**
+ * Finds which of many changes are refused, by halves, and leaves the others made: a change takes part in at most twice as many attempts as the number
+ * of changes has binary digits.
+ * @param changes those that were refused together
+ * @param refusal the reason
+ * @param attempt makes the changes and returns undefined, or makes none of them and returns why they were refused
+ * @returns the reason by refused change
+ */
+export async function findRefused<T>(
+  changes: readonly T[],
+  refusal: Error,
+  attempt: (changes: readonly T[]) => Promise<Error | undefined>,
+): Promise<Map<T, Error>> {
+  if (changes.length <= 1) return new Map(changes.map((change) => [change, refusal]));
+  const middle = changes.length >> 1;
+  const refused = new Map<T, Error>();
+  for (const half of [changes.slice(0, middle), changes.slice(middle)]) {
+    const reason = await attempt(half);
+    if (reason === undefined) continue;
+    for (const [change, why] of await findRefused(half, reason, attempt)) refused.set(change, why);
+  }
+  return refused;
+}
