@@ -72,7 +72,7 @@ test("Services whose rules iptables refuses have none, and the others all of the
   const node = await newNamespace(t);
   const other = await newNamespace(t);
   const model = startRules(t, other, never);
-  const isAsModel = async (what: string): Promise<void> => assert.deepEqual(await rulesOf(node), await rulesOf(other), what);
+  const assertAsModel = async (what: string): Promise<void> => assert.deepEqual(await rulesOf(node), await rulesOf(other), what);
   let restores = 0;
   let lockedFor = 0;
   const run: RunProgram = (command, args, input) => {
@@ -88,7 +88,7 @@ test("Services whose rules iptables refuses have none, and the others all of the
   await t.test("at the first write, several in the buckets of others", async () => {
     await rules.put(good(0), bad(1), good(2), good(3), bad(4), good(5));
     await model.put(good(0), good(2), good(3), good(5));
-    await isAsModel("two of six");
+    await assertAsModel("two of six");
     assert.deepEqual(rules.refused.map(([key]) => key).toSorted(), ["default/s1", "default/s4"]);
     for (const [, reason] of rules.refused) assert.match(reason, /xyz/i);
     assert.equal(await refusedNow(), "2");
@@ -100,7 +100,7 @@ test("Services whose rules iptables refuses have none, and the others all of the
     await rules.put(good(0, "10.77.0.99"));
     await model.put(good(0, "10.77.0.99"));
     assert.equal(restores - before, 1);
-    await isAsModel("after the change");
+    await assertAsModel("after the change");
     assert.equal(rules.refused.length, 2, "reported once");
   });
 
@@ -108,7 +108,7 @@ test("Services whose rules iptables refuses have none, and the others all of the
     await rules.put(good(1), bad(2), good(3, "10.77.0.98"));
     await model.put(good(1), good(3, "10.77.0.98"));
     await model.remove("default/s2");
-    await isAsModel("after both");
+    await assertAsModel("after both");
     assert.deepEqual(rules.refused.map(([key]) => key).slice(2), ["default/s2"]);
     assert.equal(await refusedNow(), "2");
   });
@@ -119,7 +119,7 @@ test("Services whose rules iptables refuses have none, and the others all of the
     await model.put(good(5, "10.77.0.97"));
     await model.remove("default/s0");
     await waitFor(async () => (await refusedNow()) === "3");
-    await isAsModel("after the lock");
+    await assertAsModel("after the lock");
     assert.deepEqual(rules.refused.map(([key]) => key).slice(3), ["default/s0"]);
   });
 
@@ -127,7 +127,7 @@ test("Services whose rules iptables refuses have none, and the others all of the
     const before = restores;
     await rules.put(bad(2, "XYZZY"));
     assert.equal(restores - before, 1, "the attempt alone");
-    await isAsModel("as before");
+    await assertAsModel("as before");
     assert.match(rules.refused.at(-1)?.[1] ?? "", /xyzzy/i, "the new reason is reported");
   });
 
@@ -147,11 +147,11 @@ test("Services whose rules iptables refuses have none, and the others all of the
     await rules.stop();
     const next = startRules(t, node, never);
     await next.put(...rules.all());
-    await isAsModel("the successor's");
+    await assertAsModel("the successor's");
     assert.deepEqual(next.refused.map(([key]) => key).toSorted(), ["default/s0", "default/s2", "default/s4", "default/s8"]);
     await next.put(good(0), good(2), good(4), good(8));
     await model.put(good(0), good(2), good(4), good(8));
-    await isAsModel("all are right");
+    await assertAsModel("all are right");
     await next.stop();
   });
 });
