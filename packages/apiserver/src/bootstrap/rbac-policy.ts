@@ -5,6 +5,7 @@
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import {
   clusterRoleBindings as clusterRoleBindingsRef,
@@ -122,7 +123,8 @@ function bringRole(wanted: Role) {
     const metadata = bringMetadata(existing, wanted);
     const have = existing.rules ?? [];
     // The aggregation controller sets the rules of aggregated roles.
-    const missing = wanted.aggregationRule === undefined ? (wanted.rules ?? []).filter((rule) => !covers(have, rule)) : [];
+    const isSame = wanted.aggregationRule !== undefined || deepEqual(have, wanted.rules ?? []);
+    const missing = isSame ? [] : (wanted.rules ?? []).filter((rule) => !covers(have, rule));
     const aggregates = wanted.aggregationRule !== undefined && existing.aggregationRule === undefined;
     if (metadata === undefined && missing.length === 0 && !aggregates) return undefined;
     return {

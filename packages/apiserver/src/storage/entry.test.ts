@@ -92,6 +92,46 @@ test("an entry of a first list holds what etcd holds until its JSON is requested
   assert.deepEqual(calls, ["decode", "decode", "encode"], "from the JSON now");
 });
 
+test("an entry of a first list that stays decoded is not decoded again until it is cooled, and then from what etcd holds", () => {
+  const calls: string[] = [];
+  const counting: EntryCodec = {
+    ...codec,
+    toJson(object) {
+      calls.push("encode");
+      return codec.toJson(object);
+    },
+    fromStored(bytes) {
+      calls.push("decode");
+      return codec.fromStored(bytes);
+    },
+  };
+  const stored = Buffer.from('{"metadata":{"name":"a"}}');
+  const entry = newEntry(counting, "a", 3, codec.fromStored(stored));
+  entry.stayWarm(stored);
+  const want = { metadata: { name: "a", resourceVersion: "3" } };
+  assert.deepEqual([entry.object(), entry.object(), calls], [want, want, []]);
+  entry.cool();
+  assert.deepEqual([entry.object(), calls], [want, ["decode"]]);
+});
+
+test("entries of a first list that stay decoded make room for others", () => {
+  let decoded = 0;
+  const counting: EntryCodec = {
+    ...codec,
+    fromStored(bytes) {
+      decoded++;
+      return codec.fromStored(bytes);
+    },
+    memory: new EntryMemory(encodings),
+  };
+  const stored = Buffer.from('{"metadata":{"name":"a"}}');
+  const first = newEntry(counting, "a", 3, codec.fromStored(stored));
+  first.stayWarm(stored);
+  for (let i = 0; i < 3 * 4_096; i++) newEntry(counting, `b-${i}`, 3, codec.fromStored(stored)).stayWarm(stored);
+  first.object();
+  assert.equal(decoded, 1);
+});
+
 test("kept bytes that nobody asks for any more go when others come, those in use stay", (t) => {
   let now = performance.now();
   t.mock.method(performance, "now", () => now);

@@ -41,14 +41,12 @@ export class EntryMemory {
     const hot = this.#hot;
     for (let tries = 0; tries < hotEntries; tries++) {
       const resident = hot[this.#hand];
-      if (resident?.used) {
-        resident.used = false;
-        this.#hand = (this.#hand + 1) % hotEntries;
-        continue;
-      }
-      resident?.cool();
-      break;
+      if (resident === undefined || !resident.used) break;
+      resident.used = false;
+      this.#hand = (this.#hand + 1) % hotEntries;
     }
+    // One goes even when all were used.
+    hot[this.#hand]?.cool();
     hot[this.#hand] = entry;
     this.#hand = (this.#hand + 1) % hotEntries;
   }
@@ -255,12 +253,22 @@ export class Entry {
    * kept instead of JSON, which is encoded on first use. This shortens startup.
    */
   cool(stored?: Buffer): void {
-    if (stored !== undefined && this.#json === undefined) this.#stored = ownMemory(stored);
+    if (stored !== undefined) this.#keepStored(stored);
     if (this.#object !== undefined && this.#stored === undefined) this.json();
     this.#object = undefined;
     this.#memo = undefined;
     this.#isHot = false;
     this.used = false;
+  }
+
+  /** For an entry of an initial list that is read soon: it stays decoded. @param stored as for `cool`, later */
+  stayWarm(stored: Buffer): void {
+    this.#keepStored(stored);
+    this.warm();
+  }
+
+  #keepStored(stored: Buffer): void {
+    if (this.#json === undefined) this.#stored = ownMemory(stored);
   }
 
   /**

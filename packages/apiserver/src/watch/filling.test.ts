@@ -342,6 +342,25 @@ test("a deletion suggests what its caller has read, else what the cache holds", 
   assert.deepEqual(toStore, ["delete a/x, suggested: a/x=read@8", "delete a/x, suggested: a/x=red@9"]);
 });
 
+test("reads of any state wait for the list that is being read, but not for ever: the store answers them then", async (t) => {
+  const { cache, clock, reads, toStore, reset } = aCache(t);
+  const read = () =>
+    Promise.all([cache.list({ prefix: "", revision: 0 }), cache.get("a/x", { minimumRevision: 0 })]).then(
+      ([{ entries }, entry]) => [...entries.map(textOf), entry && textOf(entry)],
+    );
+  const early = read();
+  await settle();
+  assert.deepEqual(toStore, []);
+  await reads[0]?.answer(10, "a/x=red@9");
+  assert.deepEqual([await early, toStore], [["a/x=red@9", "a/x=red@9"], []]);
+  reset();
+  const late = read();
+  await clock.advance(2_999);
+  assert.deepEqual(toStore, []);
+  await clock.advance(1);
+  assert.deepEqual([await late, toStore.toSorted()], [[undefined], ["get a/x", "list"]]);
+});
+
 test("a list that goes on at the present is read from the store while the watch is behind", async (t) => {
   const { cache, multiplexer, reads, toStore } = aCache(t);
   await reads[0]?.answer(10, "a/x=red@9", "a/y=red@9");

@@ -156,7 +156,7 @@ class FilledCache implements WatchCache {
       minimumRevision === undefined
         ? await freshness.upToDate()
         : minimumRevision === 0
-          ? freshness.isReady
+          ? await freshness.readyInTime()
           : await freshness.notOlderThan(minimumRevision);
     return fromMemory && !this.#state.isUnreadable(key) ? this.#state.get(key) : this.#options.store.get(key, read);
   }
@@ -177,7 +177,8 @@ class FilledCache implements WatchCache {
     // Upstream's watch cache does not page: a limit with resourceVersion 0 returns everything, and reflectors depend on it.
     if (wanted === 0) {
       const whole = { ...request, limit: 0 };
-      return freshness.isReady ? this.#present(whole, "") : store.list(whole);
+      // While the cache is filled, reading the same from etcd once more for each reader would only take longer.
+      return (await freshness.readyInTime()) ? this.#present(whole, "") : store.list(whole);
     }
     if (request.match === "Exact" || (request.limit && request.match === undefined)) {
       if (wanted > freshness.revision()) await freshness.notOlderThan(wanted);

@@ -31,7 +31,7 @@ async function readPerTurn(kvs: readonly KeyValue[], all: boolean, work: () => v
     client,
     prefix: "/registry/pods/",
     read: all ? () => assert.fail("nobody asks for it soon") : readOne,
-    readCold: readOne,
+    readInitial: readOne,
     passOver: assert.fail,
     timed: (_, call) => call,
     turns: new Turns(),
@@ -44,6 +44,30 @@ async function readPerTurn(kvs: readonly KeyValue[], all: boolean, work: () => v
     kvs.map(({ key }) => key),
   );
   return Math.max(most, readInTurn);
+}
+
+for (const { size, want } of [
+  { size: 200, want: true },
+  { size: 201, want: false },
+]) {
+  test(`the ${size} objects of an initial list are ${want ? "" : "not "}expected to be read soon, the first and the last`, async () => {
+    const kvs = pageOf(size);
+    const seen: boolean[] = [];
+    const lists = new EtcdLists({
+      client: { range: async () => ({ revision: 7, kvs, more: false, count: size }) } as unknown as EtcdClient,
+      prefix: "/registry/pods/",
+      read: () => assert.fail("it is no list of a client"),
+      readInitial(kv, isReadSoon) {
+        seen.push(isReadSoon);
+        return { key: kv.key } as Entry;
+      },
+      passOver: assert.fail,
+      timed: (_, call) => call,
+      turns: new Turns(),
+    });
+    await lists.readAll(() => {});
+    assert.deepEqual(seen, new Array(size).fill(want));
+  });
 }
 
 for (const all of [true, false]) {

@@ -13,8 +13,8 @@ export interface EtcdListsOptions {
   prefix: string;
   /** @throws InternalError for a value that cannot be decoded, which is logged */
   read(kv: KeyValue): Entry | Promise<Entry>;
-  /** As `read`, for entries not expected to be read soon: keeps the value instead of the object. */
-  readCold(kv: KeyValue): Entry | Promise<Entry>;
+  /** As `read`, for an initial list: entries not expected to be read soon keep the value instead of the object. */
+  readInitial(kv: KeyValue, isReadSoon: boolean): Entry | Promise<Entry>;
   /** Ignores an error of `read`, or rethrows it when the value may be readable later. */
   passOver(err: unknown): void;
   /** Records the call's metrics under `operation` and converts etcd errors to Status errors. */
@@ -24,6 +24,8 @@ export interface EtcdListsOptions {
 
 /** Keys per range request of an unlimited list: a few MiB at most for typical objects. */
 const pageKeys = 1_000;
+/** The objects of shorter lists are mostly those that informers of this server read next: roles, namespaces, configuration. */
+const shortList = 200;
 
 /**
  * Range reads of one resource: paged lists at one revision, and the full read that fills a cache.
@@ -92,11 +94,12 @@ export class EtcdLists {
   }
 
   async readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
-    const { timed, client, prefix, turns, readCold, passOver } = this.#options;
+    const { timed, client, prefix, turns, readInitial, passOver } = this.#options;
     const pageFrom = (key: string, revision: number): Promise<RangeResponse> =>
       timed("list", client.range({ key, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }));
     let page = await pageFrom(prefix, at);
     const revision = at === 0 ? page.revision : at;
+    const isShort = page.count <= shortList;
     for (;;) {
       // Prefetch the next page while this one is decoded.
       const next = page.more ? pageFrom(`${page.kvs.at(-1)?.key}\0`, revision) : undefined;
@@ -106,7 +109,7 @@ export class EtcdLists {
         const turn = turns.next();
         if (turn) await turn;
         try {
-          const found = readCold(kv);
+          const found = readInitial(kv, isShort);
           entries.push(found instanceof Promise ? await found : found);
         } catch (err) {
           passOver(err);

@@ -105,7 +105,7 @@ class ResourceStore implements EtcdStore {
       client,
       prefix,
       read: (kv) => values.entry(kv),
-      readCold: (kv) => values.coldEntry(kv),
+      readInitial: (kv, isReadSoon) => values.initialEntry(kv, isReadSoon),
       passOver,
       timed: (operation, call) => calls.timed(operation, call),
       turns,

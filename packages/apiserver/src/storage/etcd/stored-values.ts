@@ -78,10 +78,10 @@ export class StoredValues {
     return state instanceof Promise ? state.then(({ entry }) => entry) : state.entry;
   }
 
-  /** An entry that is not expected to be read soon. */
-  coldEntry(kv: StoredValue): Entry | Promise<Entry> {
+  /** An entry of an initial list. @param isReadSoon it stays decoded */
+  initialEntry(kv: StoredValue, isReadSoon: boolean): Entry | Promise<Entry> {
     const state = this.read(kv);
-    return state instanceof Promise ? state.then(cooled) : cooled(state);
+    return state instanceof Promise ? state.then((read) => kept(read, isReadSoon)) : kept(state, isReadSoon);
   }
 }
 
@@ -90,7 +90,8 @@ export function passOver(err: unknown): undefined {
   if (isKeyOutOfReach(err)) throw err;
 }
 
-function cooled({ entry, bytes }: PresentState): Entry {
-  entry.cool(bytes);
+function kept({ entry, bytes }: PresentState, isReadSoon: boolean): Entry {
+  if (isReadSoon && bytes !== undefined && bytes.length < largeBytes) entry.stayWarm(bytes);
+  else entry.cool(bytes);
   return entry;
 }

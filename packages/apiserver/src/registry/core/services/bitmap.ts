@@ -38,7 +38,8 @@ export function decodeBitmap(base64: string, size: number): Bitmap {
       return count;
     },
     *offsets() {
-      for (const [byte, value] of bytes.entries()) {
+      for (let byte = 0; byte < bytes.length; byte++) {
+        const value = bytes[byte] as number;
         if (value === 0) continue;
         for (let bit = 0; bit < 8; bit++) if ((value & (1 << bit)) !== 0) yield byte * 8 + bit;
       }
