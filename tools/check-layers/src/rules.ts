@@ -309,7 +309,11 @@ export const apiserverModules: readonly Module[] = [
     ],
     holds: "why an object is not healthy: rules by kind, and the endpoints that return it",
   },
-  { path: "ui", imports: ["handlers/response.ts"], holds: "serves the page at `/ui`; its source is the package `ui`" },
+  {
+    path: "ui",
+    imports: ["handlers/negotiation.ts", "handlers/response.ts"],
+    holds: "serves the page at `/ui`; its source is the package `ui`",
+  },
   { path: "egress", imports: [], holds: "outgoing connections: direct or through a proxy" },
   {
     path: "node-proxy",

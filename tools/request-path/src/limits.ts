@@ -11,7 +11,7 @@ export interface Limit {
  */
 export const limits: Readonly<Record<string, Limit>> = {
   "create a ConfigMap": { files: 100, modules: 15, returns: 24 },
-  "get a ConfigMap": { files: 50, modules: 13, returns: 9 },
+  "get a ConfigMap": { files: 50, modules: 13, returns: 4 },
   "list ConfigMaps": { files: 60, modules: 13 },
   "patch a ConfigMap": { files: 116, modules: 15 },
   "create a Pod": { files: 146, modules: 18 },

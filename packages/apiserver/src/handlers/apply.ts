@@ -20,8 +20,9 @@ import { checkName, readBody } from "./body.ts";
 import { fromHubInSteps, toHubInTurns } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { withEntries, withFieldManager } from "./managed-fields.ts";
+import { negotiateFor } from "./negotiation.ts";
 import { type FieldValidation, type WriteRequestOptions, writeOptions } from "./options.ts";
-import { negotiateFor, writeEntry } from "./response.ts";
+import { writeEntry } from "./response.ts";
 import { writeAdmission } from "./update.ts";
 
 /** Applies the configuration in the request's body through `store`. @throws Conflict with the fields owned by other managers */

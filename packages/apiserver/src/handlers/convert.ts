@@ -66,13 +66,6 @@ export function jsonOf(entry: Entry, served: ServedResource): Buffer {
   return entry.memo(`json:${slotOf(served)}`, () => ownMemory(encodeJson(fromHub(served, entry.object()), served.kind)));
 }
 
-/** As `jsonOf`, with a trailing newline, as GET responses have it. */
-export function jsonLineOf(entry: Entry, served: ServedResource): Buffer {
-  return served.isHub ? entry.jsonLine() : Buffer.concat([jsonOf(entry, served), newline]);
-}
-
-const newline = Buffer.from("\n");
-
 /** The entry as protobuf with its envelope. Shared. */
 export function protobufOf(entry: Entry, served: ServedResource): Buffer {
   return entry.memo(`protobuf:${slotOf(served)}`, () => ownMemory(encodeProtobuf(objectOf(entry, served), served.kind)));

@@ -4,8 +4,9 @@ import { decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readB
 import { toHubInTurns } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
+import { negotiateFor } from "./negotiation.ts";
 import { writeOptions } from "./options.ts";
-import { negotiateFor, writeEntry } from "./response.ts";
+import { writeEntry } from "./response.ts";
 
 /**
  * POST on a collection: decode, default and convert to the hub version; mutating admission; store (strategy, validation,

@@ -2,8 +2,8 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { admissionAttributes, strategyContext } from "./admission.ts";
 import { readDeleteOptions } from "./delete-body.ts";
 import type { Call } from "./env.ts";
+import { negotiateFor } from "./negotiation.ts";
 import { checkFieldSelector, listOptions, listRequest } from "./options.ts";
-import { negotiateFor } from "./response.ts";
 import { writeList } from "./write-list.ts";
 
 /** DELETE on a collection: deletes the selected objects and responds with their list. */

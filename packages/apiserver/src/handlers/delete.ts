@@ -2,7 +2,8 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { admissionAttributes, strategyContext } from "./admission.ts";
 import { readDeleteOptions } from "./delete-body.ts";
 import type { Call } from "./env.ts";
-import { negotiateFor, writeEntry, writeSuccess } from "./response.ts";
+import { negotiateFor } from "./negotiation.ts";
+import { writeEntry, writeSuccess } from "./response.ts";
 
 /**
  * DELETE of one object. Responds with a Status when the object is removed; with the object when it remains for now

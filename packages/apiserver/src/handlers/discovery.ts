@@ -3,11 +3,13 @@
  * Source: k8s.io/apiserver pkg/endpoints/discovery, pkg/endpoints/installer.go
  */
 import { createHash } from "node:crypto";
+import { jsonMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { formatGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { RequestContext } from "../request/context.ts";
 import type { AggregatedApis } from "./env.ts";
-import { checkAccept, jsonType, methodNotAllowed, negotiate, send, writeObject } from "./response.ts";
+import { checkAccept, methodNotAllowed, negotiate } from "./negotiation.ts";
+import { send, writeObject } from "./response.ts";
 import type { ServedResource, ServedResources } from "./served-resources.ts";
 import { findSubresource, subresourceNames } from "./subresource.ts";
 
@@ -179,5 +181,5 @@ async function writePaths(ctx: RequestContext, resources: ServedResources, optio
     paths.add(`/apis/${name}`);
     for (const version of versions) paths.add(`/apis/${name}/${version}`);
   }
-  await send(ctx, 200, jsonType, JSON.stringify({ paths: [...paths].sort() }, null, 2));
+  await send(ctx, 200, jsonMediaType, JSON.stringify({ paths: [...paths].sort() }, null, 2));
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { jsonMediaType, protobufMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { decodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
@@ -10,7 +11,7 @@ import type { Entry, ListResult } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
 import { handlerGates } from "./env.ts";
 import { ListBodies, type ListBody, varint } from "./list-body.ts";
-import { jsonType, type Output, protobufType } from "./response.ts";
+import type { Output } from "./negotiation.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { writeList } from "./write-list.ts";
 
@@ -50,7 +51,7 @@ function readAll(body: ListBody): Buffer[] {
 describe("a hundred long lists at once", () => {
   const result: ListResult = { entries: entriesOf(5000, 1500), revision: 9 };
 
-  for (const mediaType of [jsonType, protobufType]) {
+  for (const mediaType of [jsonMediaType, protobufMediaType]) {
     test(`${mediaType}: the event loop goes on, and nobody is more than a chunk ahead of its client`, async () => {
       let clients: ReturnType<typeof aClient>[] = [];
       const longestMs = await longestTurnOf(60, async () => {
@@ -66,7 +67,7 @@ describe("a hundred long lists at once", () => {
         assert.ok(client.complete);
       }
       const body = (clients[0] as ReturnType<typeof aClient>).body();
-      const list = mediaType === jsonType ? JSON.parse(body.toString()) : decodeProtobuf(body);
+      const list = mediaType === jsonMediaType ? JSON.parse(body.toString()) : decodeProtobuf(body);
       assert.equal(list.kind, "ConfigMapList");
       assert.equal(list.items.length, 5000);
       assert.equal(list.items[4999].metadata.name, "map-4999");

@@ -1,6 +1,6 @@
 import type { Call } from "./env.ts";
+import { negotiateFor } from "./negotiation.ts";
 import { checkFieldSelector, listOptions, listRequest } from "./options.ts";
-import { negotiateFor } from "./response.ts";
 import { watch } from "./watch.ts";
 import { writeList } from "./write-list.ts";
 

@@ -14,7 +14,8 @@ import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-se
 import { validateFieldManager } from "@coxswain/apimachinery/objects/validation/object-meta";
 import { validateDeleteOptions, validateDryRun } from "../registry/generic/delete-options.ts";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
-import type { ListRequest } from "../storage/storage.ts";
+import type { RequestContext } from "../request/context.ts";
+import type { ListRequest, ReadOptions } from "../storage/storage.ts";
 
 const metaGroup = "meta.k8s.io";
 export type FieldValidation = "Ignore" | "Warn" | "Strict";
@@ -41,7 +42,8 @@ export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isA
     if (isApply && fieldManager === "") errors.push(required("fieldManager", "is required for apply patch"));
     if (!isApply && force !== undefined) errors.push(forbiddenField("force", "may not be specified for non-apply patch"));
   }
-  errors.push(...validateFieldManager(fieldManager, "fieldManager"), ...validateDryRun(dryRun));
+  errors.push(...validateFieldManager(fieldManager, "fieldManager"));
+  if (dryRun.length > 0) errors.push(...validateDryRun(dryRun));
   if (!fieldValidations.has(fieldValidation)) {
     errors.push(notSupported("fieldValidation", fieldValidation, [...fieldValidations]));
   }
@@ -177,6 +179,29 @@ export function listRequest(
     ...(options.continueToken !== "" ? { continueToken: options.continueToken } : { revision }),
     ...(options.resourceVersionMatch === "" ? {} : { match: options.resourceVersionMatch }),
   };
+}
+
+/** The options of a GET: which state it asks for. @throws BadRequest; 500 as `revisionParam` */
+export function readOptions(ctx: RequestContext, readBy: "etcd" | "cache"): ReadOptions {
+  return new RequestedRead(ctx, revisionParam(ctx.query.get("resourceVersion") ?? "", readBy));
+}
+
+/**
+ * Defers the creation of the request's signal until etcd is read: it costs as much as the rest of a read from memory. A
+ * class, since a getter in an object literal creates a hidden class per request that keeps the request alive.
+ */
+class RequestedRead implements ReadOptions {
+  readonly minimumRevision: number | undefined;
+  readonly #ctx: RequestContext;
+
+  constructor(ctx: RequestContext, minimumRevision: number | undefined) {
+    this.#ctx = ctx;
+    this.minimumRevision = minimumRevision;
+  }
+
+  get signal(): AbortSignal {
+    return this.#ctx.signal;
+  }
 }
 
 /**

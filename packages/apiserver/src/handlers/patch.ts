@@ -42,8 +42,9 @@ import { checkName, readBody } from "./body.ts";
 import { fromHubInSteps, toHubInTurns } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
+import { negotiateFor, unsupportedByRoute } from "./negotiation.ts";
 import { writeOptions } from "./options.ts";
-import { negotiateFor, unsupportedByRoute, writeEntry } from "./response.ts";
+import { writeEntry } from "./response.ts";
 import { writeAdmission } from "./update.ts";
 
 type PatchType = "json" | "merge" | "strategic";

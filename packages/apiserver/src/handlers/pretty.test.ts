@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { wantsIndent } from "./response.ts";
+import { wantsIndent } from "./negotiation.ts";
 
 for (const { query, agent, want } of [
   { query: "", agent: "kubectl/v1.23.0", want: false },

@@ -6,18 +6,20 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { encodeObject } from "@coxswain/apimachinery/objects/codec/codec";
 import { encodeJson, indentJson, parseJson } from "@coxswain/apimachinery/objects/codec/json";
-import { type NegotiatedOutput, negotiateOutput, type OutputOptions } from "@coxswain/apimachinery/objects/codec/negotiate";
+import { jsonMediaType, negotiateOutput, protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { toYaml, yamlOfJsonInSteps } from "@coxswain/apimachinery/objects/codec/yaml";
-import { genericServerResponse, StatusError, statusOf } from "@coxswain/apimachinery/objects/errors/status-error";
+import { StatusError, statusOf } from "@coxswain/apimachinery/objects/errors/status-error";
 import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject, ListMeta, Status, StatusDetails } from "@coxswain/apimachinery/objects/meta/types";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
 import { queryOf } from "../request/request-info.ts";
 import type { Entry } from "../storage/storage.ts";
-import { jsonLineOf, jsonOf, objectOf, protobufInSteps, protobufOf } from "./convert.ts";
+import { jsonOf, objectOf, protobufInSteps, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
+import { type Output, wantsIndent } from "./negotiation.ts";
+import type { ServedResource } from "./served-resources.ts";
 import {
   answerWantedAsList,
   includeObjectParam,
@@ -27,34 +29,11 @@ import {
   tableJson,
 } from "./transform.ts";
 
-export const jsonType = "application/json";
-export const yamlType = "application/yaml";
-export const protobufType = "application/vnd.kubernetes.protobuf";
 const statusKind: GroupVersionKind = { group: "", version: "v1", kind: "Status" };
 
 /** Smaller bodies are not compressed. Source: handlers/responsewriters/writers.go, defaultGzipThresholdBytes */
 const compressFromBytes = 128 * 1024;
 export const gzipLevel = 4;
-
-export interface Output extends NegotiatedOutput {
-  readonly indent: boolean;
-}
-
-/** @throws NotAcceptable */
-export function negotiate(ctx: RequestContext, options: OutputOptions = {}): Output {
-  const negotiated = negotiateOutput(ctx.exchange.headers.accept, options);
-  return { ...negotiated, indent: negotiated.pretty || wantsIndent(ctx.query, ctx.exchange.headers["user-agent"]) };
-}
-
-/**
- * Negotiates for a resource. Custom resources have protobuf only for their metadata. Subresources have no Table, except those
- * of custom resources.
- */
-export function negotiateFor(call: Call, stream = false): Output {
-  const isCustom = call.served.definition.custom === true;
-  const tables = isCustom || call.subresource === "";
-  return negotiate(call.ctx, { transforms: true, tables, protobuf: isCustom ? "metadata" : true, stream });
-}
 
 /** Responds with a stored object in the request's version. */
 export async function writeEntry(call: Call, status: number, stored: Entry, output: Output): Promise<void> {
@@ -62,8 +41,8 @@ export async function writeEntry(call: Call, status: number, stored: Entry, outp
   await turns.next();
   if (output.as === undefined && stored.isLarge) {
     await turns.run(stored.encodeInSteps());
-    if (output.mediaType === yamlType) return writeYamlOf(call, status, linkedEntry(call, stored));
-    if (output.mediaType === protobufType) await turns.run(protobufInSteps(linkedEntry(call, stored), call.served));
+    if (output.mediaType === yamlMediaType) return writeYamlOf(call, status, linkedEntry(call, stored));
+    if (output.mediaType === protobufMediaType) await turns.run(protobufInSteps(linkedEntry(call, stored), call.served));
   }
   return encodeAndSend(call, status, stored, output);
 }
@@ -71,7 +50,7 @@ export async function writeEntry(call: Call, status: number, stored: Entry, outp
 /** The YAML of a large object, in turns. */
 async function writeYamlOf({ ctx, served, env }: Call, status: number, entry: Entry): Promise<void> {
   const yaml = await env.services.turns.run(yamlOfJsonInSteps(jsonOf(entry, served).toString()));
-  return send(ctx, status, yamlType, yaml);
+  return send(ctx, status, yamlMediaType, yaml);
 }
 
 function encodeAndSend(call: Call, status: number, stored: Entry, output: Output): Promise<void> {
@@ -86,20 +65,25 @@ function encodeAndSend(call: Call, status: number, stored: Entry, output: Output
     case "PartialObjectMetadataList":
       throw objectWantedAsList(served.definition);
     default:
-      if (output.mediaType === jsonType) {
+      if (output.mediaType === jsonMediaType) {
         if (output.indent) return sendJson(ctx, status, jsonOf(entry, served), true);
-        return send(ctx, status, jsonType, jsonLineOf(entry, served));
+        return send(ctx, status, jsonMediaType, jsonLineOf(entry, served));
       }
-      if (output.mediaType === protobufType) return send(ctx, status, protobufType, protobufOf(entry, served));
-      return send(ctx, status, yamlType, encodeObject(objectOf(entry, served), yamlType));
+      if (output.mediaType === protobufMediaType) return send(ctx, status, protobufMediaType, protobufOf(entry, served));
+      return send(ctx, status, yamlMediaType, encodeObject(objectOf(entry, served), yamlMediaType));
   }
+}
+
+/** JSON of GET responses: with a trailing newline. */
+function jsonLineOf(entry: Entry, served: ServedResource): Buffer {
+  return served.isHub ? entry.jsonLine() : Buffer.concat([jsonOf(entry, served), newline]);
 }
 
 /** Responds with an object that is not stored (reviews, scales, Status), in its own apiVersion and kind. */
 export function writeObject(ctx: RequestContext, status: number, object: KubeObject, output: Output): Promise<void> {
   const kind = { ...(parseGroupVersion(object.apiVersion ?? "v1") ?? { group: "", version: "v1" }), kind: object.kind ?? "" };
-  if (output.mediaType === protobufType) return send(ctx, status, protobufType, encodeProtobuf(object, kind));
-  if (output.mediaType === yamlType) return send(ctx, status, yamlType, encodeObject(object, yamlType));
+  if (output.mediaType === protobufMediaType) return send(ctx, status, protobufMediaType, encodeProtobuf(object, kind));
+  if (output.mediaType === yamlMediaType) return send(ctx, status, yamlMediaType, encodeObject(object, yamlMediaType));
   return sendJson(ctx, status, encodeJson(object, kind), output.indent);
 }
 
@@ -137,7 +121,7 @@ export function writeSuccess(
 function writeTable(call: Call, status: number, metadata: ListMeta, entries: readonly Entry[], output: Output): Promise<void> {
   const { ctx, served } = call;
   const json = tableJson(served, metadata, entries, tableOptions(call, output), served.definition.table);
-  if (output.mediaType === yamlType) return send(ctx, status, yamlType, toYaml(parseJson(json)));
+  if (output.mediaType === yamlMediaType) return send(ctx, status, yamlMediaType, toYaml(parseJson(json)));
   return sendJson(ctx, status, Buffer.from(json), output.indent);
 }
 
@@ -152,8 +136,8 @@ export function tableOptions(call: Call, output: Output): TableOptions {
 
 function writeMeta(ctx: RequestContext, status: number, object: KubeObject, output: Output): Promise<void> {
   const kind = { ...metaGroupVersion(object), kind: object.kind ?? "" };
-  if (output.mediaType === yamlType) return send(ctx, status, yamlType, encodeObject(object, yamlType));
-  if (output.mediaType === protobufType) return send(ctx, status, protobufType, encodeProtobuf(object, kind));
+  if (output.mediaType === yamlMediaType) return send(ctx, status, yamlMediaType, encodeObject(object, yamlMediaType));
+  if (output.mediaType === protobufMediaType) return send(ctx, status, protobufMediaType, encodeProtobuf(object, kind));
   return sendJson(ctx, status, encodeJson(object, kind), output.indent);
 }
 
@@ -164,7 +148,7 @@ function metaGroupVersion(object: KubeObject): { group: string; version: string 
 function sendJson(ctx: RequestContext, status: number, json: Buffer, indent: boolean): Promise<void> {
   // Indented JSON ends without a newline, compact JSON with one, as upstream's encoders do.
   const body = indent ? Buffer.from(indentJson(json.toString().trimEnd())) : Buffer.concat([json, newline]);
-  return send(ctx, status, jsonType, body);
+  return send(ctx, status, jsonMediaType, body);
 }
 
 const newline = Buffer.from("\n");
@@ -213,8 +197,8 @@ export function writeError(exchange: Exchange, err: unknown, ctx?: RequestContex
 /** Encodes a Status; JSON ends with a newline unless indented. */
 export function encodeStatus(status: Status, mediaType: string, indent: boolean): Buffer {
   const object = { ...status, kind: "Status", apiVersion: "v1" } as KubeObject;
-  if (mediaType === protobufType) return encodeProtobuf(object, statusKind);
-  if (mediaType === yamlType) return encodeObject(object, yamlType);
+  if (mediaType === protobufMediaType) return encodeProtobuf(object, statusKind);
+  if (mediaType === yamlMediaType) return encodeObject(object, yamlMediaType);
   const json = encodeJson(object, statusKind);
   return indent ? Buffer.from(indentJson(json.toString().trimEnd())) : Buffer.concat([json, newline]);
 }
@@ -227,18 +211,8 @@ function errorOutput(exchange: Exchange, ctx: RequestContext | undefined): { med
     const { mediaType } = negotiateOutput(exchange.headers.accept);
     return { mediaType, indent };
   } catch {
-    return { mediaType: jsonType, indent: true };
+    return { mediaType: jsonMediaType, indent: true };
   }
-}
-
-/** Source: Go's strconv.ParseBool */
-const truths: ReadonlySet<string> = new Set(["1", "t", "T", "true", "True", "TRUE"]);
-
-/** Whether to indent JSON: ?pretty is set, or absent and the User-Agent is a browser, curl or wget. */
-export function wantsIndent(query: URLSearchParams, userAgent: string | undefined): boolean {
-  const value = query.get("pretty");
-  if (value !== null && value !== "") return truths.has(value);
-  return /^(curl|Wget|Mozilla\/5\.0)/.test(userAgent ?? "");
 }
 
 /**
@@ -276,46 +250,4 @@ function withLink(call: Call, object: KubeObject): KubeObject {
 
 function rootOf({ served: { kind } }: Call): string {
   return kind.group === "" ? `/api/${kind.version}` : `/apis/${kind.group}/${kind.version}`;
-}
-
-/**
- * What upstream's routes produce; their check of media types runs before the handler. Only built-in resources and discovery have
- * such routes; custom resources negotiate in their handlers.
- * Source: go-restful 2.9 jsr311.go detectRoute and route.go matchesAccept; apiserver's service error handler
- */
-const produced: ReadonlySet<string> = new Set(["*/*", jsonType, yamlType, protobufType]);
-/** Types of a route that only produces JSON. */
-export const onlyJson: ReadonlySet<string> = new Set(["*/*", jsonType]);
-
-/**
- * Parameters are ignored. The only wildcard that counts is the one for all types; `text/*`, for one, does not.
- * @throws NotAcceptable with go-restful's text when no clause of Accept names a type that the route produces
- */
-export function checkAccept({ exchange }: RequestContext, types = produced): void {
-  const accept = exchange.headers.accept || "*/*";
-  if (types.has(accept) || accept.split(",").some((clause) => types.has(bareType(clause)))) return;
-  throw routeRefusal(406, "406: Not Acceptable");
-}
-
-/**
- * The error for a patch's media type. Without a positive Content-Length go-restful checks Accept next, for which no route is
- * left: 406.
- */
-export function unsupportedByRoute({ exchange }: RequestContext): Error {
-  if (!(Number(exchange.headers["content-length"]) > 0)) return routeRefusal(406, "406: Not Acceptable");
-  return routeRefusal(415, "415: Unsupported Media Type");
-}
-
-/** The error of an existing path with an unsupported method. */
-export function methodNotAllowed(): Error {
-  return routeRefusal(405, "");
-}
-
-/** With an empty kind, so that the details are present but empty. */
-function routeRefusal(code: number, message: string): Error {
-  return genericServerResponse(code, "", { group: "", resource: "" }, "", message, 0, false);
-}
-
-function bareType(clause: string): string {
-  return (clause.split(";", 1)[0] ?? "").trim();
 }

@@ -23,11 +23,11 @@ import { type Call, type HandlerEnv, handlerGates } from "./env.ts";
 import { get } from "./get.ts";
 import { list } from "./list.ts";
 import { countDeprecated } from "./metrics.ts";
+import { checkAccept, methodNotAllowed, onlyJson } from "./negotiation.ts";
 import { newOpenApi, openApiV3Paths } from "./openapi.ts";
 import { checkFieldSelector, listOptions } from "./options.ts";
 import { patch, patchTypeOf } from "./patch.ts";
-import { checkAccept, methodNotAllowed, onlyJson } from "./response.ts";
-import type { ServedResource, ServedResources } from "./served-resources.ts";
+import type { ServedResource } from "./served-resources.ts";
 import { findSubresource, runObject, type ServedSubresource } from "./subresource.ts";
 import { update } from "./update.ts";
 import { writeVersion } from "./version.ts";
@@ -41,14 +41,6 @@ export interface RouterOptions extends Omit<HandlerEnv, "gates"> {
 }
 
 export type Router = (ctx: RequestContext) => Promise<void>;
-
-/** Whether a resource request names a resource, and a subresource, that is served here. */
-export function servedCheck(resources: ServedResources): (info: RequestInfo) => boolean {
-  return ({ group, version, resource, subresource }) => {
-    const served = resources.find(group, version, resource);
-    return served !== undefined && (subresource === "" || findSubresource(served, subresource) !== undefined);
-  };
-}
 
 /** @returns a handler that throws a StatusError, which the filter chain writes */
 export function newRouter(options: RouterOptions): Router {

@@ -1,6 +1,7 @@
 import { compareKubeVersions, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { FieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
 import type { RegistryStore, ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
+import type { RequestInfo } from "../request/request-info.ts";
 import type { Framer } from "./watch-framer.ts";
 
 /** One resource in one served version, as verb handlers use it. */
@@ -86,6 +87,22 @@ export function newServedResources(): ServedResources {
       return generation;
     },
   };
+}
+
+/** Whether a resource request names a resource, and a subresource, that is served here. */
+export function servedCheck(resources: ServedResources): (info: RequestInfo) => boolean {
+  return ({ group, version, resource, subresource }) => {
+    const served = resources.find(group, version, resource);
+    return served !== undefined && (subresource === "" || servesSubresource(served, subresource));
+  };
+}
+
+/** Whether the definition lists the subresource, or its status strategy or scale paths imply it. */
+export function servesSubresource({ definition, version }: ServedResource, name: string): boolean {
+  const { subresources = {}, scale } = definition;
+  if (Object.hasOwn(subresources, name)) return subresources[name]?.handler.type !== "scale" || scale !== undefined;
+  if (name === "status") return definition.statusStrategy !== undefined && version.statusServed !== false;
+  return name === "scale" && scale !== undefined;
 }
 
 /** autoscaling lists its two beta versions in ascending order; all other groups use the general order. */

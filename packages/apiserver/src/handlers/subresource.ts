@@ -27,10 +27,11 @@ import { connect } from "./connect.ts";
 import type { Call } from "./env.ts";
 import { get } from "./get.ts";
 import { guardEntries, managerName, trackCreated, withEntries } from "./managed-fields.ts";
-import { checkFieldSelector, listOptions, revisionParam, type WriteRequestOptions, writeOptions } from "./options.ts";
+import { negotiate } from "./negotiation.ts";
+import { checkFieldSelector, listOptions, readOptions, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { patch, patchTypeOf, readPatch } from "./patch.ts";
-import { linkedList, negotiate, writeAnswer, writeEntry, writeObject } from "./response.ts";
-import type { ServedResource } from "./served-resources.ts";
+import { linkedList, writeAnswer, writeEntry, writeObject } from "./response.ts";
+import { type ServedResource, servesSubresource } from "./served-resources.ts";
 import { subresourceCall } from "./subresource-call.ts";
 import { update } from "./update.ts";
 import { writeList } from "./write-list.ts";
@@ -52,27 +53,23 @@ export function subresourceNames(definition: ResourceDefinition): string[] {
 
 /** @returns undefined when the resource has no such subresource */
 export function findSubresource(served: ServedResource, name: string): ServedSubresource | undefined {
-  const { definition, version } = served;
-  if (definition.subresources !== undefined && Object.hasOwn(definition.subresources, name)) {
-    return listed(served, name, definition.subresources[name] as SubresourceDefinition);
-  }
-  if (name === "status" && definition.statusStrategy !== undefined && version.statusServed !== false) {
-    return viewOf(served, served.kind, partVerbs, name, definition.statusStrategy);
-  }
-  if (name === "scale" && definition.scale !== undefined) return scaleView(served, definition.scale, partVerbs);
-  return undefined;
+  if (!servesSubresource(served, name)) return undefined;
+  const { subresources = {}, statusStrategy, scale } = served.definition;
+  if (Object.hasOwn(subresources, name)) return listed(served, name, subresources[name] as SubresourceDefinition);
+  if (name === "status") return viewOf(served, served.kind, partVerbs, name, statusStrategy as Strategy);
+  return scaleView(served, scale as ScalePaths, partVerbs);
 }
 
 const partVerbs = ["get", "patch", "update"] as const;
 
-function listed(served: ServedResource, name: string, subresource: SubresourceDefinition): ServedSubresource | undefined {
+function listed(served: ServedResource, name: string, subresource: SubresourceDefinition): ServedSubresource {
   const { handler, verbs } = subresource;
   const kind = { ...(subresource.kindGroupVersion ?? groupVersionOf(served)), kind: subresource.kind };
   switch (handler.type) {
     case "strategy":
       return viewOf(served, kind, verbs, name, handler.strategy);
     case "scale":
-      return served.definition.scale === undefined ? undefined : scaleView(served, served.definition.scale, verbs);
+      return scaleView(served, served.definition.scale as ScalePaths, verbs);
     case "connect":
       return { kind, verbs, run: (call, _verb, rest) => connect(call, handler, kind, rest) };
     case "object":
@@ -158,9 +155,7 @@ async function runScale(
 const asMetadata = { transforms: true, tables: false } as const;
 
 async function readParent({ ctx, namespace, name }: Call, store: RegistryStore): Promise<Entry> {
-  const readBy = store.storage.cached ? "cache" : "etcd";
-  const minimumRevision = revisionParam(ctx.query.get("resourceVersion") ?? "", readBy);
-  return store.get(namespace, name, { minimumRevision, signal: ctx.signal });
+  return store.get(namespace, name, readOptions(ctx, store.storage.cached ? "cache" : "etcd"));
 }
 
 /** The entries when they can be decoded, else none. */

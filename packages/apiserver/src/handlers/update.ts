@@ -6,8 +6,9 @@ import { checkName, decodeBody, dedupOwnerReferences, inputMediaType, matchNames
 import { toHubInTurns } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
+import { negotiateFor } from "./negotiation.ts";
 import { type WriteRequestOptions, writeOptions } from "./options.ts";
-import { negotiateFor, writeEntry } from "./response.ts";
+import { writeEntry } from "./response.ts";
 
 /**
  * PUT on a named object: replaces it, or creates it where the resource allows that (201).

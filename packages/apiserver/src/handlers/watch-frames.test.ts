@@ -4,7 +4,7 @@ import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/regis
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
 import { watchMetricsOf } from "./metrics.ts";
-import type { Output } from "./response.ts";
+import type { Output } from "./negotiation.ts";
 import { framerFor } from "./watch-frames.ts";
 
 const json: Output = { mediaType: "application/json", pretty: false, stream: true, indent: false };

@@ -1,6 +1,7 @@
 /** Encodes watch events in each form that clients may request. */
 
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { protobufMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { frameWatchEvent } from "@coxswain/apimachinery/objects/codec/stream";
 import { statusOf } from "@coxswain/apimachinery/objects/errors/status-error";
@@ -12,7 +13,8 @@ import type { Entry, WatchEvent } from "../storage/storage.ts";
 import { jsonOf, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { countFrames, type WatchMetrics } from "./metrics.ts";
-import { encodeStatus, type Output, protobufType, tableOptions } from "./response.ts";
+import type { Output } from "./negotiation.ts";
+import { encodeStatus, tableOptions } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { partialMetadata, tableJson } from "./transform.ts";
 import type { Batch, Framer } from "./watch-framer.ts";
@@ -105,12 +107,12 @@ interface Form {
 }
 
 function objectForm(served: ServedResource, mediaType: string): Form {
-  const bytesOf = mediaType === protobufType ? protobufOf : jsonOf;
+  const bytesOf = mediaType === protobufMediaType ? protobufOf : jsonOf;
   return {
     event: madeOncePerTurn((type, entry) => frameWatchEvent(type, bytesOf(entry, served), mediaType)),
     bookmark(revision) {
       const object = bare(served.kind.kind, formatGroupVersion(served.kind), revision);
-      const bytes = mediaType === protobufType ? encodeProtobuf(object, served.kind) : encodeJson(object, served.kind);
+      const bytes = mediaType === protobufMediaType ? encodeProtobuf(object, served.kind) : encodeJson(object, served.kind);
       return frameWatchEvent("BOOKMARK", bytes, mediaType);
     },
   };
@@ -156,7 +158,7 @@ function tableForm(call: Call, output: Output): Form {
 function metadataForm(mediaType: string, metaVersion: string): Form {
   const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
   const encode = (object: KubeObject): Buffer =>
-    mediaType === protobufType ? encodeProtobuf(object, kind) : encodeJson(object, kind);
+    mediaType === protobufMediaType ? encodeProtobuf(object, kind) : encodeJson(object, kind);
   return {
     event: madeOncePerTurn((type, entry) =>
       frameWatchEvent(type, encode(partialMetadata(entry.object(), metaVersion)), mediaType),

@@ -4,14 +4,17 @@
  * (watch-delivery.ts). Over a WebSocket each event is a message: text for JSON, binary (without the length prefix) for protobuf.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/watch.go
  */
+
+import { jsonMediaType, protobufMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { longTimers } from "@coxswain/apimachinery/process/clock/long-timers";
 import type { RequestContext } from "../request/context.ts";
 import { acceptWebSocket, isWebSocketRequest } from "../request/web-socket.ts";
 import type { Call } from "./env.ts";
 import { watchMetricsOf } from "./metrics.ts";
+import { negotiateFor, type Output } from "./negotiation.ts";
 import { type ListOptions, revisionParam } from "./options.ts";
-import { jsonType, linkedEntry, negotiateFor, type Output, protobufType } from "./response.ts";
+import { linkedEntry } from "./response.ts";
 import { includeObjectParam } from "./transform.ts";
 import { deliver, type Sink } from "./watch-delivery.ts";
 import { framerFor } from "./watch-frames.ts";
@@ -74,7 +77,7 @@ export function watchTimeoutMs(timeoutSeconds: number | undefined, minRequestTim
 }
 
 function bodySink({ exchange }: RequestContext, { mediaType }: Output): Sink {
-  const headers = { "content-type": mediaType === jsonType ? jsonType : `${mediaType};stream=watch` };
+  const headers = { "content-type": mediaType === jsonMediaType ? jsonMediaType : `${mediaType};stream=watch` };
   const response = exchange.stream(200, headers);
   return {
     write: ({ bytes }) => response.write(bytes),
@@ -88,7 +91,7 @@ async function webSocketSink({ exchange, audit }: RequestContext, { mediaType }:
   const webSocket = await acceptWebSocket(exchange, { originRequired: true });
   if (webSocket === undefined) return undefined;
   audit?.started(101);
-  const binary = mediaType === protobufType;
+  const binary = mediaType === protobufMediaType;
   return {
     write({ frames }) {
       let room = true;

@@ -4,13 +4,14 @@ import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
+import { jsonMediaType, protobufMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import type { Entry } from "../storage/storage.ts";
 import { type Call, handlerGates } from "./env.ts";
 import { ListBodies } from "./list-body.ts";
-import { jsonType, type Output, protobufType } from "./response.ts";
+import type { Output } from "./negotiation.ts";
 import { writeList } from "./write-list.ts";
 
 const kind = { group: "", version: "v1", kind: "ConfigMap" };
@@ -56,7 +57,7 @@ function listTo(mediaType: string, gzip: boolean, drained: (aborted: AbortContro
   return { seen, done, signal: aborted.signal };
 }
 
-for (const mediaType of [jsonType, protobufType]) {
+for (const mediaType of [jsonMediaType, protobufMediaType]) {
   test(`${mediaType}: a compressed list is complete, has no length, and leaves no listener behind`, async () => {
     const { seen, done, signal } = listTo(mediaType, true, async () => {});
     await done;
@@ -69,7 +70,7 @@ for (const mediaType of [jsonType, protobufType]) {
 }
 
 test("a list is not written on when its client has gone away", async () => {
-  const { seen, done } = listTo(jsonType, false, async (aborted) => aborted.abort());
+  const { seen, done } = listTo(jsonMediaType, false, async (aborted) => aborted.abort());
   await done;
   assert.ok(seen.destroyed && !seen.ended);
   assert.equal(seen.chunks.length, 1);
@@ -87,7 +88,7 @@ for (const { name, drained } of [
   { name: "whose connection breaks", drained: () => Promise.reject(new Error("reset")) },
 ]) {
   test(`a compressed list ${name} is given up`, { timeout: 300_000 }, async () => {
-    const { seen, done } = listTo(jsonType, true, drained);
+    const { seen, done } = listTo(jsonMediaType, true, drained);
     const outcome = await done.then(
       () => "ended",
       () => "failed",

@@ -1,6 +1,7 @@
 /** Responds with lists in all forms, with backpressure and yielding to the event loop, from the bytes cached with the entries. */
 import { createGzip } from "node:zlib";
 import { encodeJsonText } from "@coxswain/apimachinery/objects/codec/json";
+import { protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject, ListMeta } from "@coxswain/apimachinery/objects/meta/types";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
@@ -21,7 +22,8 @@ import {
   protobufSize,
   varint,
 } from "./list-body.ts";
-import { acceptsGzip, gzipLevel, linkedList, type Output, protobufType, send, tableOptions, yamlType } from "./response.ts";
+import type { Output } from "./negotiation.ts";
+import { acceptsGzip, gzipLevel, linkedList, send, tableOptions } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { rowBytes, rowSlot } from "./table-row.ts";
 import { type TextForm, type TextList, textList, yamlItemInSteps } from "./text-list.ts";
@@ -58,7 +60,7 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
     case "PartialObjectMetadataList": {
       const kind = { group: "meta.k8s.io", version: output.version ?? "v1", kind: "PartialObjectMetadata" };
       const list = { ...kind, kind: output.as };
-      if (output.mediaType === protobufType) return protobufList(turns, list, result, protobufMetadataItems(kind));
+      if (output.mediaType === protobufMediaType) return protobufList(turns, list, result, protobufMetadataItems(kind));
       // Unlike items of other lists, these have kind and apiVersion.
       const item = (object: KubeObject): Buffer => Buffer.from(encodeJsonText(partialMetadata(object, kind.version), kind));
       const slot = `metadata:${kind.version}`;
@@ -69,7 +71,7 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
       throw listWantedAsObject(served.definition);
   }
   const kind = { ...served.kind, kind: served.definition.listKind };
-  if (output.mediaType === protobufType) {
+  if (output.mediaType === protobufMediaType) {
     const items = protobufItems(served);
     return protobufList(turns, kind, result, items, listBodies.protobuf(entries, served, items));
   }
@@ -90,7 +92,7 @@ async function yamlItems(turns: Turns, { entries }: LinkedResult, served: Served
 }
 
 function formOf({ mediaType, indent }: Output): TextForm {
-  return mediaType === yamlType ? "yaml" : indent ? "indented" : "compact";
+  return mediaType === yamlMediaType ? "yaml" : indent ? "indented" : "compact";
 }
 
 /** @param custom lists of custom resources are unstructured upstream, which does not omit empty fields */

@@ -11,7 +11,7 @@ import { answerHealth, type HealthCheck, healthPage } from "@coxswain/apimachine
 import { answerMetrics } from "@coxswain/apimachinery/serving/metrics-page";
 import { type DebugPages, newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import type { IssuerDocuments } from "../authentication/token-issuer.ts";
-import { methodNotAllowed } from "../handlers/response.ts";
+import { methodNotAllowed } from "../handlers/negotiation.ts";
 
 /** Restricted to GET, unlike the other pages. */
 const documentPaths = ["/.well-known/openid-configuration", "/openid/v1/jwks"];

@@ -9,7 +9,8 @@ import { gzipSync } from "node:zlib";
 import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import { methodNotAllowed, writeError } from "../handlers/response.ts";
+import { methodNotAllowed } from "../handlers/negotiation.ts";
+import { writeError } from "../handlers/response.ts";
 
 const types: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",

@@ -69,7 +69,7 @@ export function matchNamespace(strategy: Strategy, ctx: StrategyContext, object:
 
 /** Validates finalizers; no errors for strategies with `anyFinalizer`. */
 export function kubeFinalizers(strategy: Strategy, finalizers: readonly string[] | undefined): FieldError[] {
-  return strategy.anyFinalizer ? [] : each(finalizers, "metadata.finalizers", validateKubeFinalizer);
+  return strategy.anyFinalizer || finalizers === undefined ? [] : each(finalizers, "metadata.finalizers", validateKubeFinalizer);
 }
 
 /** Kinds whose internal types upstream still registers in extensions; error texts name that group. */
