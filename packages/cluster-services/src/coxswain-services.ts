@@ -1,6 +1,4 @@
-import { existsSync } from "node:fs";
 import { hostname } from "node:os";
-import { join } from "node:path";
 import { newClient, newClientFamily } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
 import { configFromFlags } from "@coxswain/apimachinery/client/in-cluster";
@@ -24,7 +22,6 @@ import { keepIdleMemorySmall } from "./idle-memory.ts";
 import type { PartDefinition } from "./part.ts";
 import { newPartHealth } from "./part-health.ts";
 import { parts } from "./parts.ts";
-import { configFile } from "./pod-network/names.ts";
 import { rightsOf } from "./rights.ts";
 import { program, runParts } from "./run-parts.ts";
 
@@ -80,7 +77,7 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
     configz: () => ({ "services.coxswain": { parts: chosen.map((part) => part.name), leaderElection } }),
   });
   log.info("starting", { parts: chosen.map((part) => part.name).join() });
-  await removeLeftPodNetwork(flags, chosen, log);
+  await removeLeft(flags, chosen, log);
   void keepIdleMemorySmall({ clock, signal });
   const nodeName = flags["node-name"] || hostname().toLowerCase();
   try {
@@ -101,16 +98,14 @@ function loadConfig(flags: ServicesFlags): Promise<ClientConfig> {
   });
 }
 
-/** The part that is off now may have run before on this machine: its network would be taken for one that works. */
-async function removeLeftPodNetwork(flags: ServicesFlags, chosen: readonly PartDefinition[], log: Logger): Promise<void> {
-  if (chosen.some(({ name }) => name === "pod-network") || !existsSync(join(flags["cni-conf-dir"], configFile))) return;
-  const { withdrawLeftOver } = await import("./pod-network/withdraw.ts");
-  const { podNetworkSettings } = await import("./pod-network/settings.ts");
-  const { runProgram } = await import("./host/run-program.ts");
-  try {
-    if (await withdrawLeftOver(podNetworkSettings(flags), runProgram)) log.info("removed the pod network of an earlier process");
-  } catch (err) {
-    log.error("cannot remove the pod network of an earlier process", err);
+/** Parts that are off now may have run before on this machine. */
+async function removeLeft(flags: ServicesFlags, chosen: readonly PartDefinition[], log: Logger): Promise<void> {
+  for (const part of parts.filter(({ name }) => !chosen.some((one) => one.name === name))) {
+    try {
+      if (await part.removeLeft?.(flags)) log.info("removed what an earlier process has left", { part: part.name });
+    } catch (err) {
+      log.error("cannot remove what an earlier process has left", err, { part: part.name });
+    }
   }
 }
 

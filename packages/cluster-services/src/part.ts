@@ -60,6 +60,11 @@ export interface PartDefinition {
   readonly runs: "node" | "once";
   readonly onByDefault: boolean;
   readonly rights: PartRights;
+  /**
+   * Removes what an earlier process with the part has left on this machine, where the part is off now. Cheap when there is nothing.
+   * @returns whether there was something
+   */
+  readonly removeLeft?: (flags: ServicesFlags) => Promise<boolean>;
   /** Imports the part's code, so that a part that is off costs nothing. */
   readonly load: () => Promise<StartPart>;
 }

@@ -1,10 +1,14 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { apiProxyRights } from "./api-proxy/rights.ts";
 import { dnsRights } from "./dns/rights.ts";
+import { runProgram } from "./host/run-program.ts";
 import { ingressRights } from "./ingress/rights.ts";
 import { loadBalancerAddressesRights, loadBalancersRights } from "./load-balancers/rights.ts";
 import { localVolumesRights } from "./local-volumes/rights.ts";
 import { metricsApiRights } from "./metrics-api/rights.ts";
 import type { PartDefinition } from "./part.ts";
+import { configFile } from "./pod-network/names.ts";
 import { podNetworkRights } from "./pod-network/rights.ts";
 
 /** All parts, in start order. A part's code is in the folder of its name. */
@@ -21,6 +25,13 @@ export const parts: readonly PartDefinition[] = [
     runs: "node",
     onByDefault: true,
     rights: podNetworkRights,
+    // Its network would be taken for one that works.
+    async removeLeft(flags) {
+      if (!existsSync(join(flags["cni-conf-dir"], configFile))) return false;
+      const { withdrawLeftOver } = await import("./pod-network/withdraw.ts");
+      const { podNetworkSettings } = await import("./pod-network/settings.ts");
+      return withdrawLeftOver(podNetworkSettings(flags), runProgram);
+    },
     load: async () => (await import("./pod-network/part.ts")).startPodNetwork,
   },
   {
@@ -33,6 +44,8 @@ export const parts: readonly PartDefinition[] = [
         { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["list", "watch"] },
       ],
     },
+    removeLeft: async (flags) =>
+      (await import("./services/left-rules.ts")).removeLeftRules(flags["iptables-chain-prefix"], runProgram),
     load: async () => (await import("./services/part.ts")).startServices,
   },
   {
@@ -75,6 +88,11 @@ export const parts: readonly PartDefinition[] = [
     runs: "node",
     onByDefault: true,
     rights: loadBalancerAddressesRights,
+    async removeLeft(flags) {
+      const { removeLeftAddresses } = await import("./load-balancers/left-addresses.ts");
+      const { poolOf } = await import("./load-balancers/settings.ts");
+      return removeLeftAddresses(poolOf(flags), flags["iptables-chain-prefix"], runProgram);
+    },
     load: async () => (await import("./load-balancers/addresses-part.ts")).startLoadBalancerAddresses,
   },
 ];

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Client, ClientFamily } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
@@ -82,7 +81,8 @@ async function whileLeading(options: RunOptions, work: (leading: AbortSignal) =>
       ...leaderElection,
       client: family.apart({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
       lock: newResourceLock(resourceLock, resourceNamespace, resourceName),
-      identity: `${hostname()}_${randomUUID()}`,
+      // The same after a restart: a process that was killed goes on at once, not when its lease has expired. There is one on each node.
+      identity: `${hostname()}_${nodeName}`,
       // After a restart the next leader does not have to wait for the lease to expire.
       releaseOnCancel: true,
       onStarted(leading) {

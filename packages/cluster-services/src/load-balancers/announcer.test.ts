@@ -10,6 +10,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type Machine, newSite } from "../testing/machines.ts";
 import { needsRoot } from "../testing/namespaces.ts";
 import { Announcer } from "./announcer.ts";
+import { removeLeftAddresses } from "./left-addresses.ts";
 import { linkFor, neighbourOn, releaseAddresses } from "./local-addresses.ts";
 import { newAnnouncerMetrics } from "./metrics.ts";
 import { Pool } from "./pool.ts";
@@ -131,6 +132,21 @@ test("an address moves to another machine with its lease, and clients follow at 
     two.kill();
     await releaseAddresses(new Pool([`${vip}-${vip}`]), m2.run);
     assert.equal(await has(m2, vip), false);
+  });
+
+  await t.test("a successor that has no address removes the rules of the one that was killed", async () => {
+    assert.match(await m2.run("iptables", ["-S", "COX-LB-INPUT"]), /REJECT/);
+    start(t, m2, client, []);
+    await waitFor(async () => !/REJECT/.test(await m2.run("iptables", ["-S", "COX-LB-INPUT"])));
+  });
+
+  await t.test("a process without the part removes the chain", async () => {
+    await m2.namespace.ip(`address add ${vip}/32 dev eth0`);
+    const pool = new Pool([`${vip}-${vip}`]);
+    assert.equal(await removeLeftAddresses(pool, "COX-", m2.run), true);
+    assert.doesNotMatch(await m2.run("iptables-save", []), /COX-LB/);
+    assert.equal(await has(m2, vip), false);
+    assert.equal(await removeLeftAddresses(pool, "COX-", m2.run), false);
   });
 });
 

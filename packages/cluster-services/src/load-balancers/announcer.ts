@@ -12,7 +12,7 @@ import { type AddressHost, announce, bindAddresses, linkFor, prepareLink, unbind
 import type { AnnouncerMetrics } from "./metrics.ts";
 import { leaseNamespace } from "./names.ts";
 import { leaseName } from "./pool.ts";
-import { addressRules } from "./rules.ts";
+import { addressRules, hasRules } from "./rules.ts";
 
 export interface AnnouncerOptions {
   readonly client: Client;
@@ -46,7 +46,8 @@ export class Announcer {
   readonly #held = new Map<string, string>();
   readonly #failures = new Map<string, string>();
   #wanted: ReadonlySet<string> = new Set();
-  #rulesText = "";
+  /** The addresses in the rules; undefined while those of an earlier process may be there. */
+  #rulesOf: string | undefined;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(options: AnnouncerOptions) {
@@ -76,10 +77,13 @@ export class Announcer {
 
   /** Keeps the addresses that this node holds until `signal` is aborted and all of them are given up. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options;
+    const { clock, log } = this.#options;
     while (!signal.aborted) {
       await clock.sleep(refreshMs, signal).catch(() => {});
-      if (!signal.aborted && this.#held.size > 0) await this.#refresh();
+      if (signal.aborted) break;
+      if (this.#held.size > 0) await this.#refresh();
+      else if (this.#rulesOf === undefined)
+        await this.#writeRules().catch((err: unknown) => log.error("cannot remove rules of an earlier process", err));
     }
     await Promise.all([...this.#candidacies.values()].map(({ ended }) => ended));
     await this.#writing;
@@ -169,17 +173,18 @@ export class Announcer {
   async #writeRulesNow(): Promise<void> {
     const { host, chainPrefix } = this.#options;
     const held = [...this.#held.keys()].sort();
-    if (held.join() === this.#rulesText) return;
+    if (held.join() === this.#rulesOf) return;
     for (const family of ["IPv4", "IPv6"] as const) {
       const own = held.filter((ip) => isIPv4(ip) === (family === "IPv4"));
-      const before = this.#rulesText.split(",").filter((ip) => ip !== "" && isIPv4(ip) === (family === "IPv4"));
-      if (own.join() === before.join()) continue;
+      const before = this.#rulesOf?.split(",").filter((ip) => ip !== "" && isIPv4(ip) === (family === "IPv4"));
+      if (own.join() === before?.join()) continue;
       const iptables = newIptables(family, host.run);
+      if (before === undefined && own.length === 0 && !(await hasRules(chainPrefix, family, host.run))) continue;
       const { text, jumps } = addressRules(own, chainPrefix);
       await iptables.restore(text);
       const missing = await iptables.missing(jumps);
       if (missing.length > 0) await iptables.restore(addingJumps(missing));
     }
-    this.#rulesText = held.join();
+    this.#rulesOf = held.join();
   }
 }

@@ -1,6 +1,13 @@
 import { isIPv4 } from "node:net";
+import type { RunProgram } from "../host/run-program.ts";
+import type { Family } from "../services/addresses.ts";
+import { hasChains } from "../services/iptables.ts";
 import type { Jump } from "../services/rule-set.ts";
 import { chainMark } from "./names.ts";
+
+/** Whether the kernel has rules of this part. */
+export const hasRules = (chainPrefix: string, family: Family, run: RunProgram): Promise<boolean> =>
+  hasChains(family, (chain) => chain.startsWith(`${chainPrefix}${chainMark}`), run);
 
 /**
  * Pure: rules that reject packets to one of the addresses that belong to no Service, so that programs that listen on all addresses

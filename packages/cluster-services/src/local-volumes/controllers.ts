@@ -23,7 +23,7 @@ import { className } from "./names.ts";
 
 export interface LocalVolumesOptions {
   readonly nodeName: string;
-  readonly folders: Folders;
+  readonly folders: Pick<Folders, "root" | "create" | "remove" | "space">;
   readonly client: Client;
   readonly informers: InformerFactory;
   readonly recorder: EventRecorder;

@@ -40,8 +40,15 @@ export function planClaim(claim: PersistentVolumeClaim, storageClass: StorageCla
   if (shared.length > 0) return refuse(`access mode ${shared.join(", ")} is not supported: the volume is on one node`);
   if (Object.keys(storageClass.parameters ?? {}).length > 0) return refuse("the StorageClass has parameters, and none is known");
   if (!uidForm.test(uid)) return refuse(`the uid ${JSON.stringify(uid)} cannot be a part of a name`);
-  return { action: "provision", volumeName: `pvc-${uid}` };
+  return { action: "provision", volumeName: volumeNameOf(claim) };
 }
+
+/** Name of the volume of a claim, and of its folder. */
+export const volumeNameOf = ({ metadata }: PersistentVolumeClaim): string => `${namePrefix}${metadata.uid}`;
+const namePrefix = "pvc-";
+
+/** Pure: whether a name can be that of a volume made here. */
+export const isVolumeName = (name: string): boolean => name.startsWith(namePrefix) && uidForm.test(name.slice(namePrefix.length));
 
 /** The volume of a claim in a folder of the node. */
 export function newVolume(
@@ -100,7 +107,7 @@ export function planVolume(
     matchExpressions.flatMap((one) => (one.key === hostnameLabel ? one.values : [])),
   );
   if (hosts.length !== 1 || hosts[0] !== hostname) return none;
-  if (!name.startsWith("pvc-") || !uidForm.test(name.slice("pvc-".length)) || spec.local?.path !== join(root, name)) {
+  if (!isVolumeName(name) || spec.local?.path !== join(root, name)) {
     return { action: "refuse", reason: `${spec.local?.path ?? "its path"} is not the folder of a volume that was made here` };
   }
   return { action: "delete", name };

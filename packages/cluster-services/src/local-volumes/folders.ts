@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
-import { chmod, lstat, mkdir, realpath, statfs } from "node:fs/promises";
+import { chmod, lstat, mkdir, readdir, realpath, rmdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { isVolumeName } from "./decisions.ts";
 
 /** The folders of volumes on this node. Names are those of `planClaim` and `planVolume`. */
 export interface Folders {
@@ -10,6 +11,10 @@ export interface Folders {
   create(name: string): Promise<string>;
   /** Deletes a folder with all that is in it, without following links. No error when it does not exist. @throws Error */
   remove(name: string): Promise<void>;
+  /** Names of volumes' folders whose entries have not changed for so long. @param nowMs since the epoch */
+  untouchedFor(ageMs: number, nowMs: number): Promise<string[]>;
+  /** @returns false when the folder is not empty, or gone */
+  removeEmpty(name: string): Promise<boolean>;
   space(): Promise<Space>;
 }
 
@@ -55,6 +60,26 @@ export async function openFolders(path: string): Promise<Folders> {
       await run("rm", ["-rf", "--one-file-system", "--", folder]);
       if (await exists(folder)) throw new Error(`${folder} is still there`);
     },
+    async untouchedFor(ageMs, nowMs) {
+      const names: string[] = [];
+      for (const entry of await readdir(root, { withFileTypes: true })) {
+        if (!entry.isDirectory() || !isVolumeName(entry.name)) continue;
+        const age = await lstat(pathOf(entry.name)).then(
+          ({ mtimeMs }) => nowMs - mtimeMs,
+          () => 0, // removed meanwhile
+        );
+        if (age >= ageMs) names.push(entry.name);
+      }
+      return names;
+    },
+    removeEmpty: (name) =>
+      rmdir(pathOf(name)).then(
+        () => true,
+        (err: NodeJS.ErrnoException) => {
+          if (err.code === "ENOTEMPTY" || err.code === "EEXIST" || err.code === "ENOENT") return false;
+          throw err;
+        },
+      ),
     async space() {
       const { bsize, blocks, bavail, files, ffree } = await statfs(root);
       return { totalBytes: blocks * bsize, freeBytes: bavail * bsize, totalFiles: files, freeFiles: ffree };

@@ -4,6 +4,7 @@ import type { Part, PartContext } from "../part.ts";
 import { newClassKeeper, newDeleter, newProvisioner } from "./controllers.ts";
 import { newDiskWatch } from "./disk-watch.ts";
 import { openFolders } from "./folders.ts";
+import { newLeftFolders } from "./left-folders.ts";
 
 /** Makes and deletes volumes that are folders of this node. */
 export async function startLocalVolumes(context: PartContext): Promise<Part> {
@@ -13,7 +14,7 @@ export async function startLocalVolumes(context: PartContext): Promise<Part> {
   const claims = informers.for<PersistentVolumeClaim>(persistentVolumeClaims);
   const volumes = informers.for<PersistentVolume>(persistentVolumes);
   const disk = newDiskWatch({ ...options, claims: claims.lister, volumes: volumes.lister });
-  const all = [newClassKeeper(options), newProvisioner(options), newDeleter(options), disk];
+  const all = [newClassKeeper(options), newProvisioner(options), newDeleter(options), newLeftFolders(options), disk];
   const running = Promise.all(all.map((one) => one.run(signal))).catch(fail);
   await Promise.all([claims, volumes].map((informer) => informer.waitForSync(signal)));
   return {

@@ -1,4 +1,4 @@
-import type { RunProgram } from "../host/run-program.ts";
+import { ProgramError, type RunProgram } from "../host/run-program.ts";
 import type { Family } from "./addresses.ts";
 import { type Jump, type Table, tables } from "./rule-set.ts";
 
@@ -25,18 +25,22 @@ const chainMarksOfOthers = ["NET-", "LB-"];
 /** Waits for another program that holds the lock of iptables. */
 const wait = ["-w", "5"];
 
+const programOf = (family: Family): string => (family === "IPv4" ? "iptables" : "ip6tables");
+
+/** Whether a chain is of the part `services`. */
+export const isOfServices =
+  (prefix: string) =>
+  (chain: string): boolean =>
+    chain.startsWith(prefix) && !chainMarksOfOthers.some((mark) => chain.startsWith(`${prefix}${mark}`));
+
 export function newIptables(family: Family, run: RunProgram): Iptables {
-  const name = family === "IPv4" ? "iptables" : "ip6tables";
+  const name = programOf(family);
   return {
     restore: async (text) => void (await run(`${name}-restore`, [...wait, "--noflush"], text)),
     async chains(prefix) {
       const found = new Map<Table, string[]>();
       for (const table of tables) {
-        const all = chainsIn(await run(`${name}-save`, ["-t", table]), prefix);
-        found.set(
-          table,
-          all.filter((chain) => !chainMarksOfOthers.some((mark) => chain.startsWith(`${prefix}${mark}`))),
-        );
+        found.set(table, chainsIn(await run(`${name}-save`, ["-t", table])).filter(isOfServices(prefix)));
       }
       return found;
     },
@@ -55,9 +59,8 @@ export function newIptables(family: Family, run: RunProgram): Iptables {
   };
 }
 
-/** Pure: the chains of a table with the prefix. @param saved output of `iptables-save` */
-const chainsIn = (saved: string, prefix: string): string[] =>
-  [...saved.matchAll(/^:(\S+)/gm)].map((match) => match[1] as string).filter((chain) => chain.startsWith(prefix));
+/** Pure. @param saved output of `iptables-save` */
+const chainsIn = (saved: string): string[] => [...saved.matchAll(/^:(\S+)/gm)].map((match) => match[1] as string);
 
 /** Pure. @param present rules of the chain, as `iptables -S` prints them */
 function missingFrom(present: readonly string[], jump: Jump): MissingJump | undefined {
@@ -90,11 +93,20 @@ export const addingJumps = (jumps: readonly MissingJump[]): string =>
     )
     .join("");
 
-/** Pure: input for `restore` that removes the chains with the prefix and all rules that lead to them. */
-export function removing(saved: string, prefix: string): string {
+/** Whether the kernel has such chains. A family that the machine does not have has none; nor has a machine without iptables. */
+export async function hasChains(family: Family, isOne: (chain: string) => boolean, run: RunProgram): Promise<boolean> {
+  const saved = await run(`${programOf(family)}-save`, []).catch((err: unknown) => {
+    if (family === "IPv6" || (err instanceof ProgramError && err.exitCode === undefined)) return "";
+    throw err;
+  });
+  return chainsIn(saved).some(isOne);
+}
+
+/** Pure: input for `restore` that removes the chains and all rules that lead to them. */
+export function removing(saved: string, isOne: (chain: string) => boolean): string {
   const parts = saved.split(/^(?=\*)/m).flatMap((text) => {
     const table = /^\*(\S+)/.exec(text)?.[1];
-    const chains = chainsIn(text, prefix);
+    const chains = chainsIn(text).filter(isOne);
     if (table === undefined || chains.length === 0) return [];
     const own = new Set(chains);
     const leading = text.split("\n").filter((line) => {
@@ -113,14 +125,17 @@ export function removing(saved: string, prefix: string): string {
   return parts.join("\n");
 }
 
-/** Removes everything that `prefix` begins, in both families. A family that the machine does not have is passed over. */
-export async function cleanUp(prefix: string, run: RunProgram): Promise<void> {
+/** Removes everything that `prefix` begins, in both families. */
+export const cleanUp = (prefix: string, run: RunProgram): Promise<void> => removeChains((chain) => chain.startsWith(prefix), run);
+
+/** Removes chains and all rules that lead to them, in both families. A family that the machine does not have is passed over. */
+export async function removeChains(isOne: (chain: string) => boolean, run: RunProgram): Promise<void> {
   for (const name of ["iptables", "ip6tables"]) {
     const saved = await run(`${name}-save`, []).catch((err: unknown) => {
       if (name === "iptables") throw err;
       return "";
     });
-    const text = removing(saved, prefix);
+    const text = removing(saved, isOne);
     if (text !== "") await run(`${name}-restore`, [...wait, "--noflush"], text);
   }
 }

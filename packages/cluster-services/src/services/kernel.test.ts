@@ -5,7 +5,7 @@ import { ProgramError } from "../host/run-program.ts";
 import { needsRoot } from "../testing/namespaces.ts";
 import { addresses, type Change, newNodeNetwork, startRules } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
-import { cleanUp } from "./iptables.ts";
+import { cleanUp, isOfServices, removeChains } from "./iptables.ts";
 
 const { pod1: ip1, pod2: ip2, remotePod, node: nodeIp, outside: outsideIp } = addresses;
 const ep1 = anEndpoint(ip1, "n1");
@@ -196,6 +196,11 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
 
   await t.test("the clean-up leaves nothing and keeps the rules of others", async () => {
     await node.run("iptables", ["-t", "nat", "-A", "PREROUTING", "-d", "192.0.2.1/32", "-j", "ACCEPT"]);
+    // Those of the parts pod-network and load-balancer-addresses, while this one is off.
+    for (const chain of ["COX-NET-FORWARD", "COX-LB-INPUT"]) await node.run("iptables", ["-N", chain]);
+    await removeChains(isOfServices("COX-"), node.run);
+    const left = [...(await node.run("iptables-save", [])).matchAll(/COX-[\w-]+/g)].map(([chain]) => chain);
+    assert.deepEqual([...new Set(left)].sort(), ["COX-LB-INPUT", "COX-NET-FORWARD"]);
     await cleanUp("COX-", node.run);
     const saved = await node.run("iptables-save", []);
     assert.ok(!saved.includes("COX-"), saved);

@@ -64,7 +64,7 @@ export const targets: readonly Target[] = [
     seeds: ["*nat\n:PREROUTING ACCEPT [0:0]\n:COX-SVC - [0:0]\n-A PREROUTING -j COX-SVC\n-A COX-SVC -g COX-B\nCOMMIT\n"],
     dictionary: ["*", ":COX-", "-A ", " -j COX-", " -g ", "\n", "COMMIT"],
     run(input) {
-      for (const line of removing(input.toString(), "COX-").split("\n"))
+      for (const line of removing(input.toString(), (chain) => chain.startsWith("COX-")).split("\n"))
         assert.match(line, /^(?:|\*\S+|:COX-\S* - \[0:0\]|-D .*|-X COX-\S*|COMMIT)$/s);
     },
   },
