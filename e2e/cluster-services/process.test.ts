@@ -99,7 +99,7 @@ test("every right of its roles is used", async (t) => {
     return status.loadBalancer?.ingress?.length === 1;
   });
   await waitFor("metrics of nodes", () => kubectl("top", "nodes").then(() => true), { retry: () => true });
-  await askWithToken();
+  await requestWithToken();
   // What others have changed of its objects is put right.
   const system = ["-n", "kube-system", "patch", "--type=merge"];
   await kubectl(...system, "endpoints", "coxswain-metrics", "-p", '{"subsets":[]}');
@@ -158,7 +158,7 @@ async function claimAndRelease(namespace: string): Promise<void> {
 }
 
 /** A token that nobody issued: the process sends it to the API server for review. */
-const askWithToken = (): Promise<void> =>
+const requestWithToken = (): Promise<void> =>
   new Promise((resolve, reject) => {
     const headers = { authorization: "Bearer nobody" };
     const path = "/apis/metrics.k8s.io/v1beta1/nodes";

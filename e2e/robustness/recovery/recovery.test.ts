@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { hasExitCode } from "@coxswain/apimachinery/testing/wait-for";
 import { processState, runningPid } from "@coxswain/dev-cluster/processes";
-import { ask, supervisorPid } from "@coxswain/dev-cluster/supervisor-client";
+import { sendRequest, supervisorPid } from "@coxswain/dev-cluster/supervisor-client";
 import { processNames } from "@coxswain/dev-cluster/up";
 import { newOwnCluster, type OwnCluster, removeOwnCluster } from "../../framework/own-cluster.ts";
 import type { PodView } from "../../framework/pods.ts";
@@ -172,7 +172,7 @@ test("the disk is full until etcd has ended, then free again", () =>
         fill(disk, attempt++);
         const large = [`large-${attempt}`, `--from-literal=a=${"x".repeat(500_000)}`, "--request-timeout=2s"];
         await cluster.kubectl("create", "configmap", ...large).catch(() => {});
-        const { processes } = await ask(settings, { verb: "status" }); // the status file cannot be written while the disk is full
+        const { processes } = await sendRequest(settings, { verb: "status" }); // the status file cannot be written while the disk is full
         return processes["etcd"]?.state.restarts !== restarts;
       });
     } finally {

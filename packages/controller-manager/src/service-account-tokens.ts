@@ -13,9 +13,9 @@ const namespace = "kube-system";
  */
 export function serviceAccountTokens(client: Client, name: string, clock: Clock): () => Promise<string> {
   let current: { token: string; renewAt: number } | undefined;
-  let asking: Promise<void> | undefined;
+  let checking: Promise<void> | undefined;
 
-  const ask = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     const requestedAt = clock.now();
     const request = {
       apiVersion: "authentication.k8s.io/v1",
@@ -40,10 +40,10 @@ export function serviceAccountTokens(client: Client, name: string, clock: Clock)
   };
   return async () => {
     if (current === undefined || clock.now() >= current.renewAt) {
-      asking ??= ask().finally(() => {
-        asking = undefined;
+      checking ??= check().finally(() => {
+        checking = undefined;
       });
-      await asking;
+      await checking;
     }
     return current?.token ?? "";
   };

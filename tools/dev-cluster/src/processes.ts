@@ -1,20 +1,20 @@
 import { readFileSync } from "node:fs";
 import { startTimeOf } from "./process-identity.ts";
 import type { Settings } from "./settings.ts";
-import { ask } from "./supervisor-client.ts";
+import { sendRequest } from "./supervisor-client.ts";
 import { logFile, type ProcessSpec, readState, type SupervisedProcess } from "./supervisor-state.ts";
 
 export { logFile, type ProcessSpec } from "./supervisor-state.ts";
 
 /** Starts a process under the supervisor, which restarts it when it exits. @returns its pid. */
 export async function start(settings: Settings, spec: ProcessSpec): Promise<number | undefined> {
-  const { processes } = await ask(settings, { verb: "start", spec });
+  const { processes } = await sendRequest(settings, { verb: "start", spec });
   return processes[spec.name]?.state.pid;
 }
 
 /** Stops a process without restart; the supervisor kills it after `graceMs` (0: immediately). */
 export async function stop(settings: Settings, name: string, graceMs = 10_000): Promise<void> {
-  await ask(settings, { verb: "stop", name, graceMs });
+  await sendRequest(settings, { verb: "stop", name, graceMs });
 }
 
 /** The supervisor's state of a process, also after its end. */

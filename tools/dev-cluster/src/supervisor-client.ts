@@ -34,7 +34,7 @@ export function supervisorPid(place: Pick<Settings, "state" | "id">): number | u
  * Sends a request to the supervisor.
  * @throws Failure with the reason when it rejects the request, does not run or does not respond
  */
-export async function ask(place: SupervisorPlace, request: Request): Promise<SupervisorState> {
+export async function sendRequest(place: SupervisorPlace, request: Request): Promise<SupervisorState> {
   const timeoutMs = answerMs + (request.verb === "stop" ? request.graceMs : request.verb === "start" ? 2 * answerMs : 0);
   const text = await exchange(socketFile(place), `${JSON.stringify(request)}\n`, timeoutMs);
   const answer = JSON.parse(text) as SupervisorState & { error?: string };
@@ -66,7 +66,7 @@ function exchange(socket: string, line: string, timeoutMs: number): Promise<stri
  */
 export async function ensureSupervisor(settings: Settings): Promise<boolean> {
   if (supervisorPid(settings) !== undefined) {
-    await ask(settings, { verb: "status" });
+    await sendRequest(settings, { verb: "status" });
     return false;
   }
   makeFolderSync(join(settings.state, "run"));
@@ -87,7 +87,7 @@ export async function ensureSupervisor(settings: Settings): Promise<boolean> {
   const end = performance.now() + startMs;
   for (;;) {
     try {
-      await ask(settings, { verb: "status" });
+      await sendRequest(settings, { verb: "status" });
       return true;
     } catch (err) {
       const ended = child.pid === undefined || startTimeOf(child.pid) === undefined;
@@ -103,7 +103,7 @@ export async function endSupervisor(place: SupervisorPlace): Promise<void> {
   const pid = supervisorPid(place);
   if (pid === undefined) return;
   const startTime = startTimeOf(pid);
-  await ask(place, { verb: "exit" }).catch(() => {});
+  await sendRequest(place, { verb: "exit" }).catch(() => {});
   const isGone = async (withinMs: number): Promise<boolean> => {
     const end = performance.now() + withinMs;
     while (startTimeOf(pid) === startTime) {

@@ -10,7 +10,7 @@ import { processState, runningPid, start, stop } from "./processes.ts";
 import { readSettings } from "./read-settings.ts";
 import type { Settings } from "./settings.ts";
 import { reasonIn } from "./supervisor.ts";
-import { ask, endSupervisor, ensureSupervisor, supervisorPid } from "./supervisor-client.ts";
+import { endSupervisor, ensureSupervisor, sendRequest, supervisorPid } from "./supervisor-client.ts";
 import { logFile, type ProcessSpec, recordAllStopped, socketFile } from "./supervisor-state.ts";
 
 for (const { name, log, want } of [
@@ -30,8 +30,8 @@ for (const { name, log, want } of [
 ])
   test(`the reason of an end is found: ${name}`, () => assert.equal(reasonIn(log), want));
 
-async function until(what: string, ask: () => boolean): Promise<void> {
-  for (let attempt = 0; !ask(); attempt++) {
+async function until(what: string, condition: () => boolean): Promise<void> {
+  for (let attempt = 0; !condition(); attempt++) {
     assert.ok(attempt < 3_000, what);
     await delay(20);
   }
@@ -125,7 +125,7 @@ for (const { name, recorded, want } of [
     await haveEnded(left, 5_000);
     if (recorded) recordAllStopped(settings);
     await ensureSupervisor(settings);
-    const { processes } = await ask(settings, { verb: "status" });
+    const { processes } = await sendRequest(settings, { verb: "status" });
     const ends = Object.values(processes).map(({ state }) => [state.phase, state.lastEnd?.reason]);
     assert.deepEqual(ends, [
       ["stopped", want],
@@ -140,7 +140,7 @@ test("a state file that is damaged is as good as none", async (t) => {
   await until("no supervisor", () => supervisorPid(settings) === undefined);
   writeFileSync(join(settings.state, "run", "supervisor.json"), "{ damaged");
   assert.equal(await ensureSupervisor(settings), true);
-  assert.deepEqual((await ask(settings, { verb: "status" })).processes, {});
+  assert.deepEqual((await sendRequest(settings, { verb: "status" })).processes, {});
   assert.deepEqual(namesOf(settings), ["sleeper", "supervisor"], "what runs is still found");
 });
 
@@ -190,9 +190,9 @@ test("before each start of etcd, a member that was killed before its first write
 test("the socket is its owner's alone; what is no request is refused, and the supervisor goes on", async (t) => {
   const settings = await newPlace(t);
   assert.equal(statSync(socketFile(settings)).mode & 0o777, 0o600);
-  await assert.rejects(ask(settings, { verb: "explode" } as never), /unknown verb "explode"/);
-  await assert.rejects(ask(settings, null as never), /supervisor refused|Cannot read/);
-  assert.deepEqual((await ask(settings, { verb: "status" })).processes, {});
+  await assert.rejects(sendRequest(settings, { verb: "explode" } as never), /unknown verb "explode"/);
+  await assert.rejects(sendRequest(settings, null as never), /supervisor refused|Cannot read/);
+  assert.deepEqual((await sendRequest(settings, { verb: "status" })).processes, {});
   const mask = spawnSync("sh", ["-c", "umask"], { encoding: "utf8" }).stdout;
   await start(settings, { name: "mask", command: "sh", args: ["-c", "umask; sleep 600"] });
   await until("the umask", () => existsSync(logFile(settings, "mask")) && readFileSync(logFile(settings, "mask"), "utf8") !== "");

@@ -12,8 +12,8 @@ export class Coverage {
 
   constructor() {
     this.#session.connect();
-    this.#ask("Profiler.enable");
-    this.#ask("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
+    this.#send("Profiler.enable");
+    this.#send("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
   }
 
   /** Characters of source that have run. */
@@ -72,11 +72,11 @@ export class Coverage {
   }
 
   #take(): inspector.Profiler.ScriptCoverage[] {
-    return this.#ask("Profiler.takePreciseCoverage")["result"] as inspector.Profiler.ScriptCoverage[];
+    return this.#send("Profiler.takePreciseCoverage")["result"] as inspector.Profiler.ScriptCoverage[];
   }
 
   /** A session within its own thread answers before `post` returns. */
-  #ask(method: string, params: object = {}): Record<string, unknown> {
+  #send(method: string, params: object = {}): Record<string, unknown> {
     let answer: Record<string, unknown> = {};
     this.#session.post(method, params, (err: Error | null, result?: object) => {
       if (err) throw err;

@@ -35,7 +35,7 @@ export async function waitForServer(client: Client, options: WaitForServerOption
   let answeringSinceMs: number | undefined;
   let reported: string | undefined;
   for (;;) {
-    const { reason, answers } = await askReadiness(client, clock, signal);
+    const { reason, answers } = await fetchReadiness(client, clock, signal);
     if (reason === undefined) {
       if (reported !== undefined) log.info("the API server is ready", { waitedMs: Math.round(clock.monotonic() - startedMs) });
       return undefined;
@@ -60,7 +60,7 @@ interface Readiness {
   readonly answers: boolean;
 }
 
-async function askReadiness(client: Client, clock: Clock, signal: AbortSignal): Promise<Readiness> {
+async function fetchReadiness(client: Client, clock: Clock, signal: AbortSignal): Promise<Readiness> {
   const attempt = new AbortController();
   const timer = clock.after(attemptMs, () => attempt.abort(new Error("no answer within 10 s")));
   try {

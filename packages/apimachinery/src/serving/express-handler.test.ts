@@ -10,7 +10,7 @@ import { before, mock, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import express, { type Express, type Response } from "express";
 import { discardLogger } from "../process/logging/logger.ts";
-import { askOver, openAnswer, type RequestSettings } from "../testing/https-client.ts";
+import { openAnswer, type RequestSettings, requestOver } from "../testing/https-client.ts";
 import { type TestPair, testPair } from "../testing/tls.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { Exchange } from "./exchange.ts";
@@ -76,7 +76,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
       exchange.setHeader("audit-id", "7");
       exchange.setHeader("content-type", "text/plain");
     });
-    const { status, headers, names, body } = await askOver(protocol, {
+    const { status, headers, names, body } = await requestOver(protocol, {
       ...to,
       path: "/hello/bob?q=1",
       headers: { "user-agent": "tester" },
@@ -87,7 +87,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     const own = { version, protocol: "https", ip: "127.0.0.1", agent: "tester", raw: true };
     assert.deepEqual(JSON.parse(body), { name: "bob", query: "1", ...own });
     assert.ok(names.includes(protocol === "HTTP/2" ? "audit-id" : "Audit-Id"));
-    const nowhere = await askOver(protocol, { ...to, path: "/nowhere" });
+    const nowhere = await requestOver(protocol, { ...to, path: "/nowhere" });
     assert.equal(nowhere.status, 404);
     assert.match(nowhere.body, /Cannot GET \/nowhere/);
   });
@@ -100,9 +100,9 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
       response.end("c");
     });
     const { to } = await serve(t, app);
-    const sent = await askOver(protocol, { ...to, method: "HEAD", path: "/sent" });
+    const sent = await requestOver(protocol, { ...to, method: "HEAD", path: "/sent" });
     assert.deepEqual([sent.status, sent.headers["content-length"], sent.body], [200, "3", ""]);
-    const written = await askOver(protocol, { ...to, method: "HEAD", path: "/written" });
+    const written = await requestOver(protocol, { ...to, method: "HEAD", path: "/written" });
     assert.deepEqual([written.status, written.body], [200, ""]);
   });
 
@@ -110,11 +110,11 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     const app = newApp();
     app.get("/", (_request, response) => void response.send("abc"));
     const { to } = await serve(t, app);
-    const { etag } = (await askOver(protocol, to)).headers as { etag: string };
-    const again = await askOver(protocol, { ...to, headers: { "if-none-match": etag } });
+    const { etag } = (await requestOver(protocol, to)).headers as { etag: string };
+    const again = await requestOver(protocol, { ...to, headers: { "if-none-match": etag } });
     assert.deepEqual([again.status, again.headers["etag"], again.body], [304, etag, ""]);
     assert.deepEqual([again.headers["content-type"], again.headers["content-length"]], [undefined, undefined]);
-    assert.equal((await askOver(protocol, { ...to, headers: { "if-none-match": '"other"' } })).status, 200);
+    assert.equal((await requestOver(protocol, { ...to, headers: { "if-none-match": '"other"' } })).status, 200);
   });
 
   test(`${protocol}: says of an error no more than its status`, async (t) => {
@@ -132,7 +132,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
       ["/forbids", 403, "Forbidden"],
       ["/splits", 500, "Internal Server Error"],
     ] as const) {
-      const { status, headers, body } = await askOver(protocol, { ...to, path });
+      const { status, headers, body } = await requestOver(protocol, { ...to, path });
       assert.deepEqual([status, headers["content-type"], headers["audit-id"]], [code, "text/html; charset=utf-8", "7"], path);
       assert.match(body, new RegExp(`<pre>${text}</pre>`));
       assert.doesNotMatch(JSON.stringify(headers) + body, /secret|at /);
@@ -147,7 +147,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     app.post("/unread", (_request, response) => void response.send("ok"));
     const { to } = await serve(t, app, (exchange) => (exchange.headers["x-read"] ? exchange.body(1000) : undefined));
     const post = (path: string, body: string, headers: Record<string, string> = {}) =>
-      askOver(protocol, { ...to, method: "POST", path, body, headers: { "content-length": `${body.length}`, ...headers } });
+      requestOver(protocol, { ...to, method: "POST", path, body, headers: { "content-length": `${body.length}`, ...headers } });
     assert.deepEqual(JSON.parse((await post("/json", '{"a":[1]}')).body), { body: { a: [1] }, complete: true });
     assert.equal((await post("/json", '{"a":')).status, 400);
     assert.equal((await post("/json", `"${"x".repeat(2000)}"`)).status, 413);
@@ -228,7 +228,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     const { to, events } = await serve(t, app);
     for (const path of ["/throws", "/source-fails", "/gives-up"]) {
       const done = once(events, "done");
-      await assert.rejects(askOver(protocol, { ...to, path }), path);
+      await assert.rejects(requestOver(protocol, { ...to, path }), path);
       await done;
     }
   });
@@ -240,7 +240,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     const { to, events } = await serve(t, app, (exchange) => exchange.respond(504, {}, "early"));
     for (const path of ["/whole", "/parts"]) {
       const done = once(events, "done");
-      const { status, body } = await askOver(protocol, { ...to, path });
+      const { status, body } = await requestOver(protocol, { ...to, path });
       assert.deepEqual([status, body], [504, "early"], path);
       await done;
     }
@@ -253,7 +253,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     const app = newApp();
     app.use("/files", express.static(directory));
     const { to } = await serve(t, app);
-    const get = (headers: Record<string, string>, path = "/files/page.txt") => askOver(protocol, { ...to, path, headers });
+    const get = (headers: Record<string, string>, path = "/files/page.txt") => requestOver(protocol, { ...to, path, headers });
     const whole = await get({});
     assert.deepEqual([whole.status, whole.headers["content-length"], whole.body], [200, "10", "0123456789"]);
     const part = await get({ range: "bytes=2-4" });
@@ -276,7 +276,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
       ["/late/page", "late /late /page"],
       ["/own", "own"],
     ] as const) {
-      assert.equal((await askOver(protocol, { ...to, path })).body, text);
+      assert.equal((await requestOver(protocol, { ...to, path })).body, text);
     }
   });
 
@@ -306,7 +306,7 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
         response.end("done");
       });
       const { to } = await serve(t, app);
-      const { status, headers, body } = await askOver(protocol, to);
+      const { status, headers, body } = await requestOver(protocol, to);
       assert.deepEqual([status, body, headers["content-length"]], [201, "done", "4"]);
       assert.deepEqual([headers["x-a"], headers["x-b"]], want ?? ["1", "2, 3"]);
     });
@@ -320,7 +320,9 @@ test("serves both protocols at a time", async (t) => {
     response.send(params["name"]);
   });
   const { to } = await serve(t, app);
-  const requested = Array.from({ length: 10 }, (_, i) => askOver(i % 2 === 0 ? "HTTP/2" : "HTTP/1.1", { ...to, path: `/${i}` }));
+  const requested = Array.from({ length: 10 }, (_, i) =>
+    requestOver(i % 2 === 0 ? "HTTP/2" : "HTTP/1.1", { ...to, path: `/${i}` }),
+  );
   assert.deepEqual(
     (await Promise.all(requested)).map(({ body }) => Number(body)),
     requested.map((_, i) => i),

@@ -13,7 +13,7 @@ import { connect as connectTls } from "node:tls";
 import { StatusError } from "../objects/errors/status-error.ts";
 import { discardLogger } from "../process/logging/logger.ts";
 import { heldBytes } from "../testing/held-bytes.ts";
-import { askOver, type RequestSettings, type WholeAnswer } from "../testing/https-client.ts";
+import { type FullAnswer, type RequestSettings, requestOver } from "../testing/https-client.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate, subjectOf } from "./certificates.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
@@ -76,8 +76,8 @@ for (const { protocol, version } of [
   { protocol: "HTTP/1.1", version: "1.1" },
   { protocol: "HTTP/2", version: "2.0" },
 ] as const) {
-  const ask = ({ port }: HttpServer, requested: Omit<RequestSettings, "port" | "ca">): Promise<WholeAnswer> =>
-    askOver(protocol, { port, ca: ca.certPem, ...requested });
+  const ask = ({ port }: HttpServer, requested: Omit<RequestSettings, "port" | "ca">): Promise<FullAnswer> =>
+    requestOver(protocol, { port, ca: ca.certPem, ...requested });
   test(`${protocol}: gives the request to the handler and its answer to the client`, async (t) => {
     const server = await start(t, echo);
     const answer = await ask(server, { method: "POST", path: "/api/v1/pods?limit=5", body: "hello" });

@@ -25,7 +25,7 @@ export interface OpenAnswer {
   leave(): void;
 }
 
-export interface WholeAnswer extends Omit<OpenAnswer, "body" | "leave"> {
+export interface FullAnswer extends Omit<OpenAnswer, "body" | "leave"> {
   readonly body: string;
 }
 
@@ -60,7 +60,7 @@ export function openAnswer(protocol: Protocol, requested: RequestSettings): Prom
 }
 
 /** Sends a request and reads the whole response. @throws Error when the body is incomplete */
-export async function askOver(protocol: Protocol, requested: RequestSettings): Promise<WholeAnswer> {
+export async function requestOver(protocol: Protocol, requested: RequestSettings): Promise<FullAnswer> {
   const { status, headers, names, body } = await openAnswer(protocol, requested);
   const chunks: Buffer[] = await body.toArray();
   return { status, headers, names, body: Buffer.concat(chunks).toString() };

@@ -28,7 +28,7 @@ const timeoutMs = 5_000;
 const asker = { name: "system:kube-aggregator", groups: ["system:masters"] };
 
 export function newProbe({ resolve, backendOf, clock }: ProbeOptions): Probe {
-  const ask = async (apiService: ApiService, signal: AbortSignal): Promise<void> => {
+  const probe = async (apiService: ApiService, signal: AbortSignal): Promise<void> => {
     const { namespace, name, port } = serviceOf(apiService) as NonNullable<ReturnType<typeof serviceOf>>;
     const location = resolve(namespace, name, port);
     const url = `https://${formatLocation(location)}${groupVersionPath(groupVersionOf(apiService))}`;
@@ -41,7 +41,7 @@ export function newProbe({ resolve, backendOf, clock }: ProbeOptions): Probe {
   return async (apiService, signal) => {
     const settled = new AbortController();
     try {
-      await Promise.any(Array.from({ length: attempts }, () => ask(apiService, AbortSignal.any([signal, settled.signal]))));
+      await Promise.any(Array.from({ length: attempts }, () => probe(apiService, AbortSignal.any([signal, settled.signal]))));
       return undefined;
     } catch (err) {
       signal.throwIfAborted();

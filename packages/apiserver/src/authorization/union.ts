@@ -6,11 +6,11 @@ import { privilegedGroup } from "../request/user-names.ts";
 import type { Attributes, Authorizer, Decision } from "./authorizer.ts";
 
 export function unionAuthorizer(authorizers: readonly Authorizer[]): Authorizer {
-  return (attributes) => ask(authorizers, 0, attributes, [], []);
+  return (attributes) => authorizeFrom(authorizers, 0, attributes, [], []);
 }
 
 /** Synchronous while the authorizers are: most requests are decided from memory, without a promise. */
-function ask(
+function authorizeFrom(
   authorizers: readonly Authorizer[],
   from: number,
   attributes: Attributes,
@@ -27,7 +27,7 @@ function ask(
     if (decision instanceof Promise) {
       return decision
         .catch((err: Error): Decision => ({ decision: "no-opinion", error: err }))
-        .then((made) => note(made, reasons, errors) ?? ask(authorizers, i + 1, attributes, reasons, errors));
+        .then((made) => note(made, reasons, errors) ?? authorizeFrom(authorizers, i + 1, attributes, reasons, errors));
     }
     const final = note(decision, reasons, errors);
     if (final !== undefined) return final;

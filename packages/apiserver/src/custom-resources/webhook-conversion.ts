@@ -18,7 +18,7 @@ import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type Convert, renameOnly } from "./conversion.ts";
 
 /** Posts a review to a webhook and resolves with the response body. */
-export type AskWebhook = (
+export type CallWebhook = (
   config: WebhookClientConfig,
   question: { readonly body: string; readonly timeoutSeconds: number },
 ) => Promise<Buffer>;
@@ -26,19 +26,19 @@ export type AskWebhook = (
 const timeoutSeconds = 30;
 
 /** The converter of a definition. Webhook failures are thrown as a Status 500 that names the kind. */
-export function converterOf(conversion: CustomResourceConversion | undefined, ask: AskWebhook, turns: Turns): Convert {
+export function converterOf(conversion: CustomResourceConversion | undefined, callWebhook: CallWebhook, turns: Turns): Convert {
   const { strategy, webhook } = conversion ?? { strategy: "None" };
   if (strategy !== "Webhook" || !webhook) return renameOnly;
   return (objects, apiVersion) => {
     const differing = objects.filter((object) => object.apiVersion !== apiVersion);
     if (differing.length === 0) return [...objects];
-    return askFor(differing, apiVersion).then((converted) => {
+    return convertByWebhook(differing, apiVersion).then((converted) => {
       const next = converted.values();
       return objects.map((object) => (object.apiVersion === apiVersion ? object : (next.next().value as KubeObject)));
     });
   };
 
-  async function askFor(objects: readonly KubeObject[], apiVersion: string): Promise<KubeObject[]> {
+  async function convertByWebhook(objects: readonly KubeObject[], apiVersion: string): Promise<KubeObject[]> {
     const subject = `conversion webhook for ${kindOf(objects[0] as KubeObject)}`;
     const version = (webhook?.conversionReviewVersions ?? []).find((one) => one === "v1" || one === "v1beta1");
     if (version === undefined) throw plainError("no supported conversion review versions");
@@ -47,7 +47,7 @@ export function converterOf(conversion: CustomResourceConversion | undefined, as
     const body = await turns.run(encodeJsonTextInSteps({ ...review, request }));
     let converted: readonly unknown[];
     try {
-      const answer = await ask(webhook?.clientConfig ?? {}, { body, timeoutSeconds });
+      const answer = await callWebhook(webhook?.clientConfig ?? {}, { body, timeoutSeconds });
       const given = await turns.run(parseLargeJson(answer));
       await turns.next();
       converted = convertedIn(given, review, request.uid);

@@ -18,7 +18,7 @@ export type Tunnels = Partial<Readonly<Record<SelectionName, Connect>>>;
 
 interface Protocol {
   /** Requests a connection to `target` over the connection `connection` to the proxy. */
-  readonly ask: (connection: Socket, proxy: ProxyServer, target: string, signal: AbortSignal) => Promise<Connection>;
+  readonly connectThrough: (connection: Socket, proxy: ProxyServer, target: string, signal: AbortSignal) => Promise<Connection>;
   /** Error text when the proxy does not respond in time. */
   readonly late: string;
   /** Translates an error of the connection to the proxy. */
@@ -26,9 +26,9 @@ interface Protocol {
 }
 
 const protocols: Readonly<Record<ProxyServer["protocol"], Protocol>> = {
-  http_connect: { ask: connectThroughHttpProxy, late: "i/o timeout" },
+  http_connect: { connectThrough: connectThroughHttpProxy, late: "i/o timeout" },
   grpc: {
-    ask: connectThroughKonnectivity,
+    connectThrough: connectThroughKonnectivity,
     late: "dial timeout, backstop",
     unreachable(err) {
       const why = JSON.stringify(`transport: Error while dialing ${dialErrorText(err)}`);
@@ -55,7 +55,7 @@ export function newTunnels(proxies: ProxyServers, clock: Clock, metrics: Metrics
 
   const through = (proxy: ProxyServer): Connect => {
     const { protocol, transport } = proxy;
-    const { ask, late, unreachable = (err) => err } = protocols[protocol];
+    const { connectThrough, late, unreachable = (err) => err } = protocols[protocol];
     return async (host, port) => {
       const startedMs = clock.monotonic();
       const giveUp = new AbortController();
@@ -64,7 +64,7 @@ export function newTunnels(proxies: ProxyServers, clock: Clock, metrics: Metrics
       try {
         const connection = await proxy.connect(giveUp.signal);
         stage = "proxy";
-        const made = await ask(connection, proxy, `${isIPv6(host) ? `[${host}]` : host}:${port}`, giveUp.signal);
+        const made = await connectThrough(connection, proxy, `${isIPv6(host) ? `[${host}]` : host}:${port}`, giveUp.signal);
         durations.labels(protocol, transport).observe((clock.monotonic() - startedMs) / 1000);
         return made;
       } catch (err) {

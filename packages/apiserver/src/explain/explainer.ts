@@ -86,7 +86,7 @@ export class Explainer {
 
   /** The first of them that is not well. */
   async #follow(refs: readonly ObjectRef[]): Promise<Finding[]> {
-    if (refs.length > 0) await this.#ask(refs);
+    if (refs.length > 0) await this.#fetchDecisions(refs);
     for (const { resource, group, namespace, name } of refs) {
       if (this.#visited.size >= mostObjects) return [];
       const key = keyOf({ resource, group, namespace, name });
@@ -104,7 +104,7 @@ export class Explainer {
     const kind = rulesByKind[`${ref.resource}.${ref.group}`];
     const any = await gatherAny(object, this.#reader);
     const related = { ...((await kind?.gather(object, this.#reader)) ?? {}), ...any };
-    await this.#ask([ref]);
+    await this.#fetchDecisions([ref]);
     const facts: Facts<KubeObject, AnyFacts> = {
       object,
       now: this.#reader.now,
@@ -119,7 +119,7 @@ export class Explainer {
   }
 
   /** Daemons may take a second to answer, so that few queries are sent, and none after one that was not answered. */
-  async #ask(refs: readonly ObjectRef[]): Promise<void> {
+  async #fetchDecisions(refs: readonly ObjectRef[]): Promise<void> {
     const unknown = refs.slice(0, maxRequested).filter((ref) => !this.#decided.has(keyOf(ref)));
     if (unknown.length === 0 || this.#requested >= mostQuestions || this.#silent.size > 0) return;
     this.#requested++;

@@ -58,7 +58,7 @@ export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter
       });
     };
     if (flow.queues === undefined) return execute(nothing);
-    const ticket = ask(flow, request, facts);
+    const ticket = enqueue(flow, request, facts);
     const refusedNow = (): void => {
       options.refused?.(request, flow.schema);
       refuse(metrics, request);
@@ -87,7 +87,7 @@ function countsOf(kind: RequestKind, { metrics, load }: PriorityAndFairnessOptio
 
 const nothing = (): void => {};
 
-function ask({ schema, queues, counted, distinguisher }: Flow, request: ServerRequest, facts: WorkFacts): Ticket | undefined {
+function enqueue({ schema, queues, counted, distinguisher }: Flow, request: ServerRequest, facts: WorkFacts): Ticket | undefined {
   const work = estimateWork(request, facts);
   counted.seats.observe(maxSeats(work));
   if (!isReadOnly(request.info)) counted.watchers.observe(facts.watchers(request.info));

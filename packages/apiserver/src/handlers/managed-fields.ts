@@ -140,10 +140,10 @@ export async function withoutEntriesWhenTooLarge<T>(turns: Turns, write: () => P
  * @returns a promise only then, or when the computation is long enough to yield
  */
 export function withFieldManager<T>(call: Call, compute: (manager: FieldManager) => Steps<T>): T | Promise<T> {
-  const { convert: ask } = call.served.version;
+  const { convert: convertByWebhook } = call.served.version;
   const { turns } = call.env.services;
-  if (ask === undefined) return turns.run(compute(fieldManagerOf(call)));
-  return withConversions(ask, (converted) => turns.run(compute(newManager(call, converted))));
+  if (convertByWebhook === undefined) return turns.run(compute(fieldManagerOf(call)));
+  return withConversions(convertByWebhook, (converted) => turns.run(compute(newManager(call, converted))));
 }
 
 /** The field manager of the endpoint: the resource or subresource, in the request's version. */

@@ -7,7 +7,7 @@ import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
-type Ask = (object: KubeObject, apiVersion: string) => Promise<KubeObject>;
+type ConvertByWebhook = (object: KubeObject, apiVersion: string) => Promise<KubeObject>;
 /** Returns the object in another version; the caller owns the result. */
 export type Converted = (object: KubeObject, apiVersion: string) => KubeObject;
 
@@ -27,11 +27,14 @@ class Unconverted extends Error {
 /**
  * Runs a synchronous computation that needs objects in other versions, for which a webhook has to be called: it is repeated after
  * each call until all conversions that it needs are known.
- * @param ask converts an object by a webhook
+ * @param convert converts an object by a webhook
  * @param compute has no side effects, is deterministic, and does not catch errors of `converted`
- * @throws the errors of `compute` and `ask`
+ * @throws the errors of `compute` and `convert`
  */
-export async function withConversions<T>(ask: Ask, compute: (converted: Converted) => T | Promise<T>): Promise<T> {
+export async function withConversions<T>(
+  convert: ConvertByWebhook,
+  compute: (converted: Converted) => T | Promise<T>,
+): Promise<T> {
   const known = new Map<string, KubeObject>();
   const keyOf = (object: KubeObject, apiVersion: string): string => `${apiVersion} ${encodeAny(object)}`;
   for (let questions = 0; ; questions++) {
@@ -44,7 +47,7 @@ export async function withConversions<T>(ask: Ask, compute: (converted: Converte
     } catch (err) {
       if (!(err instanceof Unconverted) || questions === mostQuestions) throw err;
       const { object, apiVersion } = err;
-      known.set(keyOf(object, apiVersion), await ask(deepClone(object), apiVersion));
+      known.set(keyOf(object, apiVersion), await convert(deepClone(object), apiVersion));
     }
   }
 }

@@ -305,7 +305,7 @@ test("an explanation names what the asker may read, and nothing of other namespa
   const server = await prepared(t);
   await startScheduler(t, server);
   await grant(server, new Set(rows.flatMap(({ own, names }) => [own, ...Object.values(names).flat()])));
-  const askOnce = async (question: string, headers?: Headers): Promise<{ code: number; text: string }> => {
+  const requestOnce = async (question: string, headers?: Headers): Promise<{ code: number; text: string }> => {
     const [json, text] = await Promise.all(
       ["json", "text"].map((output) => {
         const path = `/debug/explain/${question}${question.includes("?") ? "&" : "?"}output=${output}`;
@@ -317,7 +317,7 @@ test("an explanation names what the asker may read, and nothing of other namespa
   /** On a busy machine the scheduler may answer too late. */
   const ask = (question: string, headers?: Headers) =>
     waitFor(async () => {
-      const answer = await askOnce(question, headers);
+      const answer = await requestOnce(question, headers);
       const isWhole = answer.text.includes('"component":"kube-scheduler"') && answer.text.includes("kube-scheduler scheduler: ");
       return (answer.code !== 200 || isWhole || question !== ofScheduler) && answer;
     });

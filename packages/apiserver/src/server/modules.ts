@@ -258,7 +258,7 @@ function connectExtensions(
     memory: options.memory.entries,
     builtInGroups: new Set(resources.groups()),
     converterFor: ({ spec }) =>
-      converterOf(spec.conversion, (config, question) => conversionWebhooks.ask(config, question), turns),
+      converterOf(spec.conversion, (config, question) => conversionWebhooks.call(config, question), turns),
     groupVersions: aggregator.autoregistration,
     establishDelayMs: config.flags["apiserver-count"] > 1 ? otherServersLearnMs : 0,
     featureEnabled,

@@ -66,7 +66,7 @@ export class Probe {
     if (this.#missed >= mostMissed) this.#fail("it does not answer");
     if (this.#connection !== undefined) {
       this.#connection.ping(() => this.#onAnswer());
-      if (--this.#ticksToReadiness < 0) this.#askReadiness(this.#connection);
+      if (--this.#ticksToReadiness < 0) this.#requestReadiness(this.#connection);
     } else if (!this.#isConnecting) this.#connect();
     else if (++this.#ticksConnecting >= connectTicks) this.#socket?.destroy(new Error("it does not accept a connection"));
   }
@@ -138,7 +138,7 @@ export class Probe {
   }
 
   /** Any answer but an error of the server means that it works, also 401 and 403. */
-  #askReadiness(connection: ClientConnection): void {
+  #requestReadiness(connection: ClientConnection): void {
     if (connection.maxStreams === 0) return;
     this.#ticksToReadiness = readinessTicks;
     const request = [":method", "GET", ":scheme", "https", ":authority", this.#options.address, ":path", "/readyz"];

@@ -21,7 +21,7 @@ export interface ExchangeOptions {
  * when the answer was truncated.
  * @throws Error when there is no answer in time
  */
-export async function askUpstream(options: ExchangeOptions): Promise<Buffer> {
+export async function queryUpstream(options: ExchangeOptions): Promise<Buffer> {
   const answer = await overUdp(options);
   return (answer.readUInt16BE(2) & flags.truncated) === 0 ? answer : overTcp(options);
 }

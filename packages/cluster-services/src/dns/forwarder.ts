@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
-import { askUpstream } from "./exchange-upstream.ts";
+import { queryUpstream } from "./exchange-upstream.ts";
 import { type WalkedMessage, walkResponse } from "./message-walk.ts";
 import type { DnsMetrics } from "./metrics.ts";
 import { checkingDisabled, flags, headerBytes, rcodes } from "./protocol.ts";
@@ -83,7 +83,7 @@ class CachingForwarder implements Forwarder {
       walked = walkResponse(message);
       return walked !== undefined && walked.id === request.readUInt16BE(0) && isAnswerTo(query, walked);
     };
-    const message = await askUpstream({ upstream, request, isAnswer, timeoutMs, clock, signal });
+    const message = await queryUpstream({ upstream, request, isAnswer, timeoutMs, clock, signal });
     const { records, bits } = walked as WalkedMessage;
     const rcode = bits & 15;
     this.#options.metrics.forwarded(upstream.address, rcode, (this.#options.clock.monotonic() - started) / 1000);
@@ -91,7 +91,7 @@ class CachingForwarder implements Forwarder {
     return { message: message.subarray(0, records.at(-1)?.end ?? headerBytes + query.question.length), records, rcode };
   }
 
-  async #ask(query: Query): Promise<Relayed> {
+  async #query(query: Query): Promise<Relayed> {
     const upstreams = this.#inOrder(await this.#options.upstreams());
     if (upstreams.length === 0) throw new ForwardError(rcodes.servFail, "there is no name server to ask");
     const deadline = this.#options.clock.monotonic() + this.#totalMs;
@@ -120,7 +120,7 @@ class CachingForwarder implements Forwarder {
 
   async #start(key: string, query: Query): Promise<Relayed> {
     try {
-      const answer = await this.#ask(query);
+      const answer = await this.#query(query);
       this.#cache.put(key, answer);
       return answer;
     } finally {

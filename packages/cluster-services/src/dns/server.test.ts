@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { decode, encode, type Packet } from "dns-packet";
 import { withLength } from "./stream-frames.ts";
-import { aService, aSlice, askTcp, aView, startTestDns, startUpstream, upstreamReply } from "./testing.ts";
+import { aService, aSlice, aView, queryTcp, startTestDns, startUpstream, upstreamReply } from "./testing.ts";
 
 const web = "www.example.com";
 const address = (data: string, ttl = 60) => ({ name: web, type: "A" as const, ttl, data });
@@ -28,7 +28,11 @@ test("answers over UDP and TCP, in the client's spelling, with AA and RA", async
     answer.answers?.map((one) => [one.name, (one as { ttl?: number }).ttl, (one as { data: unknown }).data]),
     [[name, 5, "10.96.0.1"]],
   );
-  const framed = await askTcp(dns.port, Buffer.concat([withLength(queryOf(name)), withLength(queryOf("a.cluster.local"))]), 140);
+  const framed = await queryTcp(
+    dns.port,
+    Buffer.concat([withLength(queryOf(name)), withLength(queryOf("a.cluster.local"))]),
+    140,
+  );
   const first = decode(framed.subarray(2));
   assert.equal(dataOf(first)[0], "10.96.0.1");
   const second = decode(framed.subarray(4 + framed.readUInt16BE(0)));
@@ -74,7 +78,7 @@ test("cuts what is too long for UDP, keeps what fits, and gives all over TCP", a
   const extended = await dns.send(queryOf(name, { additionals: [big] }));
   assert.ok(extended.length <= 1232 && extended.length > 1200, String(extended.length));
   assert.partialDeepStrictEqual(decode(extended), { flag_tc: true, additionals: [{ type: "OPT", udpPayloadSize: 1232 }] });
-  const whole = decode((await askTcp(dns.port, withLength(queryOf(name)), 2 + 12 + 36 + 200 * 16)).subarray(2));
+  const whole = decode((await queryTcp(dns.port, withLength(queryOf(name)), 2 + 12 + 36 + 200 * 16)).subarray(2));
   assert.equal(whole.flag_tc, false);
   assert.equal(new Set(dataOf(whole)).size, 200);
 });
@@ -172,8 +176,8 @@ test("survives malformed messages, a connection that promises much, and one that
   const dns = await startTestDns(t);
   const idle = connect({ host: "127.0.0.1", port: dns.port });
   t.after(() => idle.destroy());
-  assert.equal((await askTcp(dns.port, Buffer.from([0xff, 0xff, 0, 1]), 1)).length, 0);
-  const garbage = await askTcp(dns.port, withLength(Buffer.alloc(20, 0xff)), 1);
+  assert.equal((await queryTcp(dns.port, Buffer.from([0xff, 0xff, 0, 1]), 1)).length, 0);
+  const garbage = await queryTcp(dns.port, withLength(Buffer.alloc(20, 0xff)), 1);
   assert.equal(garbage.length, 0);
   const malformed = queryOf("a.b");
   malformed.writeUInt16BE(0xc00c, 12);

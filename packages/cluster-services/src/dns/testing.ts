@@ -169,14 +169,14 @@ export async function startTestDns(
     port,
     metrics: () => registry.render(),
     ask: (name: string, type: RecordType = "A", extra: object = {}) =>
-      askUdp(port, encode({ id: 7, type: "query", flags: 0x100, questions: [{ name, type }], ...extra })).then((bytes) =>
+      queryUdp(port, encode({ id: 7, type: "query", flags: 0x100, questions: [{ name, type }], ...extra })).then((bytes) =>
         decode(bytes),
       ),
-    send: (bytes: Buffer) => askUdp(port, bytes),
+    send: (bytes: Buffer) => queryUdp(port, bytes),
   };
 }
 
-export function askUdp(port: number, request: Buffer): Promise<Buffer> {
+export function queryUdp(port: number, request: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const socket = createSocket("udp4");
     socket.on("error", reject);
@@ -189,7 +189,7 @@ export function askUdp(port: number, request: Buffer): Promise<Buffer> {
 }
 
 /** Sends bytes on a new connection. @returns what came until the server closed it, or `most` bytes */
-export function askTcp(port: number, bytes: Buffer, most: number): Promise<Buffer> {
+export function queryTcp(port: number, bytes: Buffer, most: number): Promise<Buffer> {
   return new Promise((resolve) => {
     const received: Buffer[] = [];
     const socket = connect({ host: "127.0.0.1", port });

@@ -76,7 +76,7 @@ export class ReverseProxy {
     response.on("error", () => {});
     if ("code" in destination) return refuse(request, response, destination.code, destination.text);
     try {
-      const found = await this.#ask(request, response, destination);
+      const found = await this.#forward(request, response, destination);
       by = "backend";
       await relay(found, response);
     } catch (err) {
@@ -104,7 +104,7 @@ export class ReverseProxy {
   }
 
   /** The first response; another endpoint is tried when the connection fails and the request may be sent twice. */
-  async #ask(
+  async #forward(
     request: Request,
     response: Response,
     { host, path, urls }: Extract<Destination, { urls: unknown }>,

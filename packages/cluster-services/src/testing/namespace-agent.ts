@@ -11,9 +11,9 @@ export type AgentRequest =
   | { readonly op: "listen"; readonly name: string; readonly port: number }
   | { readonly op: "set"; readonly file: string; readonly value: string }
   | { readonly op: "send"; readonly from: string; readonly to: string }
-  | (AskRequest & { readonly op: "ask" });
+  | (ConnectRequest & { readonly op: "ask" });
 
-export interface AskRequest {
+export interface ConnectRequest {
   readonly protocol: "tcp" | "udp";
   readonly host: string;
   readonly port: number;
@@ -43,7 +43,7 @@ function listen(name: string, port: number): Promise<string[]> {
 
 const nameOf = (err: NodeJS.ErrnoException): string => (err.code === "ECONNREFUSED" ? "refused" : (err.code ?? err.message));
 
-function askTcp({ host, port }: AskRequest): Promise<string> {
+function connectTcp({ host, port }: ConnectRequest): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
     let text = "";
@@ -59,7 +59,7 @@ function askTcp({ host, port }: AskRequest): Promise<string> {
   });
 }
 
-function askUdp({ host, port, from }: AskRequest): Promise<string> {
+function exchangeUdp({ host, port, from }: ConnectRequest): Promise<string> {
   return new Promise((resolve) => {
     const socket = createSocket("udp4");
     const answer = (text: string): void => {
@@ -90,7 +90,8 @@ async function answer(request: AgentRequest): Promise<string[]> {
     return [];
   }
   const answers: string[] = [];
-  for (let i = 0; i < (request.times ?? 1); i++) answers.push(await (request.protocol === "tcp" ? askTcp : askUdp)(request));
+  for (let i = 0; i < (request.times ?? 1); i++)
+    answers.push(await (request.protocol === "tcp" ? connectTcp : exchangeUdp)(request));
   return answers;
 }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { TestContext } from "node:test";
 import { type RunProgram, runProgram } from "../host/run-program.ts";
-import type { AgentRequest, AskRequest } from "./namespace-agent.ts";
+import type { AgentRequest, ConnectRequest } from "./namespace-agent.ts";
 
 /** A network namespace, which ends with the test. */
 export interface Namespace {
@@ -15,7 +15,7 @@ export interface Namespace {
   ip(command: string): Promise<string>;
   request(request: AgentRequest): Promise<string[]>;
   /** @returns for each connection the server's name and the client address that it saw; `refused`, `timeout` */
-  ask(request: AskRequest): Promise<string[]>;
+  ask(request: ConnectRequest): Promise<string[]>;
 }
 
 export const needsRoot = process.getuid?.() === 0 ? false : "network namespaces need root";

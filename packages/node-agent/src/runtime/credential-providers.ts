@@ -60,7 +60,7 @@ export function openCredentialProviders(options: CredentialProviderOptions): Cre
     }
     return undefined;
   };
-  const ask = async (provider: Provider, image: string): Promise<Login[]> => {
+  const runProvider = async (provider: Provider, image: string): Promise<Login[]> => {
     const answer = await run(provider, binDir, image);
     const cacheMs = answer.cacheMs ?? provider.defaultCacheMs;
     if (cacheMs > 0) {
@@ -77,7 +77,7 @@ export function openCredentialProviders(options: CredentialProviderOptions): Cre
           if (before !== undefined) return before;
           // Concurrent requests for the same image share one execution.
           const key = keyOf(provider, "Image", image);
-          const attempt = requests.get(key) ?? ask(provider, image).finally(() => requests.delete(key));
+          const attempt = requests.get(key) ?? runProvider(provider, image).finally(() => requests.delete(key));
           requests.set(key, attempt);
           return attempt.catch((err: unknown) => {
             log.error("Failed getting credential from external registry credential provider", err, { plugin: provider.name });

@@ -37,7 +37,7 @@ interface ImageUse {
 /** Image ages are counted from when this process first saw the image. Source: pkg/kubelet/images/image_gc_manager.go */
 export function newImageGc(options: ImageGcOptions): ImageGc {
   const { runtime, clock, log } = options;
-  const filesystem = options.filesystem ?? askKernel;
+  const filesystem = options.filesystem ?? statFileSystem;
   const uses = new Map<string, ImageUse>();
 
   /** Updates when each image was last used. @returns IDs of the images in use */
@@ -109,7 +109,7 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
   }
 }
 
-async function askKernel(mountPoint: string): Promise<{ capacityBytes: number; availableBytes: number }> {
+async function statFileSystem(mountPoint: string): Promise<{ capacityBytes: number; availableBytes: number }> {
   const info = await statfs(mountPoint);
   return { capacityBytes: info.blocks * info.bsize, availableBytes: info.bavail * info.bsize };
 }

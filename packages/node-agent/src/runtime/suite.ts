@@ -87,9 +87,9 @@ export function runtimeSuite(name: string, open: () => Promise<RuntimeUnderTest>
 
   test(`${name}: what is not there is NotFound`, async () => {
     const { runtime } = await open();
-    for (const ask of [() => runtime.containerStatus("no-such-container"), () => runtime.podSandboxStatus("no-such-sandbox")]) {
+    for (const call of [() => runtime.containerStatus("no-such-container"), () => runtime.podSandboxStatus("no-such-sandbox")]) {
       await assert.rejects(
-        ask,
+        call,
         (err) =>
           isRuntimeNotFound(err) && err instanceof RuntimeError && err.message.startsWith("rpc error: code = NotFound desc = "),
       );

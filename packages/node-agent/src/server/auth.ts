@@ -48,11 +48,11 @@ export function newAuth(options: AuthOptions): Auth {
     clock,
     metrics: options.metrics,
   });
-  const ask = delegatedAuthorization({ ...options, alwaysAllowGroups: [], alwaysAllowPaths: [] });
+  const review = delegatedAuthorization({ ...options, alwaysAllowGroups: [], alwaysAllowPaths: [] });
   const authorize = async (user: UserInfo, attributes: Attributes): Promise<boolean> => {
     if (options.mode === "AlwaysAllow") return true;
     const resourceAttributes = { ...attributes, version: "v1", resource: "nodes", name: options.nodeName };
-    return (await ask(user, { resourceAttributes })).allowed;
+    return (await review(user, { resourceAttributes })).allowed;
   };
   return {
     async check(exchange, path) {

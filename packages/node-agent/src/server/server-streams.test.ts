@@ -57,7 +57,7 @@ test("an upgrade passes through to the runtime's streaming server, without the c
 });
 
 /** Asks for a stream; resolves to the status of the answer. */
-const askForStream = (port: number) =>
+const requestStream = (port: number) =>
   new Promise<number>((resolve, reject) => {
     const headers = { authorization: "Bearer admin", connection: "Upgrade", upgrade: "SPDY/3.1" };
     const path = "/exec/default/web/main?command=sh&output=1";
@@ -78,7 +78,7 @@ test("a streaming server that refuses is answered with 500, and no timer stays b
   runtime.exec = async () => `http://127.0.0.1:${closed}/exec/token1`;
   const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
   const before = timers();
-  for (let i = 0; i < 5; i++) assert.equal(await askForStream(port), 500);
+  for (let i = 0; i < 5; i++) assert.equal(await requestStream(port), 500);
   assert.ok(timers() < before + 5, `${before} timers before, ${timers()} after`);
 });
 

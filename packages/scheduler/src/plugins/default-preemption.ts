@@ -79,7 +79,7 @@ export function newDefaultPreemption(context: PluginContext, args: PluginArgs["D
       if (errors.length > 0) throw new Error(errors.flatMap(({ reasons }) => reasons).join(", "));
       return refused(snapshot, trial.statuses);
     }
-    const agreed = await askExtenders(context.extenders, pod, trial.candidates, snapshot);
+    const agreed = await callExtenders(context.extenders, pod, trial.candidates, snapshot);
     const nodeName = pickNode(agreed);
     if (nodeName === undefined) return { status: unschedulable() };
     // Deleted while the extenders were called: no victim is needed.
@@ -159,7 +159,7 @@ function trySelect(select: () => Victims | Status): Victims | Status {
 }
 
 /** Each extender may remove candidates. @throws the error of an extender that is not ignorable */
-async function askExtenders(
+async function callExtenders(
   extenders: readonly Extender[],
   pod: Pod,
   candidates: ReadonlyMap<string, Victims>,

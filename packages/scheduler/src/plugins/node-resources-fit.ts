@@ -38,8 +38,9 @@ export function insufficient(
 ): string[] {
   const reasons: string[] = [];
   if (pods.size + 1 > allocatable.pods) reasons.push("Too many pods");
-  const asks = requests.milliCpu > 0 || requests.memory > 0 || requests.ephemeralStorage > 0 || requests.scalars.size > 0;
-  if (!asks) return reasons;
+  const requestsResources =
+    requests.milliCpu > 0 || requests.memory > 0 || requests.ephemeralStorage > 0 || requests.scalars.size > 0;
+  if (!requestsResources) return reasons;
   if (requests.milliCpu > allocatable.milliCpu - requested.milliCpu) reasons.push("Insufficient cpu");
   if (requests.memory > allocatable.memory - requested.memory) reasons.push("Insufficient memory");
   if (requests.ephemeralStorage > allocatable.ephemeralStorage - requested.ephemeralStorage)

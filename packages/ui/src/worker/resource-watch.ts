@@ -14,7 +14,7 @@ const shortestWatchMs = 1_000;
 /** Between two lists where there is no watch. */
 const pollMs = 5_000;
 /** After which the user's rights, or what is served, may have changed. */
-const askAgainMs = 60_000;
+const retryAfterMs = 60_000;
 
 export interface WatchOptions {
   readonly api: Api;
@@ -87,7 +87,7 @@ export class ResourceWatch {
       rows.clear();
       this.#isScoped = false;
       report({ state: code === 403 ? "denied" : "absent", message });
-      return pause(askAgainMs, signal);
+      return pause(retryAfterMs, signal);
     }
     if (code === 410) return; // the list is made again
     report({ state: "away", message });

@@ -94,7 +94,7 @@ async function answerWithPort(port: number): Promise<() => void> {
 }
 
 /** @returns what answers at the probe's cluster IP now; undefined when nothing does */
-function askProbe(): Promise<string | undefined> {
+function queryProbe(): Promise<string | undefined> {
   return new Promise((resolve) => {
     let text = "";
     const socket = connect({ host: probe.clusterIp, port: 80 });
@@ -112,7 +112,7 @@ const patienceMs = 300_000;
 
 async function untilProbeIs(port: number): Promise<void> {
   const begun = performance.now();
-  while ((await askProbe()) !== String(port)) {
+  while ((await queryProbe()) !== String(port)) {
     if (performance.now() - begun > patienceMs) throw new Error(`a change was not in the kernel after ${patienceMs} ms`);
     await sleep(pollMs);
   }

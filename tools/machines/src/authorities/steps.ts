@@ -21,7 +21,7 @@ import { isOwnApiReady, ownServer } from "../control-plane/own-server.ts";
 import { waitForEtcd } from "../control-plane/steps.ts";
 import { Failure } from "../failure.ts";
 import { missingFiles, readIfThere, type WantedFile, writeFiles } from "../host/files.ts";
-import { askProgram, runProgram } from "../host/programs.ts";
+import { runProgram, tryProgram } from "../host/programs.ts";
 import { isActive, reloadUnits, unitFolder } from "../host/systemd.ts";
 import { header, unitWithFlags } from "../host/units.ts";
 import { until } from "../host/until.ts";
@@ -96,7 +96,7 @@ const hasUnit = (name: string): boolean => existsSync(name === "etcd" ? etcdDrop
 
 /** Whether the daemon started before the authorities were written. */
 async function isOlder(name: string): Promise<boolean> {
-  const text = await askProgram("systemctl", "show", "--property=ExecMainStartTimestampMonotonic", "--value", name);
+  const text = await tryProgram("systemctl", "show", "--property=ExecMainStartTimestampMonotonic", "--value", name);
   const upMs = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1_000;
   const startedMs = Date.now() - upMs + Number(text?.trim() || 0) / 1_000;
   return startedMs < statSync(authority).mtimeMs;

@@ -5,7 +5,7 @@ import { etcdDropIn } from "../control-plane/etcd-unit.ts";
 import { waitForEtcd } from "../control-plane/steps.ts";
 import { Failure } from "../failure.ts";
 import { readIfThere, writeWhole } from "../host/files.ts";
-import { askProgram, findProgram, runProgram } from "../host/programs.ts";
+import { findProgram, runProgram, tryProgram } from "../host/programs.ts";
 import { startUnits } from "../host/systemd.ts";
 import type { Step } from "../steps.ts";
 import { readSnapshot, type SnapshotInfo } from "./snapshot-file.ts";
@@ -107,7 +107,7 @@ async function writeData(restore: Restore): Promise<void> {
     renameSync(join(folder, "data", "member"), place);
   } catch (err) {
     // The present data is what there is, unless it was put aside already.
-    await askProgram("systemctl", "start", "--no-block", ...writers);
+    await tryProgram("systemctl", "start", "--no-block", ...writers);
     throw err;
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -43,8 +43,8 @@ export function runProgram(
   });
 }
 
-/** Like {@link runProgram}, for questions whose answer is also "no". @returns undefined when the program fails */
-export const askProgram = (name: string, ...args: string[]): Promise<string | undefined> =>
+/** Like {@link runProgram}, when a failure is an expected result. @returns undefined when the program fails */
+export const tryProgram = (name: string, ...args: string[]): Promise<string | undefined> =>
   runProgram(name, args).then(
     (text) => text,
     () => undefined,

@@ -1,13 +1,13 @@
-import { askProgram, runProgram } from "./programs.ts";
+import { runProgram, tryProgram } from "./programs.ts";
 
 export const unitFolder = "/etc/systemd/system";
 
 /** False also for a unit that is starting, that is unknown, or when there is no systemd. */
 export const isActive = async (unit: string): Promise<boolean> =>
-  (await askProgram("systemctl", "is-active", unit))?.trim() === "active";
+  (await tryProgram("systemctl", "is-active", unit))?.trim() === "active";
 
 export const isEnabled = async (unit: string): Promise<boolean> =>
-  (await askProgram("systemctl", "is-enabled", unit))?.trim() === "enabled";
+  (await tryProgram("systemctl", "is-enabled", unit))?.trim() === "enabled";
 
 /** Starts units at once and with the machine; a running one is restarted, so that it has the files that are there now. */
 export async function startUnits(units: readonly string[]): Promise<void> {
@@ -21,8 +21,8 @@ export async function startUnits(units: readonly string[]): Promise<void> {
 export async function stopUnits(units: readonly string[]): Promise<void> {
   for (const unit of units) {
     // One that is not there is stopped.
-    await askProgram("systemctl", "disable", "--now", unit);
-    await askProgram("systemctl", "reset-failed", unit);
+    await tryProgram("systemctl", "disable", "--now", unit);
+    await tryProgram("systemctl", "reset-failed", unit);
   }
 }
 

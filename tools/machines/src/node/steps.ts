@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { type ClusterSettings, clusterDns, folder } from "../config/settings.ts";
 import { linkTarget, missingFiles, type WantedFile, writeFiles, writeLink } from "../host/files.ts";
-import { askProgram, runProgram } from "../host/programs.ts";
+import { runProgram, tryProgram } from "../host/programs.ts";
 import { isActive, isEnabled, startUnits, unitFolder } from "../host/systemd.ts";
 import { header, unitWithFlags } from "../host/units.ts";
 import { until } from "../host/until.ts";
@@ -33,7 +33,7 @@ export const installStep: Step<Machine> = {
   async missing(machine) {
     const file = { path: usersPath, content: shipped(machine.home, "systemd/coxswain-users.conf") };
     const absent = await Promise.all(
-      users.map(async (name) => ((await askProgram("getent", "passwd", name)) === undefined ? [name] : [])),
+      users.map(async (name) => ((await tryProgram("getent", "passwd", name)) === undefined ? [name] : [])),
     );
     return [
       ...links
@@ -99,7 +99,7 @@ export const answers = async (url: string): Promise<boolean> => (await fetch(url
 /** What containerd does; the kubelet has to agree. undefined for other runtimes. */
 async function runtimeCgroupDriver(criSocket: string): Promise<"systemd" | "cgroupfs" | undefined> {
   if (!criSocket.includes("containerd")) return undefined;
-  const setting = /SystemdCgroup = (true|false)/.exec((await askProgram("containerd", "config", "dump")) ?? "")?.[1];
+  const setting = /SystemdCgroup = (true|false)/.exec((await tryProgram("containerd", "config", "dump")) ?? "")?.[1];
   return setting === undefined ? undefined : setting === "true" ? "systemd" : "cgroupfs";
 }
 

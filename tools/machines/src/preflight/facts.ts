@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { etcdDropIn } from "../control-plane/etcd-unit.ts";
 import { manifestFolder } from "../control-plane/static-pods.ts";
 import { linesOf, linkTarget, readIfThere } from "../host/files.ts";
-import { askProgram, findProgram } from "../host/programs.ts";
+import { findProgram, tryProgram } from "../host/programs.ts";
 import { unitFolder } from "../host/systemd.ts";
 import { header } from "../host/units.ts";
 import { type Facts, nodePrograms, portsOf, type Role } from "./checks.ts";
@@ -23,8 +23,8 @@ export interface FactsOptions {
 export async function readFacts(role: Role, { home, links, kubeletFlags }: FactsOptions): Promise<Facts> {
   const [systemd, etcd, clock, name] = await Promise.all([
     existsSync("/run/systemd/system"),
-    askProgram("etcd", "--version"),
-    askProgram("timedatectl", "show", "--property=NTPSynchronized", "--value"),
+    tryProgram("etcd", "--version"),
+    tryProgram("timedatectl", "show", "--property=NTPSynchronized", "--value"),
     lookup(role.nodeName).then(
       ({ address }) => address,
       () => undefined,
@@ -105,7 +105,7 @@ function canListen(port: number): Promise<boolean> {
 /** `etcd.service`, by the cgroup of the process that listens; "" when there is no such unit. */
 async function unitOfPort(port: number): Promise<string> {
   const text =
-    (await askProgram("ss", "--no-header", "--listening", "--tcp", "--numeric", "--processes", `sport = :${port}`)) ?? "";
+    (await tryProgram("ss", "--no-header", "--listening", "--tcp", "--numeric", "--processes", `sport = :${port}`)) ?? "";
   const pid = /pid=(\d+)/.exec(text)?.[1];
   const line = pid === undefined ? undefined : linesOf(`/proc/${pid}/cgroup`).find((entry) => entry.includes(".service"));
   return /([\w@.-]+\.service)/.exec(line ?? "")?.[1] ?? "";

@@ -6,7 +6,7 @@ import { etcdDropIn } from "../control-plane/etcd-unit.ts";
 import { controlPlaneDaemons } from "../control-plane/flags.ts";
 import { manifestFolder } from "../control-plane/static-pods.ts";
 import { linesOf, linkTarget, readIfThere } from "../host/files.ts";
-import { askProgram, runProgram } from "../host/programs.ts";
+import { runProgram, tryProgram } from "../host/programs.ts";
 import { isActive, isEnabled, reloadUnits, stopUnits, unitFolder } from "../host/systemd.ts";
 import { timers } from "../host/timer.ts";
 import { header } from "../host/units.ts";
@@ -78,8 +78,8 @@ export const remains: readonly Remains<ResetContext>[] = [
     present: async (context) => (await containers(context)).map((id) => `stop and remove container ${id}`),
     async remove(context) {
       for (const id of await containers(context)) {
-        await askProgram("ctr", ...address(context), "tasks", "kill", "--signal", "SIGKILL", "--all", id);
-        await askProgram("ctr", ...address(context), "tasks", "delete", "--force", id);
+        await tryProgram("ctr", ...address(context), "tasks", "kill", "--signal", "SIGKILL", "--all", id);
+        await tryProgram("ctr", ...address(context), "tasks", "delete", "--force", id);
         await runProgram("ctr", [...address(context), "containers", "delete", id]);
       }
     },
@@ -89,7 +89,7 @@ export const remains: readonly Remains<ResetContext>[] = [
     name: "mounts",
     present: () => mountsBelow(kubeletFolder).map((path) => `unmount ${path}`),
     async remove() {
-      for (const path of mountsBelow(kubeletFolder)) await askProgram("umount", "--lazy", path);
+      for (const path of mountsBelow(kubeletFolder)) await tryProgram("umount", "--lazy", path);
     },
   },
   remove("units", () => [
@@ -124,7 +124,7 @@ const address = ({ criSocket }: ResetContext): string[] => [
 /** Those of containerd's namespace k8s.io; other runtimes are left to their own tools. */
 async function containers(context: ResetContext): Promise<string[]> {
   if (!basename(context.criSocket).startsWith("containerd")) return [];
-  const text = await askProgram("ctr", ...address(context), "containers", "list", "--quiet");
+  const text = await tryProgram("ctr", ...address(context), "containers", "list", "--quiet");
   return text === undefined ? [] : text.split("\n").filter((line) => line !== "");
 }
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../failure.ts";
 import { linkTarget } from "../host/files.ts";
-import { askProgram } from "../host/programs.ts";
+import { tryProgram } from "../host/programs.ts";
 import { isActive } from "../host/systemd.ts";
 
 export interface ArchiveVersion {
@@ -35,7 +35,7 @@ export function installedArchive(): ArchiveVersion {
 
 /** Whether a unit's process was started from an archive. */
 export async function runsFrom(unit: string, home: string): Promise<boolean> {
-  const pid = (await askProgram("systemctl", "show", "--property=MainPID", "--value", unit))?.trim();
+  const pid = (await tryProgram("systemctl", "show", "--property=MainPID", "--value", unit))?.trim();
   if (pid === undefined || pid === "" || pid === "0") return false;
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8")
@@ -51,7 +51,7 @@ const steadySeconds = 5;
 
 /** Whether a unit has been active for some time. */
 export async function isSteady(unit: string): Promise<boolean> {
-  const text = await askProgram("systemctl", "show", "--property=ActiveEnterTimestampMonotonic", "--value", unit);
+  const text = await tryProgram("systemctl", "show", "--property=ActiveEnterTimestampMonotonic", "--value", unit);
   const uptime = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]);
   return (await isActive(unit)) && uptime - Number(text?.trim() || uptime * 1e6) / 1e6 >= steadySeconds;
 }

@@ -30,7 +30,7 @@ export async function parseYamlAside(text: string, repeated?: string[], turns?: 
   } catch (err) {
     if (!(err instanceof StatusError) || err.code !== 413) throw err;
   }
-  const answer = await ask({ text, strict: repeated !== undefined });
+  const answer = await runJob({ text, strict: repeated !== undefined });
   if ("failure" in answer) throw new StatusError(answer.failure);
   repeated?.push(...answer.repeated);
   try {
@@ -62,7 +62,7 @@ const thread = newWorkerQueue<YamlJob, YamlAnswer>({
   idleMs: 10_000,
 });
 
-async function ask(job: YamlJob): Promise<YamlAnswer> {
+async function runJob(job: YamlJob): Promise<YamlAnswer> {
   if (thread.size >= mostWaiting) throw tooManyRequests("too many large YAML bodies at once, please try again later", 1);
   try {
     return await thread.run(job);

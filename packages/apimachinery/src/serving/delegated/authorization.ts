@@ -65,8 +65,8 @@ async function reviewAccess(client: Client, user: UserInfo, attributes: AccessAt
     spec: { user: user.name, uid: user.uid ?? "", groups: [...user.groups], extra: user.extra ?? {}, ...attributes },
   };
   const signal = AbortSignal.timeout(reviewTimeoutMs);
-  const ask = () => client.create<SubjectAccessReview>(subjectAccessReviews, review as never, { signal });
-  const { status } = await withReviewRetries(ask, clock, signal);
+  const createReview = () => client.create<SubjectAccessReview>(subjectAccessReviews, review as never, { signal });
+  const { status } = await withReviewRetries(createReview, clock, signal);
   return { allowed: status?.allowed === true && status.denied !== true, reason: status?.reason ?? "" };
 }
 

@@ -43,7 +43,7 @@ export function newGuard({ authenticate, authorize, log }: GuardOptions): Guard 
       const sentence = escapeHtml(`User ${goQuote(user.name)} cannot ${verb} path ${goQuote(path)}`);
       refuse(exchange, forbidden({ group: "", resource: "" }, "", reason === "" ? sentence : `${sentence}: ${reason}`));
     } catch (err) {
-      log.error("cannot ask whether a request is allowed", err, { user: user.name });
+      log.error("cannot check whether a request is allowed", err, { user: user.name });
       answerInternalError(exchange, err as Error);
     }
     return false;

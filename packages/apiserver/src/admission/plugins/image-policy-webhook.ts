@@ -53,7 +53,7 @@ export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin {
   const url = new URL(config.host).pathname === "/" ? "/" : "";
   const answers = new LRUCache<string, Verdict>({ max: mostAnswers });
 
-  const ask = async (spec: object, signal: AbortSignal): Promise<Verdict> => {
+  const review = async (spec: object, signal: AbortSignal): Promise<Verdict> => {
     for (let attempt = 1; ; attempt++) {
       try {
         return await post(client, url, spec, signal);
@@ -75,7 +75,7 @@ export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin {
       let verdict = answers.get(key);
       if (verdict === undefined) {
         try {
-          verdict = await ask(spec, attributes.signal);
+          verdict = await review(spec, attributes.signal);
         } catch (err) {
           ctx.log
             .v(2)

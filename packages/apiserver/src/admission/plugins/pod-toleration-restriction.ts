@@ -80,12 +80,12 @@ function tolerationsIn({ metadata }: NamespaceObject, annotation: string): Toler
 
 /** True for pods whose quality of service is not BestEffort. */
 function asksForSomething(spec: PodSpec): boolean {
-  const asks = (list: Readonly<Record<string, unknown>> | undefined): boolean =>
+  const isSet = (list: Readonly<Record<string, unknown>> | undefined): boolean =>
     ["cpu", "memory"].some(
       (name) => list !== undefined && Object.hasOwn(list, name) && !/^0*(\.0*)?[A-Za-z]*$/.test(String(list[name])),
     );
   return [...(spec.containers ?? []), ...(spec.initContainers ?? [])].some(
-    ({ resources }) => asks(resources?.requests) || asks(resources?.limits),
+    ({ resources }) => isSet(resources?.requests) || isSet(resources?.limits),
   );
 }
 

@@ -41,7 +41,7 @@ export interface WebhookQuestion {
 
 export interface WebhookCaller {
   /** @returns the body of a 2xx response @throws WebhookCallError */
-  ask(config: WebhookClientConfig, question: WebhookQuestion): Promise<Buffer>;
+  call(config: WebhookClientConfig, question: WebhookQuestion): Promise<Buffer>;
 }
 
 const longestAnswerBytes = 16 * 1024 * 1024;
@@ -84,7 +84,7 @@ export function newWebhookCaller(
     return agent;
   };
   return {
-    async ask(config, { body, timeoutSeconds, namesTimeout, signal }) {
+    async call(config, { body, timeoutSeconds, namesTimeout, signal }) {
       let endpoint: Endpoint;
       let credentials: Credentials;
       try {

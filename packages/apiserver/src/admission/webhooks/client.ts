@@ -32,7 +32,7 @@ export function newWebhookClient(
   return {
     async review({ clientConfig, timeoutSeconds = defaultTimeoutSeconds }, review, expectsPatch, signal) {
       const body = await caller
-        .ask(clientConfig, { body: review.body, timeoutSeconds, namesTimeout: true, signal })
+        .call(clientConfig, { body: review.body, timeoutSeconds, namesTimeout: true, signal })
         .catch((err: unknown) => {
           throw asRefused(err);
         });

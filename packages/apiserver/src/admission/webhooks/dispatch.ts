@@ -148,7 +148,7 @@ class WebhookCaller implements WebhookDispatcher {
       if (errorType !== undefined) this.#options.webhookMetrics.rejected(webhook.name, this.#type, operation, errorType, code);
     };
     try {
-      const result = await this.#ask(invocation, attributes, use, () => shownObjects(this.#options, invocation, attributes));
+      const result = await this.#call(invocation, attributes, use, () => shownObjects(this.#options, invocation, attributes));
       observe(200, false);
       return result;
     } catch (err) {
@@ -191,7 +191,7 @@ class WebhookCaller implements WebhookDispatcher {
     return found.metadata.labels ?? {};
   }
 
-  async #ask<T>(
+  async #call<T>(
     invocation: Invocation,
     attributes: AdmissionAttributes,
     use: (answer: WebhookAnswer) => Promise<T> | T,

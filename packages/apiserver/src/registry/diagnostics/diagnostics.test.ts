@@ -159,10 +159,10 @@ test("a daemon answers again after its API server was replaced", async (t) => {
   scheduler.record(podRef("web"), "scheduler", reported);
   const board = await aBoard(t, prefix);
   const requests = new Map([["kube-scheduler", { refs: [podRef("web")], expected: true }]]);
-  const answered = async (): Promise<boolean> => (await board.questions.ask(requests, signal())).decisions.length === 1;
+  const answered = async (): Promise<boolean> => (await board.questions.query(requests, signal())).decisions.length === 1;
   await waitFor(answered);
   await first.stop();
-  assert.deepEqual(await board.questions.ask(requests, signal()), { decisions: [], silent: ["kube-scheduler"] });
+  assert.deepEqual(await board.questions.query(requests, signal()), { decisions: [], silent: ["kube-scheduler"] });
   await startTestServer(t, flags);
   await waitFor(answered);
 });
@@ -262,7 +262,7 @@ test("waits a second for those that are alive, a quarter for others, and asks 32
   const board = await aBoard(t, `/test-${randomUUID()}`);
   const started = performance.now();
   const ask = (expected: boolean) =>
-    board.questions.ask(new Map([["kube-scheduler", { refs: [podRef("web")], expected }]]), signal());
+    board.questions.query(new Map([["kube-scheduler", { refs: [podRef("web")], expected }]]), signal());
   const shortly = ask(false).then(({ silent }) => ({ silent, tookMs: performance.now() - started }));
   const more = Array.from({ length: 32 }, () =>
     ask(true).then(({ silent }) => ({ silent, tookMs: performance.now() - started })),
@@ -274,7 +274,7 @@ test("waits a second for those that are alive, a quarter for others, and asks 32
   assert.ok(longest >= 900, `${longest} ms`); // a timer counts from the beginning of the loop's turn that sets it
   assert.ok((answers[32]?.tookMs ?? 0) < longest, "did not wait");
   await assert.rejects(
-    board.questions.ask(new Map([["a", { refs: [], expected: true }]]), AbortSignal.abort(new Error("gone"))),
+    board.questions.query(new Map([["a", { refs: [], expected: true }]]), AbortSignal.abort(new Error("gone"))),
     /gone/,
   );
 });
@@ -282,7 +282,7 @@ test("waits a second for those that are alive, a quarter for others, and asks 32
 test("a listener hears the questions that are not over, and a question is over when it is deleted", async (t) => {
   const board = await aBoard(t, `/test-${randomUUID()}`);
   const heard: string[] = [];
-  const asking = board.questions.ask(new Map([["kube-scheduler", { refs: [podRef("web")], expected: true }]]), signal());
+  const asking = board.questions.query(new Map([["kube-scheduler", { refs: [podRef("web")], expected: true }]]), signal());
   const end = await waitFor(() => {
     const stop = board.questions.listen("kube-scheduler", (id, [ref]) => heard.push(`${id} ${ref?.name}`));
     if (heard.length > 0) return stop;

@@ -1,5 +1,5 @@
 /**
- * Questions to the daemons of the cluster, through etcd: any API server may ask, each tells the questions to the daemons that
+ * Questions to the daemons of the cluster, through etcd: any API server may query, each sends the questions to the daemons that
  * watch at it and stores their answers. Idle, it costs one reader of the storage's watch.
  */
 import { randomUUID } from "node:crypto";
@@ -53,7 +53,7 @@ export class Questions {
   /** Questions that are not over, by id. */
   readonly #live = new Map<string, StoredQuestion>();
   readonly #listeners = new Map<string, Set<Listener>>();
-  #asking = 0;
+  #open = 0;
 
   constructor(options: QuestionsOptions) {
     this.#options = options;
@@ -117,9 +117,9 @@ export class Questions {
    * Asks and waits for the answers: for those expected at most a second, for others a quarter of one.
    * @throws the signal's reason, errors of the storage
    */
-  async ask(requested: ReadonlyMap<string, Recipient>, signal: AbortSignal): Promise<Answers> {
+  async query(requested: ReadonlyMap<string, Recipient>, signal: AbortSignal): Promise<Answers> {
     const expected = [...requested].filter(([, { expected }]) => expected).map(([recipient]) => recipient);
-    if (requested.size === 0 || this.#asking >= mostAtOnce) return { decisions: [], silent: expected };
+    if (requested.size === 0 || this.#open >= mostAtOnce) return { decisions: [], silent: expected };
     const { questions, answers, clock } = this.#options;
     const id = randomUUID();
     const missing = new Map(Array.from(requested, ([recipient, { answers = 1 }]) => [recipient, answers]));
@@ -139,7 +139,7 @@ export class Questions {
         endWhenDone();
       }),
     ];
-    this.#asking++;
+    this.#open++;
     try {
       const stream = await answers.watch({ prefix: `${id}/`, revision: 0, signal: enough.signal });
       const question: StoredQuestion = {
@@ -162,7 +162,7 @@ export class Questions {
     } catch (err) {
       if (!enough.signal.aborted) throw err;
     } finally {
-      this.#asking--;
+      this.#open--;
       for (const timer of timers) timer.cancel();
       signal.removeEventListener("abort", onAbort);
       enough.abort();

@@ -39,7 +39,7 @@ export class ClusterDecisions implements DecisionReader {
     const own = refs.flatMap((ref) => decisions.of(ref));
     if (refs.length === 0) return { decisions: [], silent: [] };
     const { requested, dead } = await this.#recipients(refs);
-    const answers = await questions.ask(requested, signal);
+    const answers = await questions.query(requested, signal);
     return { decisions: [...own, ...answers.decisions], silent: [...dead, ...answers.silent].map(shown) };
   }
 

@@ -10,9 +10,9 @@ const badForMs = 3_000;
  */
 export function newKmsCheck(name: string, service: KmsService, clock: Clock): () => Promise<void> {
   let last: { readonly error: Error | undefined; readonly untilMs: number } | undefined;
-  let asking: Promise<Error | undefined> | undefined;
+  let checking: Promise<Error | undefined> | undefined;
 
-  async function ask(): Promise<Error | undefined> {
+  async function check(): Promise<Error | undefined> {
     let section = "encrypt";
     let error: Error | undefined;
     try {
@@ -29,10 +29,10 @@ export function newKmsCheck(name: string, service: KmsService, clock: Clock): ()
 
   return async () => {
     if (last === undefined || clock.monotonic() >= last.untilMs) {
-      asking ??= ask().finally(() => {
-        asking = undefined;
+      checking ??= check().finally(() => {
+        checking = undefined;
       });
-      await asking;
+      await checking;
     }
     if (last?.error !== undefined) throw last.error;
   };

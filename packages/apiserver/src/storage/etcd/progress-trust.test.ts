@@ -69,7 +69,7 @@ function aCluster(versions: Record<string, string | undefined>) {
 test("trust begins when all members have reported their versions, and ends with a doubt", async () => {
   const { trust } = aCluster({ a: "3.5.16", b: "3.4.31" });
   assert.equal(trust.trusted, false);
-  trust.ask();
+  trust.check();
   assert.equal(trust.trusted, false);
   await settle();
   assert.equal(trust.trusted, true);
@@ -83,9 +83,9 @@ test("versions that members reported before the last doubt are discarded", async
   const { cluster, trust } = aCluster({ a: "3.5.16" });
   const gate = Promise.withResolvers<void>();
   cluster.silence = gate.promise;
-  trust.ask();
+  trust.check();
   await settle();
-  trust.ask();
+  trust.check();
   cluster.versions = { a: "3.4.23" };
   gate.resolve();
   await settle();
@@ -94,7 +94,7 @@ test("versions that members reported before the last doubt are discarded", async
 
 test("a member that joins in an older version ends the trust, and its upgrade brings it back", async () => {
   const { cluster, clock, trust } = aCluster({ a: "3.5.16" });
-  trust.ask();
+  trust.check();
   await settle();
   cluster.versions = { a: "3.5.16", b: "3.5.12" };
   await clock.advance(5 * 60_000);
@@ -108,7 +108,7 @@ test("a member that joins in an older version ends the trust, and its upgrade br
 
 test("a member that could not be queried is queried again soon", async () => {
   const { cluster, clock, trust } = aCluster({ a: "3.5.16", b: undefined });
-  trust.ask();
+  trust.check();
   await settle();
   assert.equal(trust.trusted, false);
   cluster.versions = { a: "3.5.16", b: "3.5.16" };
@@ -120,7 +120,7 @@ test("a member that could not be queried is queried again soon", async () => {
 test("another member that answers at a member's address does not speak for it", async () => {
   const { cluster, trust } = aCluster({ a: "3.5.16" });
   cluster.swapped = true;
-  trust.ask();
+  trust.check();
   await settle();
   assert.equal(trust.trusted, false);
 });
@@ -129,7 +129,7 @@ test("nobody is queried after the end, and a round that ends later changes nothi
   const { cluster, clock, trust } = aCluster({ a: "3.5.16" });
   const gate = Promise.withResolvers<void>();
   cluster.silence = gate.promise;
-  trust.ask();
+  trust.check();
   trust.stop();
   gate.resolve();
   await settle();
@@ -140,12 +140,12 @@ test("nobody is queried after the end, and a round that ends later changes nothi
 test("a reply that was untrue ends the trust for good, also while members are queried", async () => {
   for (const isAsking of [false, true]) {
     const { trust, clock, cluster } = aCluster({ a: "3.5.16" });
-    trust.ask();
+    trust.check();
     if (!isAsking) await settle();
     trust.refute();
     await settle();
     const { requested } = cluster;
-    trust.ask();
+    trust.check();
     await clock.advance(600_000);
     assert.deepEqual([trust.trusted, cluster.requested], [false, requested]);
   }

@@ -13,7 +13,7 @@ export interface ProgressTrust {
   /** Withdraws the trust and discards a version query in progress. */
   doubt(): void;
   /** As `doubt`, then queries the versions of all members. */
-  ask(): void;
+  check(): void;
   /** A reply was wrong regardless of the reported versions: never trust again. */
   refute(): void;
   stop(): void;
@@ -40,7 +40,7 @@ const recheckUnreachableMs = 30_000;
 
 type Cluster = Pick<EtcdClient, "members" | "statusAt">;
 
-/** Not trusted until `ask`, which queries the members' versions: then every five minutes, or 30 s while one is unreachable. */
+/** Not trusted until `check`, which queries the members' versions: then every five minutes, or 30 s while one is unreachable. */
 export function newProgressTrust(options: { client: Cluster; clock: Clock; log: Logger }): ProgressTrust {
   const { client, clock, log } = options;
   let trusted = false;
@@ -48,12 +48,12 @@ export function newProgressTrust(options: { client: Cluster; clock: Clock; log: 
   let refuted = false;
   /** Incremented by `doubt`; versions queried before the last increment are discarded. */
   let doubts = 0;
-  let asking = false;
+  let checking = false;
   let next: Timer | undefined;
 
-  async function ask(): Promise<void> {
-    if (asking || stopped || refuted) return;
-    asking = true;
+  async function check(): Promise<void> {
+    if (checking || stopped || refuted) return;
+    checking = true;
     next?.cancel();
     let versions: (string | undefined)[];
     let before: number;
@@ -61,14 +61,14 @@ export function newProgressTrust(options: { client: Cluster; clock: Clock; log: 
       before = doubts;
       versions = await versionsOf(client);
     } while (before !== doubts && !stopped && !refuted);
-    asking = false;
+    checking = false;
     if (stopped || refuted) return;
     if (trusted !== allReplyTruly(versions)) {
       trusted = !trusted;
       log.v(2)?.info(trusted ? "progress replies of etcd are trusted" : "progress replies of etcd are not trusted", { versions });
     }
     const allKnown = versions.length > 0 && versions.every((version) => version !== undefined);
-    next = clock.after(allKnown ? checkEveryMs : recheckUnreachableMs, () => void ask());
+    next = clock.after(allKnown ? checkEveryMs : recheckUnreachableMs, () => void check());
   }
 
   function doubt(): void {
@@ -81,9 +81,9 @@ export function newProgressTrust(options: { client: Cluster; clock: Clock; log: 
       return trusted;
     },
     doubt,
-    ask() {
+    check() {
       doubt();
-      void ask();
+      void check();
     },
     refute() {
       refuted = true;

@@ -75,7 +75,7 @@ function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
   const trust: ProgressTrust = {
     trusted: true,
     doubt: () => void doubts++,
-    ask: () => undefined,
+    check: () => undefined,
     refute: () => void reported.push("refuted"),
     stop: () => undefined,
   };

@@ -181,7 +181,7 @@ class ReconnectingWatch implements EtcdWatch {
     // Queried after the stream is established: only then is the member known, and it cannot restart
     // in an older version unnoticed.
     if (response.created) {
-      this.#options.progress?.trust.ask();
+      this.#options.progress?.trust.check();
       if (this.#turn > 0) void this.#checkHistory();
     }
     if (response.watchId === everyWatch && this.#pending.length === 0 && this.#options.progress?.trust.trusted) {
