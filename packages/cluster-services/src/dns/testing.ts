@@ -176,7 +176,7 @@ export async function startTestDns(
   };
 }
 
-export function queryUdp(port: number, request: Buffer): Promise<Buffer> {
+function queryUdp(port: number, request: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const socket = createSocket("udp4");
     socket.on("error", reject);
