@@ -55,7 +55,7 @@ export const deletionSituations: readonly Situation[] = [
     objects: [volume("why-volume-in-use"), claim("data", { ...small, storageClassName: "why-volume-in-use" })],
     steps: [["wait", "pvc/data", "--for=jsonpath={.status.phase}=Bound", "--timeout=60s"], remove("pv/why-volume-in-use")],
     ask: ["pv/why-volume-in-use"],
-    phrase: /it goes when claim why-volume-in-use\/data, to which it is bound, is deleted/,
+    phrase: /it is removed when claim why-volume-in-use\/data, to which it is bound, is deleted/,
     undo: [remove("pvc/data")],
   },
   {

@@ -22,7 +22,7 @@ const at = (type: string, status: string, reason: string, message: string, heart
 
 /** Nodes. Each is made and undone before the next, since pods of other situations would see it. */
 export const nodeSituations: readonly Situation[] = [
-  { name: "node-empty", ...made("node-empty", []), phrase: /no kubelet has ever reported for it/ },
+  { name: "node-empty", ...made("node-empty", []), phrase: /no kubelet has ever reported its status/ },
   {
     name: "node-silent",
     ...made("node-silent", [at("Ready", "True", "KubeletReady", "ready", "2026-01-01T00:00:00Z")]),

@@ -34,7 +34,7 @@ export const serviceSituations: readonly Situation[] = [
     name: "service-empty",
     objects: [service({})],
     ask: ["service/web"],
-    phrase: /has no selector, and nobody has written endpoints for it/,
+    phrase: /has no selector, and no endpoints have been created for it/,
   },
   {
     name: "service-balancer",

@@ -36,7 +36,7 @@ export const volumeSituations: readonly Situation[] = [
       claim("data", { storageClassName: "why-too-large" }),
     ],
     ask: ["pvc/data"],
-    phrase: /it asks for 5Gi, the largest available has 1Gi/,
+    phrase: /it requests 5Gi, the largest available has 1Gi/,
     undo: [
       ["delete", "pv", "why-too-large"],
       ["delete", "storageclass", "why-too-large"],
@@ -46,7 +46,7 @@ export const volumeSituations: readonly Situation[] = [
     name: "volume-missing",
     objects: [claim("data", { storageClassName: "", volumeName: "nothing-at-all" })],
     ask: ["pvc/data"],
-    phrase: /asks for volume nothing-at-all, which does not exist/,
+    phrase: /requests volume nothing-at-all, which does not exist/,
   },
   {
     name: "provisioner",

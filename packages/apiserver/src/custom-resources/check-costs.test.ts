@@ -42,7 +42,7 @@ async function checked(schema: Schema, values: unknown): Promise<{ readonly faul
   return { faults, turnMs };
 }
 
-const tooMuch = /^takes too long to check: its size times what the schema asks of each value is more than the server does/;
+const tooMuch = /^takes too long to validate: its size multiplied by the cost of validating each value exceeds the limit/;
 
 for (const { name, schema, values, want } of [
   {

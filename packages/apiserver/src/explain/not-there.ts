@@ -49,7 +49,7 @@ const rules: readonly NodeRule[] = [
     return {
       reason: "OnOtherNode",
       summary: `it ${why} ${there}; a pod does not move`,
-      remedy: "Delete the pod, so that its controller creates another that is scheduled anew.",
+      remedy: "Delete the pod, so that its controller creates another one, which is scheduled again.",
     };
   },
   ({ node }) =>
@@ -130,7 +130,7 @@ const rules: readonly NodeRule[] = [
 const lacking = (summary: string): Omit<Problem, "by"> => ({
   reason: "InsufficientResources",
   summary,
-  remedy: "Request less in the pod, free room on the node, or let it run elsewhere.",
+  remedy: "Request less in the pod, free resources on the node, or let it run elsewhere.",
 });
 
 const hostPortsOf = ({ spec }: Pod): string[] =>

@@ -135,7 +135,7 @@ export class ExplainPages {
   }
 
   async #watch(request: ServerRequest, format: Format, explain: () => Promise<Explanation>): Promise<void> {
-    if (this.#watches >= mostWatches) throw tooManyRequests("too many explanations are being watched; ask again later", 5);
+    if (this.#watches >= mostWatches) throw tooManyRequests("too many explanations are being watched; try again later", 5);
     this.#watches++;
     try {
       let explanation = await explain();

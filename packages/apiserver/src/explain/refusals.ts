@@ -46,7 +46,7 @@ const refusals: readonly Refusal[] = [
     pattern: /admission webhook "([^"]+)" denied the request: ?(.*)$/,
     reason: "WebhookDenied",
     summary: ([, name, why]) => `admission webhook ${name} refuses it: ${oneLine(why, 240)}`,
-    remedy: "Change the pod template to what the webhook demands, or ask who runs the webhook.",
+    remedy: "Change the pod template to what the webhook demands, or contact the operator of the webhook.",
   },
   {
     pattern: /serviceaccount "([^"]+)" not found|service account [^ ]+\/([^ :]+) was not found/,

@@ -334,7 +334,7 @@ const rows: readonly Row[] = [
     name: "a claim larger than every volume",
     objects: [claim({ storageClassName: "" }), volume("v1")],
     chain: ["persistentvolumeclaim/data"],
-    says: /it asks for 5Gi, the largest available has 1Gi$/,
+    says: /it requests 5Gi, the largest available has 1Gi$/,
   },
   {
     name: "a claim whose volume is gone",

@@ -36,7 +36,7 @@ const unitsPerStep = 500;
 export class ChecksExceeded extends Error {
   constructor() {
     super(
-      "takes too long to check: its size times what the schema asks of each value is more than the server does for one object",
+      "takes too long to validate: its size multiplied by the cost of validating each value exceeds the limit for one object",
     );
   }
 }

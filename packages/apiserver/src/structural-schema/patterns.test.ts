@@ -57,5 +57,5 @@ test("an object whose check exceeds its budget is refused as a whole", () => {
   assert.deepEqual(schemaFaults(value, schema, "", new CheckBudget(1_000)), []);
   const [fault, ...others] = schemaFaults(value, schema, "", new CheckBudget(20));
   assert.deepEqual(others, []);
-  assert.match(fault?.detail ?? "", /^takes too long to check: /);
+  assert.match(fault?.detail ?? "", /^takes too long to validate: /);
 });

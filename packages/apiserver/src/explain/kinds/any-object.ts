@@ -62,7 +62,7 @@ const foreground: AnyRule = ({ object: { metadata }, related: { blocking } }) =>
   return {
     by: "garbage-collector",
     reason: "DependentsRemaining",
-    summary: `is being deleted in the foreground: it goes after ${blocking
+    summary: `is being deleted in the foreground, after ${blocking
       .slice(0, 3)
       .map(({ kind, name }) => `${kind.toLowerCase()}/${name}`)
       .join(", ")}${blocking.length > 3 ? ` and ${blocking.length - 3} more` : ""}`,
@@ -92,8 +92,8 @@ const ownerGone: AnyRule = ({ related: { goneOwners, hasOwner } }) => {
   return {
     by: "garbage-collector",
     reason: "OwnerGone",
-    summary: `its owner ${goneOwners.join(", ")} does not exist any more: the garbage collector is going to delete it`,
-    remedy: "Remove the owner reference if it is to stay.",
+    summary: `its owner ${goneOwners.join(", ")} does not exist any more: the garbage collector will delete it`,
+    remedy: "Remove the owner reference to keep the object.",
   };
 };
 

@@ -49,7 +49,7 @@ const scalerRules: Rule<HorizontalPodAutoscaler, ScalerFacts>[] = [
       by: scaler,
       reason: able.reason ?? "UnableToScale",
       summary: `cannot scale ${targetText(object)}: ${oneLine(able.message)}`,
-      remedy: "See whether the target has a scale subresource.",
+      remedy: "Check that the target has a scale subresource.",
       ...sinceTime(able.lastTransitionTime),
     };
   },
@@ -72,7 +72,7 @@ const scalerRules: Rule<HorizontalPodAutoscaler, ScalerFacts>[] = [
       return {
         by: scaler,
         reason: "RequestMissing",
-        summary: `a container of ${targetText(object)} has no ${request[1]} request, of which utilization is a part`,
+        summary: `a container of ${targetText(object)} has no ${request[1]} request, which the target utilization is a percentage of`,
         remedy: `Set resources.requests.${request[1]} in every container of the template, or use a target of type AverageValue.`,
         ...since,
       };
@@ -82,7 +82,7 @@ const scalerRules: Rule<HorizontalPodAutoscaler, ScalerFacts>[] = [
       return {
         by: scaler,
         reason: "MetricsApiAway",
-        summary: `the metrics API (metrics.k8s.io) does not answer: ${oneLine(text, 240)}`,
+        summary: `the metrics API (metrics.k8s.io) does not respond: ${oneLine(text, 240)}`,
         remedy:
           "Install metrics-server or start the part metrics of coxswain-services; kubectl why apiservice/v1beta1.metrics.k8s.io",
         ...(isSeen(metrics) && {
@@ -95,7 +95,7 @@ const scalerRules: Rule<HorizontalPodAutoscaler, ScalerFacts>[] = [
       by: scaler,
       reason: active.reason ?? "ScalingInactive",
       summary: `gets no metrics: ${oneLine(text)}`,
-      remedy: "See whether the pods run and the metric exists: kubectl top pods",
+      remedy: "Check that the pods run and the metric exists: kubectl top pods",
       ...since,
     };
   },
@@ -106,14 +106,14 @@ const scalerRules: Rule<HorizontalPodAutoscaler, ScalerFacts>[] = [
       by: scaler,
       reason: limited.reason,
       summary: `wants more replicas than maxReplicas (${spec.maxReplicas}) allows`,
-      remedy: `Raise maxReplicas of ${metadata.name}, or give each pod more.`,
+      remedy: `Raise maxReplicas of ${metadata.name}, or increase the resources of each pod.`,
       ...sinceTime(limited.lastTransitionTime),
     };
   },
   ({ object, related: { targetRef } }) => ({
     by: scaler,
     reason: "TargetNotWell",
-    summary: `its target ${targetText(object)} is not well`,
+    summary: `its target ${targetText(object)} is not healthy`,
     follow: targetRef === undefined ? [] : [targetRef],
     onlyIfFollowed: true,
   }),
@@ -160,7 +160,7 @@ const budgetRules: Rule<PodDisruptionBudget, BudgetFacts>[] = [
       by: disruption,
       reason: "SyncFailed",
       summary: `the budget cannot be computed: ${oneLine(synced.message)}`,
-      remedy: "Give all pods a controller with a scale, or use minAvailable with a number.",
+      remedy: "Use controllers with a scale subresource for all pods, or use minAvailable with a number.",
       ...sinceTime(synced.lastTransitionTime),
     };
   },

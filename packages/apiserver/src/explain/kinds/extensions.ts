@@ -67,7 +67,7 @@ export const definitionKind = rulesFor<CustomResourceDefinition, DefinitionFacts
       return {
         by: "kube-apiserver",
         reason: "InstancesRemaining",
-        summary: `is being deleted; ${plural(instances.length, "object")} of kind ${spec.names.kind} ${instances.length === 1 ? "is" : "are"} still there`,
+        summary: `is being deleted; ${plural(instances.length, "object")} of kind ${spec.names.kind} ${instances.length === 1 ? "remains" : "remain"}`,
         follow: refs,
         ...sinceTime(metadata.deletionTimestamp),
       };
@@ -96,14 +96,14 @@ const apiServiceRules: Rule<APIService, BackedFacts>[] = [
         ...common,
         reason: "ServiceMissing",
         summary: `its service ${namespace}/${name} does not exist`,
-        remedy: "Install the server of this API again, or delete the APIService: namespaces cannot be deleted while it is away.",
+        remedy: "Install the server of this API again, or delete the APIService: namespaces cannot be deleted while it is unavailable.",
       };
     }
     return {
       ...common,
       reason: available.reason ?? "Unavailable",
       summary: `is not available: ${oneLine(available.message)}`,
-      remedy: "Repair the server behind its Service, or delete the APIService: namespaces cannot be deleted while it is away.",
+      remedy: "Repair the server behind its Service, or delete the APIService: namespaces cannot be deleted while it is unavailable.",
       follow: services.map(({ ref }) => ref),
     };
   },
@@ -147,7 +147,7 @@ export const webhooksKind = rulesFor<Webhooks, BackedFacts>({
     ({ object: { metadata }, related: { services } }) => ({
       by: "explain",
       reason: "ServerNotWell",
-      summary: "the server of a webhook is not well",
+      summary: "the server of a webhook is not healthy",
       follow: services.filter(({ service }) => isSeen(service)).map(({ ref }) => ref),
       onlyIfFollowed: true,
       ...sinceTime(metadata.creationTimestamp),
@@ -168,7 +168,7 @@ export const signingRequestKind = rulesFor<CertificateSigningRequest, undefined>
           by: denied.reason ?? "approver",
           reason: "RequestDenied",
           summary: `was denied: ${oneLine(denied.message)}`,
-          remedy: "Make a new request that its approver accepts.",
+          remedy: "Create a new request that its approver accepts.",
           ...sinceTime(denied.lastTransitionTime),
         };
       }
@@ -177,7 +177,7 @@ export const signingRequestKind = rulesFor<CertificateSigningRequest, undefined>
           by: spec.signerName,
           reason: failed.reason ?? "SigningFailed",
           summary: `could not be signed: ${oneLine(failed.message)}`,
-          remedy: "Make a new request that its signer accepts.",
+          remedy: "Create a new request that its signer accepts.",
           ...sinceTime(failed.lastTransitionTime),
         };
       }
@@ -185,7 +185,7 @@ export const signingRequestKind = rulesFor<CertificateSigningRequest, undefined>
         return {
           by: "explain",
           reason: "RequestNotApproved",
-          summary: "nobody has approved it yet",
+          summary: "has not been approved yet",
           remedy: `kubectl certificate approve ${metadata.name}`,
           ...sinceTime(metadata.creationTimestamp),
         };
@@ -195,7 +195,7 @@ export const signingRequestKind = rulesFor<CertificateSigningRequest, undefined>
         by: "explain",
         reason: "SignerSilent",
         summary: `is approved, but its signer ${spec.signerName} has not issued a certificate`,
-        remedy: "See whether a controller for this signer runs.",
+        remedy: "Check that a controller for this signer runs.",
         ...sinceTime(approved.lastTransitionTime),
       };
     },

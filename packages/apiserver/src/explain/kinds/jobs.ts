@@ -28,7 +28,7 @@ const jobRules: Rule<Job, OwnedPods>[] = [
       by: job,
       reason: failed.reason ?? "JobFailed",
       summary: `has failed${limit}${deadline}: ${oneLine(failed.message)}`,
-      remedy: "Correct what the pods fail at, then create the job again.",
+      remedy: "Fix the cause of the pods' failures, then create the job again.",
       // After its deadline its pods were ended by the job itself.
       ...(deadline === "" && { follow: unready }),
       ...sinceTime(failed.lastTransitionTime),
@@ -63,7 +63,7 @@ const jobRules: Rule<Job, OwnedPods>[] = [
         return {
           by: "explain",
           reason: "ControllerAway",
-          summary: "the job controller has not taken it up",
+          summary: "the job controller has not processed it",
           remedy: "Look at the log of kube-controller-manager and at the lease kube-system/kube-controller-manager.",
           ...sinceTime(metadata.creationTimestamp),
         };
@@ -134,7 +134,7 @@ const cronJobRules: Rule<CronJob, CronJobFacts>[] = [
       by: cronJob,
       reason: event.reason ?? "MissSchedule",
       summary: `a start was missed: ${oneLine(event.message)}`,
-      remedy: `Raise startingDeadlineSeconds (${spec.startingDeadlineSeconds ?? "none"}) of ${metadata.name}, and see whether kube-controller-manager was away.`,
+      remedy: `Raise startingDeadlineSeconds (${spec.startingDeadlineSeconds ?? "none"}) of ${metadata.name}, and check whether kube-controller-manager was down.`,
       ...since,
     };
   },
@@ -154,7 +154,7 @@ const cronJobRules: Rule<CronJob, CronJobFacts>[] = [
     return {
       by: cronJob,
       reason: "LastJobFailed",
-      summary: `its last job ${newest.ref.name} is not well`,
+      summary: `its last job ${newest.ref.name} is not healthy`,
       follow: [newest.ref],
       onlyIfFollowed: true,
       ...sinceTime(newest.object.metadata.creationTimestamp),

@@ -76,7 +76,7 @@ const deletion: Rule<Namespace, NamespaceFacts>[] = [
     return {
       by: namespaceController,
       reason: "DiscoveryFailed",
-      summary: `is being deleted, but an API service cannot be requested its resources: ${oneLine(failure.message, 240)}`,
+      summary: `is being deleted, but the resources of an API service cannot be listed: ${oneLine(failure.message, 240)}`,
       remedy: "Repair the server of the API service, or delete the APIService if it is not needed any more.",
       follow: unavailableServices,
       ...sinceTime(failure.lastTransitionTime),
@@ -103,8 +103,8 @@ const deletion: Rule<Namespace, NamespaceFacts>[] = [
     return {
       by: namespaceController,
       reason: failure.reason ?? "ContentDeletionFailed",
-      summary: `is being deleted, but its content cannot be: ${oneLine(failure.message)}`,
-      remedy: "Repair what the message names; an admission webhook that refuses deletes is a common reason.",
+      summary: `is being deleted, but its content cannot be deleted: ${oneLine(failure.message)}`,
+      remedy: "Fix the cause in the message; a common one is an admission webhook that rejects deletions.",
       ...sinceTime(failure.lastTransitionTime),
     };
   },
@@ -137,7 +137,7 @@ export const namespaceKind = rulesFor<Namespace, NamespaceFacts>({
     ({ related: { workloads } }) => ({
       by: "explain",
       reason: "ContentNotWell",
-      summary: "an object in it is not well",
+      summary: "an object in it is not healthy",
       follow: workloads,
       onlyIfFollowed: true,
     }),

@@ -10,7 +10,7 @@ const nodeRules: Rule<Node, undefined>[] = [
       return {
         by: "node-lifecycle-controller",
         reason: "KubeletNeverCame",
-        summary: "no kubelet has ever reported for it",
+        summary: "no kubelet has ever reported its status",
         remedy: "Start a kubelet with this node name (--hostname-override), or delete the node object.",
         ...since,
       };
@@ -88,7 +88,7 @@ const nodeRules: Rule<Node, undefined>[] = [
     return {
       by: "explain",
       reason: "NodeTainted",
-      summary: `taint ${text} keeps pods away that do not tolerate it${taint.effect === "NoExecute" ? ", and evicts those that run" : ""}`,
+      summary: `taint ${text} repels pods that do not tolerate it${taint.effect === "NoExecute" ? ", and evicts those that run" : ""}`,
       remedy: `kubectl taint node ${metadata.name} ${taint.key}-`,
       ...sinceTime(taint.timeAdded),
     };

@@ -66,7 +66,7 @@ const pulls: ContainerRule = (of) => {
         ...common,
         reason: "ImagePullFailed",
         summary: `${named}: image ${image} cannot be pulled${detail(pullFailure(why))}`,
-        remedy: `${change}; or make its registry reachable from the node, with imagePullSecrets if it asks for a password.`,
+        remedy: `${change}; or make its registry reachable from the node, with imagePullSecrets if it requires credentials.`,
       };
     }
     default:
@@ -138,8 +138,8 @@ const restarts: ContainerRule = (of) => {
     return {
       by: kubelet,
       reason: "LivenessProbeFailed",
-      summary: `${named} is killed by its probe again and again: ${oneLine(probe.message, 200)}${times}`,
-      remedy: `Correct the probe in ${template(facts)} (path, port, timeoutSeconds, initialDelaySeconds or a startupProbe), or what it asks.`,
+      summary: `${named} is repeatedly killed by its probe: ${oneLine(probe.message, 200)}${times}`,
+      remedy: `Correct the probe in ${template(facts)} (path, port, timeoutSeconds, initialDelaySeconds or a startupProbe), or the endpoint that it checks.`,
       ...since(firstTimeOfEvent(probe), of),
     };
   }
@@ -278,7 +278,7 @@ const stillCreating: PodRule = ({ object, related }) => {
     : {
         by: "explain",
         reason: "KubeletHasNotSeen",
-        summary: `the kubelet of ${object.spec.nodeName} has not taken it up yet`,
+        summary: `the kubelet of ${object.spec.nodeName} has not processed it yet`,
         ...since,
       };
 };
@@ -313,7 +313,7 @@ const notReady: PodRule = (facts) => {
       by: kubelet,
       reason: startup === undefined ? "ReadinessProbeFailed" : "StartupProbeFailed",
       summary: `container ${unready.name} is not ready: ${oneLine(probe.message, 240)}`,
-      remedy: `Correct the probe in ${template(facts)}, or what it asks: kubectl logs ${object.metadata.name} -c ${unready.name}`,
+      remedy: `Correct the probe in ${template(facts)}, or the endpoint that it checks: kubectl logs ${object.metadata.name} -c ${unready.name}`,
       ...since,
     };
   }

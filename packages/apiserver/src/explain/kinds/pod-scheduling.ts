@@ -71,18 +71,18 @@ const notLookedAt: PodRule = (facts) => {
     return {
       by: "explain",
       reason: "SchedulerUnknown",
-      summary: `no scheduler named ${name} has looked at it`,
+      summary: `no scheduler named ${name} has processed it`,
       remedy: `Start a scheduler with a profile of that name, or leave schedulerName out of the pod.`,
       ...since,
     };
   }
   if (!isOlder(metadata.creationTimestamp, schedulerLooksMs, now)) {
-    return { by: "explain", reason: "NotScheduledYet", summary: "the scheduler has not looked at it yet", ...since };
+    return { by: "explain", reason: "NotScheduledYet", summary: "the scheduler has not processed it yet", ...since };
   }
   return {
     by: "explain",
     reason: "SchedulerAway",
-    summary: "no scheduler has looked at it: kube-scheduler does not run or holds no lease",
+    summary: "no scheduler has processed it: kube-scheduler does not run or holds no lease",
     remedy: "Look at the log of kube-scheduler and at the lease kube-system/kube-scheduler.",
     ...since,
   };
@@ -120,7 +120,7 @@ const wordings: readonly Wording[] = [
     pattern: /^Insufficient (.+)$/,
     reason: "InsufficientResources",
     say: ([, resource], facts, nodes) => `not enough ${resource} on ${nodes}: ${sumsOf(resource as string, facts)}`,
-    remedy: "Request less in the pod, free room by deleting or scaling down other pods, or add a node.",
+    remedy: "Request less in the pod, free resources by deleting or scaling down other pods, or add a node.",
   },
   {
     pattern: /^Too many pods$/,
@@ -138,7 +138,7 @@ const wordings: readonly Wording[] = [
     pattern: /^node\(s\) had (?:untolerated )?taint \{node\.kubernetes\.io\/(not-ready|unreachable)[^}]*\}/,
     reason: "NodeNotReady",
     say: ([, key], _, nodes) => `${nodes} not ready (taint node.kubernetes.io/${key})`,
-    remedy: "Bring the node back: kubectl why node/<name>.",
+    remedy: "Make the node ready again: kubectl why node/<name>.",
     follows: (node) => (node.spec.taints ?? []).some(({ key }) => /node\.kubernetes\.io\/(not-ready|unreachable)/.test(key)),
   },
   {
@@ -190,7 +190,7 @@ const wordings: readonly Wording[] = [
     pattern: /^node\(s\) had volume node affinity conflict$/,
     reason: "VolumeOnOtherNode",
     say: (_, __, nodes) => `its volume is bound to other nodes than ${nodes}`,
-    remedy: "Make room on the node that has the volume (kubectl get pv), or move the data.",
+    remedy: "Free resources on the node that has the volume (kubectl get pv), or move the data.",
   },
   {
     pattern: /^node\(s\) didn't find available persistent volumes to bind$/,
@@ -202,7 +202,7 @@ const wordings: readonly Wording[] = [
     pattern: /^node\(s\) did not have enough free storage$/,
     reason: "NotEnoughStorage",
     say: (_, __, nodes) => `not enough free storage on ${nodes} for its claim`,
-    remedy: "Ask for less, or free storage.",
+    remedy: "Request less storage, or free some.",
   },
 ];
 

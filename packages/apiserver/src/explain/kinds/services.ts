@@ -34,7 +34,7 @@ const serviceRules: Rule<Service, ServiceFacts>[] = [
     return {
       by: "explain",
       reason: "NoSelector",
-      summary: "has no selector, and nobody has written endpoints for it",
+      summary: "has no selector, and no endpoints have been created for it",
       remedy: "Give it the labels of its pods as selector, or create an Endpoints object of the same name.",
       ...created(object),
     };
@@ -89,7 +89,7 @@ const serviceRules: Rule<Service, ServiceFacts>[] = [
       by: "explain",
       reason: "EndpointsMissing",
       summary: "its ready pods are not in its endpoints yet",
-      remedy: "See whether the endpoints controller of kube-controller-manager runs.",
+      remedy: "Check that the endpoints controller of kube-controller-manager runs.",
       ...created(object),
     };
   },
@@ -153,7 +153,7 @@ const behindService = (serviceOf: (object: KubeObject) => string | undefined) =>
         return {
           by: endpointsController,
           reason: "ServiceNotWell",
-          summary: `its service ${name} is not well`,
+          summary: `its service ${name} is not healthy`,
           follow: [refToObject("", "services", "Service", object.metadata.namespace ?? "", name)],
           onlyIfFollowed: true,
         };
@@ -236,7 +236,7 @@ const ingressRules: Rule<Ingress, IngressFacts>[] = [
   ({ object, related: { services } }) => ({
     by: "explain",
     reason: "BackendNotWell",
-    summary: "a backend is not well",
+    summary: "a backend is not healthy",
     follow: services.map(({ name }) => refToObject("", "services", "Service", object.metadata.namespace ?? "", name)),
     onlyIfFollowed: true,
   }),

@@ -43,7 +43,7 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
     return {
       by: binder,
       reason: "VolumeLost",
-      summary: `its volume ${object.spec.volumeName} does not exist any more: the data are lost to it`,
+      summary: `its volume ${object.spec.volumeName} does not exist any more: its data are lost`,
       remedy: "Delete the claim and create it again, or restore the persistent volume under its name from a backup.",
       ...created(object),
     };
@@ -55,7 +55,7 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
       return {
         by: binder,
         reason: "VolumeMissing",
-        summary: `asks for volume ${name}, which does not exist`,
+        summary: `requests volume ${name}, which does not exist`,
         remedy: "Create the persistent volume, or leave volumeName out of the claim.",
         ...created(object),
       };
@@ -66,7 +66,7 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
       return {
         by: binder,
         reason: "VolumeTaken",
-        summary: `asks for volume ${name}, which is bound to another claim`,
+        summary: `requests volume ${name}, which is bound to another claim`,
         remedy: "Name another volume, or none.",
         ...created(object),
       };
@@ -76,8 +76,8 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
     return {
       by: binder,
       reason: "VolumeMismatch",
-      summary: `asks for volume ${name}, which does not match: ${mismatch}`,
-      remedy: "Make size, access modes, volume mode and class of the claim those of the volume.",
+      summary: `requests volume ${name}, which does not match: ${mismatch}`,
+      remedy: "Give the claim the size, access modes, volume mode and class of the volume.",
       ...created(object),
     };
   },
@@ -148,7 +148,7 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
         by: binder,
         reason: "ProvisionerSilent",
         summary: `provisioner ${provisioner} of its storage class has not created a volume yet`,
-        remedy: "See whether the provisioner runs, and its log; or create a persistent volume by hand.",
+        remedy: "Check that the provisioner runs, and its log; or create a persistent volume by hand.",
         ...created(object),
       };
     }
@@ -188,7 +188,7 @@ function whyNone(claim: PersistentVolumeClaim, volumes: readonly PersistentVolum
   const large = free.filter((volume) => sizeOf(volume).cmp(size) >= 0);
   if (large.length === 0) {
     const largest = free.map(sizeOf).toSorted((a, b) => b.cmp(a))[0];
-    return `it asks for ${size.toString()}, the largest available has ${largest?.toString()}`;
+    return `it requests ${size.toString()}, the largest available has ${largest?.toString()}`;
   }
   const modes = claim.spec.accessModes ?? [];
   const fitting = large.filter(({ spec }) => modes.every((mode) => spec.accessModes?.includes(mode)));
@@ -223,8 +223,8 @@ export const claimKind = rulesFor<PersistentVolumeClaim, ClaimFacts>({
       return {
         by: "pvc-protection-controller",
         reason: "ClaimInUse",
-        summary: `is being deleted; it goes when no pod uses it any more: ${using.map(({ ref }) => ref.name).join(", ")} ${using.length === 1 ? "does" : "do"}`,
-        remedy: "Delete the pod (or scale down its controller); the claim goes then by itself.",
+        summary: `is being deleted; it is removed when no pod uses it any more: ${using.map(({ ref }) => ref.name).join(", ")} ${using.length === 1 ? "does" : "do"}`,
+        remedy: "Delete the pod (or scale down its controller); the claim is then removed.",
         ...sinceTime(metadata.deletionTimestamp),
       };
     },
@@ -276,7 +276,7 @@ export const volumeKind = rulesFor<PersistentVolume, VolumeFacts>({
       return {
         by: "pv-protection-controller",
         reason: "VolumeInUse",
-        summary: `is being deleted; it goes when claim ${claimRef?.namespace}/${claimRef?.name}, to which it is bound, is deleted`,
+        summary: `is being deleted; it is removed when claim ${claimRef?.namespace}/${claimRef?.name}, to which it is bound, is deleted`,
         remedy: "Delete the claim, if its data are not needed any more.",
         ...sinceTime(metadata.deletionTimestamp),
       };

@@ -72,7 +72,7 @@ const unseenChange = (
   return {
     by: "explain",
     reason: "ControllerAway",
-    summary: `the ${by} has not taken up its last change`,
+    summary: `the ${by} has not processed its last change`,
     remedy: "Look at the log of kube-controller-manager and at the lease kube-system/kube-controller-manager.",
     ...sinceTime(changed),
   };
@@ -229,7 +229,7 @@ export const statefulSetKind = rulesFor<StatefulSet, OwnedPods>({
         return {
           by: statefulSet,
           reason: "UpdateOnDelete",
-          summary: `update strategy OnDelete: ${plural(wanted - updatedReplicas, "pod")} of an older template until somebody deletes ${wanted - updatedReplicas === 1 ? "it" : "them"}`,
+          summary: `update strategy OnDelete: ${plural(wanted - updatedReplicas, "pod")} still on an older template, until deleted`,
           remedy: `Delete the pods one after the other, or use updateStrategy RollingUpdate.`,
         };
       }
@@ -298,7 +298,7 @@ export const daemonSetKind = rulesFor<DaemonSet, DaemonSetFacts>({
       return {
         by: daemonSet,
         reason: "UpdateOnDelete",
-        summary: `update strategy OnDelete: ${plural(desiredNumberScheduled - updatedNumberScheduled, "pod")} of an older template until somebody deletes them`,
+        summary: `update strategy OnDelete: ${plural(desiredNumberScheduled - updatedNumberScheduled, "pod")} still on an older template, until deleted`,
         remedy: "Delete the pods node by node, or use updateStrategy RollingUpdate.",
       };
     },
