@@ -96,14 +96,16 @@ const apiServiceRules: Rule<APIService, BackedFacts>[] = [
         ...common,
         reason: "ServiceMissing",
         summary: `its service ${namespace}/${name} does not exist`,
-        remedy: "Install the server of this API again, or delete the APIService: namespaces cannot be deleted while it is unavailable.",
+        remedy:
+          "Install the server of this API again, or delete the APIService: namespaces cannot be deleted while it is unavailable.",
       };
     }
     return {
       ...common,
       reason: available.reason ?? "Unavailable",
       summary: `is not available: ${oneLine(available.message)}`,
-      remedy: "Repair the server behind its Service, or delete the APIService: namespaces cannot be deleted while it is unavailable.",
+      remedy:
+        "Repair the server behind its Service, or delete the APIService: namespaces cannot be deleted while it is unavailable.",
       follow: services.map(({ ref }) => ref),
     };
   },
