@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bindPod, reserve } from "./binding-cycle.ts";
+import { type BindingProgress, bindPod, reserve } from "./binding-cycle.ts";
 import { newPodInfo } from "./cache/node-info.ts";
 import type { Extender } from "./extenders/extender.ts";
 import type { Plugin } from "./framework/extension-points.ts";
@@ -120,4 +120,17 @@ test("an extender binds instead of plugins only if it binds and is interested; i
   const failing = extenderOf(true, true, () => Promise.reject(new Error("away")));
   await assert.rejects(bindPod(third.profile, new Map(), pod, "a", [failing]), /binding rejected: away/);
   assert.deepEqual(third.calls.slice(-2), givenBack);
+});
+
+test("what is waited for is the plugin, or the binding alone", async () => {
+  const { profile } = twoPlugins();
+  const seen: string[] = [];
+  const progress: BindingProgress = { point: "", plugin: "" };
+  const watched = (of: readonly Plugin[], point: string): Plugin[] =>
+    of.map(
+      (plugin) => ({ ...plugin, [point]: () => void seen.push(`${progress.point} ${progress.plugin}`) }) as unknown as Plugin,
+    );
+  const at = { ...profile.at, permit: watched(profile.at.permit, "permit"), bind: watched(profile.at.bind, "bind") };
+  await bindPod({ ...profile, at }, new Map(), pod, "a", [], undefined, progress);
+  assert.deepEqual(seen, ["Permit first", "Permit second", "Bind "]);
 });

@@ -353,40 +353,44 @@ test("a pod that found another place than the one kept for it keeps nobody from 
   assert.equal(names.where("lesser"), "a");
 });
 
-test("a pod deleted while an extender is called about its victims sends nobody away and keeps no place", async (t) => {
-  const pending = Promise.withResolvers<ReadonlyMap<string, Victims>>();
-  const answer = Promise.withResolvers<void>();
-  const extender: Extender = {
-    name: "http://extender",
-    ignorable: false,
-    binds: false,
-    preempts: true,
-    isInterested: ({ metadata }) => metadata.name === "urgent",
-    filter: async (_, feasible) => ({ feasible, failed: new Map(), unresolvable: new Map() }),
-    prioritize: async () => new Map(),
-    async preempt(_, candidates) {
-      pending.resolve(candidates);
-      await answer.promise;
-      return candidates;
-    },
-    bind: async () => {},
-  };
-  const { client, step, names } = await startScheduler(t, { extenders: [extender] });
-  names.node("a", { cpu: "4" });
-  names.pod("old", { on: "a", cpu: "2", priority: 1 });
-  await step();
-  names.pod("urgent", { cpu: "4", priority: 10 });
-  await step();
-  assert.deepEqual([...(await pending.promise).keys()], ["a"]);
-  client.remove(pods, "default/urgent");
-  await step();
-  answer.resolve();
-  await step(1_000);
-  assert.ok(names.where("old"), "its victim stays");
-  names.pod("lesser", { cpu: "2", priority: 0 });
-  await step(1_000);
-  assert.equal(names.where("lesser"), "a");
-});
+for (const how of ["deleted", "deleted and made anew"]) {
+  test(`a pod ${how} while an extender is called about its victims sends nobody away and keeps no place`, async (t) => {
+    const pending = Promise.withResolvers<ReadonlyMap<string, Victims>>();
+    const answer = Promise.withResolvers<void>();
+    const extender: Extender = {
+      name: "http://extender",
+      ignorable: false,
+      binds: false,
+      preempts: true,
+      isInterested: ({ metadata }) => metadata.name === "urgent",
+      filter: async (_, feasible) => ({ feasible, failed: new Map(), unresolvable: new Map() }),
+      prioritize: async () => new Map(),
+      async preempt(_, candidates) {
+        pending.resolve(candidates);
+        await answer.promise;
+        return candidates;
+      },
+      bind: async () => {},
+    };
+    const { client, step, names } = await startScheduler(t, { extenders: [extender] });
+    names.node("a", { cpu: "4" });
+    names.pod("old", { on: "a", cpu: "2", priority: 1 });
+    await step();
+    names.pod("urgent", { cpu: "4", priority: 10 });
+    await step();
+    assert.deepEqual([...(await pending.promise).keys()], ["a"]);
+    client.remove(pods, "default/urgent");
+    await step();
+    if (how !== "deleted") names.pod("urgent", { cpu: "4", priority: 0, metadata: { uid: "another" } });
+    await step();
+    answer.resolve();
+    await step(1_000);
+    assert.ok(names.where("old"), "its victim stays");
+    names.pod("lesser", { cpu: "2", priority: 0 });
+    await step(1_000);
+    assert.equal(names.where("lesser"), "a");
+  });
+}
 
 test("a pod whose binding a restore of etcd took back is bound again, and its place is free meanwhile", async (t) => {
   const { client, step, names } = await startScheduler(t);

@@ -4,11 +4,12 @@ import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { podDisruptionBudgets, pods as podsRef } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import fc from "@coxswain/apimachinery/testing/fast-check";
-import { newPodInfo } from "../cache/node-info.ts";
+import { type NodeInfo, newPodInfo } from "../cache/node-info.ts";
 import type { Extender, Victims } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import type { Plugin, PostFilterResult } from "../framework/extension-points.ts";
 import { FitError, failed } from "../framework/status.ts";
+import { selectVictims } from "../preemption/victims.ts";
 import { decide } from "../scheduling-cycle.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
 import { candidatesWanted } from "./default-preemption.ts";
@@ -198,12 +199,14 @@ for (const { name, wanted, stays } of [
 }
 
 test("nominations of less important pods on that node are taken back", async () => {
-  const waiting = aTestPod("waiting", { priority: 5, cpu: "100m", status: { nominatedNodeName: "a" } });
+  const waiting = ["first", "second"].map((name) =>
+    aTestPod(name, { priority: 5, cpu: "100m", status: { nominatedNodeName: "a" } }),
+  );
   const pods = [low("a1", "a")];
-  const known = [...pods, waiting, urgent()];
+  const known = [...pods, ...waiting, urgent()];
   const cluster = newTestCluster({ nodes: [aTestNode("a")], pods, objects: known.map((each) => [podsRef, each] as const) });
   cluster.client.put(podsRef, ...known);
-  cluster.nominator.set(waiting);
+  for (const pod of waiting) cluster.nominator.set(pod);
   const [plugin] = cluster.profile.at.postFilter;
   const state: CycleState = new Map();
   const info = newPodInfo(urgent());
@@ -213,7 +216,8 @@ test("nominations of less important pods on that node are taken back", async () 
     cluster.nominator.onNode("a").map(({ pod }) => pod.metadata.name),
     ["urgent"],
   );
-  assert.equal(cluster.client.object<Pod>(podsRef, "default/waiting")?.status?.nominatedNodeName, undefined);
+  for (const { metadata } of waiting)
+    assert.equal(cluster.client.object<Pod>(podsRef, `default/${metadata.name}`)?.status?.nominatedNodeName, undefined);
 });
 
 test("an extender strikes candidates out", async () => {
@@ -342,4 +346,144 @@ test("the place is kept before the first victim goes, and every node is tried wh
       }),
   });
   assert.deepEqual([result.nominatedNode, kept], ["a", ["urgent"]]);
+});
+
+const anExtender = (more: Partial<Extender>): Extender => ({
+  name: "http://extender",
+  ignorable: false,
+  binds: false,
+  preempts: true,
+  isInterested: () => true,
+  filter: async (_, feasible) => ({ feasible, failed: new Map(), unresolvable: new Map() }),
+  prioritize: async () => new Map(),
+  preempt: async (_, candidates) => candidates,
+  bind: async () => {},
+  ...more,
+});
+const two = [low("a1", "a"), low("b1", "b", { priority: 5 })];
+
+test("an extender sees what the ones before it have left; who is not interested is not called", async () => {
+  const seen: string[][] = [];
+  const striking = anExtender({
+    async preempt(_, candidates) {
+      seen.push([...candidates.keys()]);
+      return new Map([...candidates].filter(([node]) => node !== "a"));
+    },
+  });
+  const idle = anExtender({ isInterested: () => false, preempt: () => assert.fail("it is not interested") });
+  const { result } = await preempt(urgent(), { nodes, pods: two, extenders: [idle, striking, striking] });
+  assert.deepEqual([result.nominatedNode, seen], ["b", [["a", "b"], ["b"]]]);
+});
+
+test("the candidates stay as they are when an extender that may be ignored fails; another's failure ends the attempt", async () => {
+  const failing = (ignorable: boolean) => anExtender({ ignorable, preempt: () => Promise.reject(new Error("away")) });
+  const { result } = await preempt(urgent(), { nodes, pods: two, extenders: [failing(true)] });
+  assert.equal(result.nominatedNode, "a");
+  await assert.rejects(preempt(urgent(), { nodes, pods: two, extenders: [failing(false)] }), /^Error: away$/);
+});
+
+test("those go whom the extenders agreed to, not all who were proposed", async () => {
+  const pods = [low("a1", "a", { cpu: "2" }), low("a2", "a", { cpu: "2" })];
+  const sparing = anExtender({
+    preempt: async (_, candidates) =>
+      new Map([...candidates].map(([node, victims]) => [node, { ...victims, pods: victims.pods.slice(0, 1) }])),
+  });
+  const { cluster } = await preempt(urgent({ cpu: "4" }), { nodes: [aTestNode("a")], pods, extenders: [sparing] });
+  assert.equal(gone(cluster).length, 1);
+});
+
+test("a terminating pod of equal priority on the nominated node is no victim of before", async () => {
+  const leaving = low("a1", "a", { priority: 10, metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } });
+  const { result } = await preempt(urgent({ status: { nominatedNodeName: "a" } }), { nodes, pods: [leaving, low("b1", "b")] });
+  assert.equal(result.nominatedNode, "b");
+});
+
+test("a pod for which no node comes into question loses its nomination, and hears of each node why", async () => {
+  const nowhere = { spec: { nodeSelector: { disk: "ssd" } }, status: { nominatedNodeName: "b" } };
+  const { cluster, result } = await preempt(urgent(nowhere), { nodes, pods: two });
+  assert.equal(cluster.client.object<Pod>(podsRef, "default/urgent")?.status?.nominatedNodeName, undefined);
+  const message = "0/2 nodes are available: 2 Preemption is not helpful for scheduling.";
+  assert.deepEqual([result.nominatedNode, result.status?.reasons], ["", [message]]);
+  const full = [low("a1", "a", { priority: 20 }), low("b1", "b", { priority: 20 })];
+  const refusal = (await preempt(urgent(), { nodes, pods: full })).result.status?.reasons[0] ?? "";
+  assert.match(refusal, /No victims found on node a for preemptor pod urgent/);
+  assert.match(refusal, /No victims found on node b for preemptor pod urgent/);
+});
+
+test("on one node the less important pod stays when its end would violate a budget and the other's would not", async () => {
+  const labels = { app: "web" };
+  const budget = {
+    metadata: { name: "web", namespace: "default" },
+    spec: { selector: { matchLabels: labels } },
+    status: { disruptionsAllowed: 0 },
+  };
+  const pods = [low("guarded", "a", { labels, cpu: "2" }), low("free", "a", { priority: 5, cpu: "2" })];
+  const { cluster } = await preempt(urgent({ cpu: "2" }), {
+    nodes: [aTestNode("a")],
+    pods,
+    objects: [[podDisruptionBudgets, budget]],
+  });
+  assert.deepEqual(gone(cluster), ["free"]);
+});
+
+test("the search goes on beyond the candidates wanted until one violates no budget", async () => {
+  const labels = { app: "web" };
+  const budget = {
+    metadata: { name: "web", namespace: "default" },
+    spec: { selector: { matchLabels: labels } },
+    status: { disruptionsAllowed: 0 },
+  };
+  const { cluster } = await preempt(urgent(), {
+    nodes: [...nodes, aTestNode("c")],
+    pods: [low("a1", "a", { labels }), low("b1", "b", { labels }), low("c1", "c", { priority: 5 })],
+    objects: [[podDisruptionBudgets, budget]],
+    args: { DefaultPreemption: { minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 1 } },
+  });
+  assert.deepEqual(gone(cluster), ["c1"]);
+});
+
+for (const { name, before, message } of [
+  {
+    name: "one that fails is the failure, though the others just have no victims",
+    before: { fails: true, pods: [low("a1", "a"), low("b1", "b", { priority: 20 })] },
+    message: /^Error: running "Failing" filter plugin: broken$/,
+  },
+  {
+    name: "one where nobody need go contradicts the refusal before",
+    before: { fails: false, pods: [low("a1", "a", { cpu: "1" }), low("b1", "b", { priority: 20 })] },
+    message: /^Error: expected at least one victim pod on node "a"$/,
+  },
+]) {
+  test(`without a candidate among the nodes ${name}`, async () => {
+    let isRefused = !before.fails;
+    const failing: Plugin = {
+      name: "Failing",
+      filter(_, __, node) {
+        if (node.name !== "a") return undefined;
+        if (before.fails) return node.pods.size === 0 ? failed(new Error("broken")) : undefined;
+        const refusal = isRefused ? ({ code: "Unschedulable", reasons: ["once"] } as const) : undefined;
+        isRefused = false;
+        return refusal;
+      },
+    };
+    await assert.rejects(preempt(urgent(), { nodes, pods: before.pods, more: [failing] }), message);
+  });
+}
+
+test("a simulation changes neither the nodes of the snapshot nor the state of the cycle", async () => {
+  const cluster = newTestCluster({ nodes: [aTestNode("a")], pods: [low("a1", "a", { cpu: "2" }), low("a2", "a", { cpu: "2" })] });
+  const state: CycleState = new Map();
+  const states: CycleState[] = [];
+  const told = (trial: CycleState): void => void states.push(trial);
+  const { at } = cluster.profile;
+  const profile = {
+    ...cluster.profile,
+    at: { ...at, preFilter: [...at.preFilter, { name: "Told", removePod: told, addPod: told }] },
+  };
+  const info = newPodInfo(urgent());
+  for (const plugin of at.preFilter) plugin.preFilter?.(state, info, cluster.snapshot());
+  const node = cluster.snapshot().nodes[0] as NodeInfo;
+  const selected = selectVictims(profile, state, info, node, [], cluster.nominator);
+  assert.ok("pods" in selected && selected.pods.length === 2);
+  assert.deepEqual([[...node.pods.keys()], states.length > 0, states.includes(state)], [["a1", "a2"], true, false]);
 });

@@ -113,6 +113,7 @@ for (const { name, budgets, want } of [
     want: ["1", "2", "3"],
   },
   { name: "each of two budgets counts", budgets: [budget(2, web), budget(1, web)], want: ["2", "3"] },
+  { name: "each of two budgets counts, in whatever order", budgets: [budget(1, web), budget(2, web)], want: ["2", "3"] },
   { name: "other labels, nobody", budgets: [budget(0, { app: "db" })], want: [] },
   {
     name: "a pod that is counted already is not counted again",

@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { newPodInfo } from "../cache/node-info.ts";
+import { aTestPod } from "../testing/test-cluster.ts";
+import { newDefaultBinder } from "./default-binder.ts";
+
+test("a binding names the pod that was decided on by its uid, so that another of its name is not bound; a failure is none", async () => {
+  const client = newFakeClient();
+  client.put(pods, aTestPod("web"));
+  const bind = () => newDefaultBinder(client).bind?.(new Map(), newPodInfo(aTestPod("web")), "a");
+  assert.equal(await bind(), undefined);
+  assert.partialDeepStrictEqual(client.writes[0]?.sent, {
+    metadata: { name: "web", namespace: "default", uid: "web" },
+    target: { kind: "Node", name: "a" },
+  });
+  client.react("create", "pods", () => {
+    throw serviceUnavailable("away");
+  });
+  assert.equal((await bind())?.code, "Error");
+});
