@@ -143,6 +143,23 @@ test("never works on one key twice at once, but on several keys", async (t) => {
   assert.equal(most, 3);
 });
 
+test("works on one key after the other unless it is given more workers", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }), aPod({ name: "b" }));
+  const seen: string[] = [];
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    reconcile: async (key) => {
+      seen.push(key);
+      await clock.sleep(100);
+      return {};
+    },
+  });
+  assert.deepEqual(seen, ["default/a"]);
+  await clock.advance(100);
+  assert.deepEqual(seen, ["default/a", "default/b"]);
+});
+
 test("starts only when its sources are synced, and ends when its signal is aborted", async (t) => {
   const { client, clock, informers, stop, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }));

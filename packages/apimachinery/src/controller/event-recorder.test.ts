@@ -41,6 +41,20 @@ test("writes what happened to whom, and who says so", async () => {
   });
 });
 
+test("a message is cut to the 1,024 characters that an event may hold", async () => {
+  const { recorder, stored } = setUp();
+  for (const [reason, length] of [
+    ["Exact", 1_024],
+    ["Longer", 1_025],
+  ] as const)
+    recorder.event(pod, "Normal", reason, "x".repeat(length));
+  await recorder.flush();
+  assert.deepEqual(
+    stored().map(({ message = "" }) => message.length),
+    [1_024, 1_024],
+  );
+});
+
 test("events of cluster-scoped objects go to the default namespace; a reference keeps its field path", async () => {
   const { recorder, stored } = setUp();
   recorder.event(aNode({ name: "n1" }), "Normal", "Starting", "hello");

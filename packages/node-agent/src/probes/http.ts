@@ -22,9 +22,8 @@ export function portNumber(port: number | string | undefined, container: AnyCont
   if (typeof port === "number") return checked(port);
   const named = (container.ports ?? []).find((candidate) => candidate.name === port);
   if (named !== undefined) return checked(named.containerPort);
-  const parsed = Number.parseInt(port ?? "", 10);
-  if (!Number.isInteger(parsed)) throw new Error(`couldn't find port: ${port ?? ""}`);
-  return checked(parsed);
+  if (!/^\d+$/.test(port ?? "")) throw new Error(`couldn't find port: ${port ?? ""}`);
+  return checked(Number(port));
 }
 
 function checked(port: number): number {

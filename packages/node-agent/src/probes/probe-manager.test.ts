@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 import { test } from "node:test";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Container, PodStatus, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { listening } from "@coxswain/apimachinery/testing/listening";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newProbeManager } from "./probe-manager.ts";
@@ -28,8 +30,10 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
   let hold: Promise<void> | undefined;
   let errors = 0;
   const reported: string[] = [];
-  runtime.execSync = async (id) => {
+  const timeouts: number[] = [];
+  runtime.execSync = async (id, _command, timeoutSeconds) => {
     runs.push(id);
+    timeouts.push(timeoutSeconds);
     await hold;
     if (errors-- > 0) throw new Error("cannot be executed");
     return { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0), exitCode: exitCodes[id] ?? 0 };
@@ -41,7 +45,7 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
     started: true,
     state: { running: { startedAt } },
   });
-  const status: { phase: string; containerStatuses: object[] } = {
+  const status: { phase: string; podIP?: string; containerStatuses: object[] } = {
     phase: "Running",
     containerStatuses: containers.map(({ name }) => running(name)),
   };
@@ -72,7 +76,22 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
   const failNext = (times: number): void => {
     errors = times;
   };
-  return { clock, manager, pod, status, running, runs, changes, counted, versions, reported, exitCodes, holdProbes, failNext };
+  return {
+    clock,
+    manager,
+    pod,
+    status,
+    running,
+    runs,
+    timeouts,
+    changes,
+    counted,
+    versions,
+    reported,
+    exitCodes,
+    holdProbes,
+    failNext,
+  };
 }
 
 test("each container has its own probes and its own result", async () => {
@@ -327,7 +346,7 @@ test("after a restart the probes of containers that ran before begin spread over
     statusOf: () =>
       ({
         phase: "Running",
-        containerStatuses: [status("a", clock.now() - 60_000), status("b", clock.now() - 60_000), status("new", clock.now())],
+        containerStatuses: [status("new", clock.now()), status("a", clock.now() - 60_000), status("b", clock.now() - 60_000)],
       }) as PodStatus,
     onChange: () => {},
     grpcEnabled: false,
@@ -343,4 +362,77 @@ test("after a restart the probes of containers that ran before begin spread over
   assert.deepEqual(await after(20_000), ["new"]);
   assert.deepEqual(await after(10_000), ["new", "a"]);
   assert.deepEqual(await after(50_000), ["new", "a", "b"]);
+});
+
+test("a probe that leaves everything out has the API's defaults: 10 s, 1 s, three failures, one success", async () => {
+  const exec = { command: ["check"] };
+  const containers = [aContainer({ name: "a", livenessProbe: { exec } }), aContainer({ name: "b", readinessProbe: { exec } })];
+  const { clock, manager, runs, timeouts, exitCodes } = probing(containers);
+  exitCodes["a"] = 1;
+  await clock.advance(100);
+  assert.deepEqual([runs.toSorted(), timeouts, manager.results.readiness("b")], [["a", "b"], [1, 1], "success"]);
+  await clock.advance(9_999);
+  assert.equal(runs.length, 2);
+  await clock.advance(1);
+  assert.deepEqual([runs.length, manager.results.liveness("a")], [4, "success"]);
+  await clock.advance(10_000);
+  assert.equal(manager.results.liveness("a"), "failure");
+});
+
+test("a probe that could not be executed between two failures changes nothing of their count", async () => {
+  const { clock, manager, exitCodes, failNext } = probing([
+    aContainer({ name: "a", livenessProbe: check({ failureThreshold: 2 }) }),
+  ]);
+  exitCodes["a"] = 1;
+  await clock.advance(100);
+  failNext(3);
+  await clock.advance(1_000);
+  assert.equal(manager.results.liveness("a"), "success");
+  await clock.advance(1_000);
+  assert.equal(manager.results.liveness("a"), "failure");
+});
+
+test("a container that waits to be started again is probed later, also when its pod restarts nothing", async () => {
+  const { clock, status, running, runs } = probing([aContainer({ name: "a", readinessProbe: check() })], {
+    restartPolicy: "Never",
+  });
+  status.containerStatuses = [{ name: "a", containerID: "containerd://a", state: { waiting: {} } }];
+  await clock.advance(2_000);
+  assert.equal(runs.length, 0);
+  status.containerStatuses = [running("a")];
+  await clock.advance(1_000);
+  assert.equal(runs.length, 1);
+});
+
+test("a status that cannot be read ends no probe", async () => {
+  const { clock, status, runs } = probing([aContainer({ name: "a", readinessProbe: check() })]);
+  const { containerStatuses } = status;
+  status.containerStatuses = {} as never;
+  await clock.advance(2_000);
+  assert.equal(runs.length, 0);
+  status.containerStatuses = containerStatuses;
+  await clock.advance(1_000);
+  assert.equal(runs.length, 1);
+});
+
+test("a probe goes to the host that it names; a redirect away from there is a warning, and the container is ready", async (t) => {
+  const server = createServer((_req, res) => res.writeHead(302, { location: "http://elsewhere.invalid/" }).end("gone"));
+  const at = { host: "127.0.0.1", port: await listening(t, server) };
+  const { clock, manager, status, reported, counted } = probing([
+    aContainer({ name: "a", readinessProbe: { httpGet: { ...at, path: "/" }, timeoutSeconds: 60 } }),
+    aContainer({ name: "b", readinessProbe: { tcpSocket: at, timeoutSeconds: 60 } }),
+    aContainer({ name: "c", readinessProbe: { grpc: at } }),
+  ]);
+  status.podIP = "127.0.0.2";
+  await clock.advance(100);
+  await waitFor(() => counted.length === 3, { what: "the probes" });
+  await settle();
+  assert.deepEqual(
+    ["a", "b", "c"].map((name) => manager.results.readiness(name)),
+    ["success", "success", "failure"],
+  );
+  assert.deepEqual(reported.toSorted(), [
+    "a ProbeWarning: Readiness probe warning: Probe terminated redirects, Response body: gone",
+    "c Unhealthy: Readiness probe errored: missing probe handler for web:c",
+  ]);
 });

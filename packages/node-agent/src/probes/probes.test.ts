@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { PodStatus, Probe } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newCa } from "@coxswain/apimachinery/serving/certificates";
+import { listening } from "@coxswain/apimachinery/testing/listening";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
@@ -33,6 +36,9 @@ async function httpServer(
     if (path === "/nowhere") return void response.writeHead(302).end("where?");
     if (path === "/unchanged") return void response.writeHead(304, { location: "/bad" }).end();
     if (path === "/broken") return void response.writeHead(302, { location: "http://[" }).end();
+    if (path === "/into") return void response.writeHead(302, { location: "/ok-folder/second" }).end();
+    if (path === "/ok-folder/second") return void response.writeHead(302, { location: "third" }).end();
+    if (path === "/400") return void response.writeHead(400).end();
     if (path === "/loop") return void response.writeHead(302, { location: "/loop" }).end();
     response.writeHead(path.startsWith("/ok") ? 200 : 503).end("body");
   });
@@ -50,6 +56,8 @@ for (const { path, result, output } of [
   { path: "/switch", result: "failure", output: /^HTTP probe failed with statuscode: 101$/ },
   { path: "/redirect", result: "success", output: /^body$/ },
   { path: "/elsewhere", result: "warning", output: /^Probe terminated redirects, Response body: gone$/ },
+  { path: "/into", result: "success", output: /^body$/ },
+  { path: "/400", result: "failure", output: /^HTTP probe failed with statuscode: 400$/ },
   { path: "/loop", result: "failure", output: /stopped after 10 redirects/ },
   { path: "/nowhere", result: "warning", output: /^Probe terminated redirects, Response body: where\?$/ },
   { path: "/unchanged", result: "warning", output: /^Probe terminated redirects, Response body: $/ },
@@ -65,6 +73,28 @@ for (const { path, result, output } of [
     assert.ok(seen.length <= 10);
   });
 }
+
+test("an answer without end is read to its 10th KB, and its connection is closed", async (t) => {
+  const answering = Promise.withResolvers<ServerResponse>();
+  const server = createServer((_request, response) => {
+    response.write("x".repeat(20_000));
+    answering.resolve(response);
+  });
+  const port = await listening(t, server);
+  const closed = answering.promise.then((response) => new Promise((resolve) => response.once("close", resolve)));
+  const { result, output } = await probeHttp(new URL(`http://127.0.0.1:${port}/`), new Map(), 60_000);
+  assert.deepEqual([result, output.length], ["success", 10_240]);
+  await closed;
+});
+
+test("a redirect to another port of the host is followed, and nobody's certificate is verified", async (t) => {
+  const pair = await newCa({ commonName: "unknown" });
+  const secure = createTlsServer({ cert: pair.certPem, key: pair.keyPem }, (_request, response) => response.end("secure"));
+  const to = await listening(t, secure);
+  const plain = createServer((_request, response) => response.writeHead(302, { location: `https://127.0.0.1:${to}/` }).end());
+  const url = new URL(`http://127.0.0.1:${await listening(t, plain)}/`);
+  assert.deepEqual(await probeHttp(url, new Map(), 60_000), { result: "success", output: "secure" });
+});
 
 test("an HTTP probe names itself, and sends the headers that were requested", async (t) => {
   const { url, seen } = await httpServer(t);
@@ -119,7 +149,9 @@ test("ports have numbers or the names of the container's ports", () => {
   const container = aContainer({ ports: [{ name: "web", containerPort: 8080 }] });
   assert.deepEqual([portNumber(80, container), portNumber("web", container), portNumber("90", container)], [80, 8080, 90]);
   assert.throws(() => portNumber("none", container), /couldn't find port: none/);
-  assert.throws(() => portNumber(70_000, container), /invalid port number/);
+  assert.throws(() => portNumber("90a", container), /couldn't find port: 90a/);
+  for (const port of [-1, 0, 65_536, 70_000, "0"]) assert.throws(() => portNumber(port, container), /invalid port number/);
+  assert.equal(portNumber(65_535, container), 65_535);
   const { url, headers } = httpTarget(
     { port: "web", path: "/a b?q=1", scheme: "HTTPS", httpHeaders: [{ name: "X", value: "y" }] },
     container,
