@@ -110,10 +110,11 @@ test("nothing is reached after stop, stop may be called again, and others go on"
   await other.client.get(nodes, { name: "node-1" });
 });
 
-test("a cluster's metrics measure nothing of the process, since what measures it would stay after the cluster", async () => {
+test("a cluster's metrics name its version and measure nothing of the process, which would stay after the cluster", async () => {
   const { body } = await (await original()).client.raw("GET", "/metrics");
   const page = body.toString("utf8");
   assert.match(page, /^apiserver_request_total\{/m);
+  assert.match(page, /^kubernetes_build_info\{.*git_version="v1\.23\.0"/m);
   assert.doesNotMatch(page, /^(process|nodejs)_/m);
 });
 

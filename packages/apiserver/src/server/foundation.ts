@@ -70,7 +70,7 @@ export function newFoundation(config: ApiserverConfig, runtime: ApiserverRuntime
   const { log, clock = realClock, featureGates, processMetrics = true } = runtime;
   const tracing = tracingOf(flags, featureGates);
   const turns = new Turns();
-  const metrics = newMetricsRegistry({ processMetrics, turns, ...metricsOptions(flags) });
+  const metrics = newMetricsRegistry({ processMetrics, buildInfo: true, turns, ...metricsOptions(flags) });
   const exporter = tracing && newSpanExporter({ ...tracing, service: tracedService(), clock, log });
   const untraced = featureGates.enabled("APIServerTracing") ? passThrough : undefined;
   const { connect } = runtime;

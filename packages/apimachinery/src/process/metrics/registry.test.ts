@@ -94,6 +94,12 @@ test("exports the version as kubernetes_build_info", async () => {
   assert.match(own as string, /^coxswain_build_info\{version="\d+\.\d+\.\d+",node_version="v26\..*"\} 1$/);
 });
 
+test("the version is shown without the process's metrics, too, where it is wanted", async () => {
+  assert.match(await newMetricsRegistry({ buildInfo: true }).render(), /^kubernetes_build_info\{(?![\s\S]*^process_cpu)/m);
+  assert.doesNotMatch(await newMetricsRegistry({ processMetrics: true, buildInfo: false }).render(), /build_info/);
+  assert.doesNotMatch(await newMetricsRegistry().render(), /build_info/);
+});
+
 for (const [value, want] of [
   [0.005, "0.005"],
   [1, "1"],

@@ -64,8 +64,10 @@ export interface MetricsRegistryOptions {
   readonly showHidden?: boolean;
   /** `--allow-metric-labels`: allowed values by `metric,label`; any other becomes `unexpected`. */
   readonly allowLabels?: Readonly<Record<string, readonly string[]>>;
-  /** Adds metrics of the process (memory, CPU, event loop, garbage collection) and of its kubernetesRelease. */
+  /** Adds metrics of the process: memory, CPU, event loop, garbage collection. */
   readonly processMetrics?: boolean;
+  /** Adds what the program was built from. Default: with the metrics of the process. */
+  readonly buildInfo?: boolean;
   /** Those of the program; default: turns of this registry only. */
   readonly turns?: Turns;
 }
@@ -158,7 +160,7 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
     },
     contentType: process.contentType,
   };
-  if (options.processMetrics === true) registerBuildInfo(built);
+  if (options.buildInfo ?? options.processMetrics) registerBuildInfo(built);
   return built;
 }
 
