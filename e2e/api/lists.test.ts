@@ -84,7 +84,7 @@ test("each cell of the table of resourceVersions answers as the API documents", 
   }
 });
 
-test("a version that nobody has written yet is waited for, and then a reason to come again", async () => {
+test("a read at a future resourceVersion fails with 504 and retryAfterSeconds", async () => {
   const path = "/api/v1/namespaces/default/configmaps";
   for (const wanted of [`${path}?resourceVersion=999999999999`, `${path}/kube-root-ca.crt?resourceVersion=999999999999`]) {
     const { code, body } = await ask("GET", wanted);

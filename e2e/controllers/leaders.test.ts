@@ -77,7 +77,7 @@ async function countOf(server: TestServer, labels: Readonly<Record<string, strin
 
 const ended = (one: DaemonProcess): Promise<unknown> => waitFor("it to end", async () => one.end() !== undefined);
 
-test("of controller managers one works: when it is killed or stopped the next goes on, and nothing is made twice", async (t) => {
+test("only the leading controller manager works; when it is killed or stopped, another takes over and creates nothing twice", async (t) => {
   const program = { packageName: "controller-manager", user: "system:kube-controller-manager" } as const;
   const { server, start, newLeader } = await electing(
     t,

@@ -94,7 +94,7 @@ test("a claim is bound, holds while a pod uses it, and leaves a released volume 
   assert.equal(readFileSync(`${folder}/file`, "utf8"), "kept\n");
 });
 
-test("an ephemeral volume has a claim of its pod's, which goes with it", async (t) => {
+test("the claim of an ephemeral volume is owned by its pod and deleted with it", async (t) => {
   const { namespace, folder, aVolume, claim, claimSpec } = await withClass(t, "ephemeral");
   await aVolume("disk", { hostPath: { path: folder } });
   await createPod(namespace, "web", {

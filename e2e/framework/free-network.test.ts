@@ -10,7 +10,7 @@ import { freeNetwork } from "./free-network.ts";
 const run = promisify(execFile);
 const linkOf = (network: string): string => join(tmpdir(), `cox-test-network-${network}`);
 
-test("no network is given twice, not to another process either, until its owner has ended", async () => {
+test("a network is not assigned twice, not even to another process, until its owner has ended", async () => {
   const numbers = [1, 2, 3].map(() => freeNetwork("240", 1, 4).split(".")[1]);
   assert.deepEqual(numbers.toSorted(), ["1", "2", "3"]);
   assert.throws(() => freeNetwork("240", 1, 4), /^Error: no network from 240\.1\.0\.0\/16 to 240\.3\.0\.0\/16 is free$/);

@@ -43,7 +43,7 @@ test("a quantile is a value of the series; of none it is 0", () => {
   assert.equal(quantile([], 0.99), 0);
 });
 
-test("a trend is of the whole series, and not one step that goes back", () => {
+test("a trend is computed over the entire series, not from a single reversed step", () => {
   assert.equal(trend([1, 1, 1, 9, 1, 1, 1, 1, 1]), 0);
   assert.equal(trend([1, 1, 1, 2, 2, 2, 3, 3, 3]), 2);
 });

@@ -73,7 +73,7 @@ test("kubectl makes, gets, watches, explains and deletes what another server has
   assert.match(explained, /What a flunder is to be\./);
 });
 
-test("a namespace goes when what another server has in it is gone, and waits for one that does not answer", async (t) => {
+test("a namespace is removed when the objects of an aggregated server are deleted, and waits while that server does not respond", async (t) => {
   const namespace = await newNamespace(t, "aggregated-home");
   const doomed = await newNamespace(t, "aggregated-doomed");
   const server = await aggregated(t, namespace);

@@ -116,7 +116,7 @@ async function assertAccessible(page: Page): Promise<void> {
   assert.deepEqual(reported, []);
 }
 
-test("asks who is there, says why it refuses, and forgets the token with the session", async (t) => {
+test("requires a token, shows why one is rejected, and removes it when the user signs out", async (t) => {
   const { page, complaints } = await open(t, { token: undefined as never });
   await page.getByLabel("Bearer token").waitFor();
   await assertAccessible(page);
@@ -136,7 +136,7 @@ test("asks who is there, says why it refuses, and forgets the token with the ses
   assert.deepEqual(complaints, []);
 });
 
-test("needs no token where the connection proves who is there", async (t) => {
+test("needs no token with a client certificate", async (t) => {
   const { cert, key } = await server.clientCertificate("jane", ["system:masters"]);
   const clientCertificates = [{ origin: server.url, cert: Buffer.from(cert), key: Buffer.from(key) }];
   const { page } = await open(t, { token: undefined as never, clientCertificates });

@@ -22,7 +22,7 @@ function writing() {
   return { client, verbs };
 }
 
-test("what is missing is created, and what is there as it should be is not written again", async () => {
+test("missing objects are created, and correct ones are not written again", async () => {
   const { client, verbs } = writing();
   const names = await applyRights(client, rights, signal);
   assert.deepEqual(new Set(verbs()), new Set(["create"]));

@@ -124,7 +124,7 @@ test("a namespace tells the unavailable API group before the finalizers, and the
   assert.equal(reported(obstacles({ ...left, failures: [new Error("no")] })).reason, "ContentDeletionFailed");
 });
 
-test("a service tells why pods are no endpoints, by reason", () => {
+test("the explanation of a Service lists by reason why pods are not endpoints", () => {
   const service = { metadata: { name: "web" }, spec: { selector: { app: "web" }, ports: [{ port: 80, targetPort: "http" }] } };
   const pod = (name: string, more: { ready?: boolean; ip?: string; port?: string; gone?: boolean }) => ({
     metadata: { name, ...(more.gone && { deletionTimestamp: "2026-01-02T03:04:05Z" }) },

@@ -32,7 +32,7 @@ if (await canRunContainerd()) {
     await removeCgroups(cgroupRoot);
   });
 
-  test("an agent without an API server runs pods from files, keeps them over its own restart, and ends them", async () => {
+  test("a kubelet without an API server runs static pods, keeps them across its restart, and stops them", async () => {
     containerd = await startContainerd();
     const { dir, socket } = containerd;
     const manifests = join(dir, "manifests");

@@ -287,7 +287,7 @@ test("a pod that somebody else gives another node keeps no place", async (t) => 
   assert.equal(names.where("lesser"), "a");
 });
 
-test("the end of a pod that holds nothing wakes nobody", async (t) => {
+test("the deletion of an unscheduled pod moves no pod from the unschedulable queue", async (t) => {
   const bench = await startScheduler(t);
   const { client, step, names } = bench;
   names.node("a", { cpu: "1" });

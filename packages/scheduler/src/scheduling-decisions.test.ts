@@ -10,7 +10,7 @@ function reported({ decisions }: Running, name: string): Decision | undefined {
   return decisions.of({ group: "", resource: "pods", kind: "Pod", namespace: "default", name, uid: "" })[0];
 }
 
-test("tells the least that is missing, the taints, and other refusals, each with the number of nodes", async (t) => {
+test("reports the smallest shortage, taints and other rejections, each with the number of nodes", async (t) => {
   const running = await startScheduler(t);
   const { names, step } = running;
   names.node("a", { cpu: "1" });
@@ -72,7 +72,7 @@ test("says that one pod less would do, names it apart from the summary, and begi
   assert.partialDeepStrictEqual(reported(running, "web"), { verdict: "done", reason: "Scheduled" });
 });
 
-test("tells the preemption that the policy forbids, and the room that is being made", async (t) => {
+test("reports preemption that the policy forbids, and victims that are still terminating", async (t) => {
   const running = await startScheduler(t);
   const { client, names, step } = running;
   names.node("a");

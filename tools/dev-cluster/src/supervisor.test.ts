@@ -187,7 +187,7 @@ test("before each start of etcd, a member that was killed before its first write
   assert.equal(removed?.length, 2);
 });
 
-test("the socket is its owner's alone; what is no request is refused, and the supervisor goes on", async (t) => {
+test("only its owner can use the socket; malformed requests are refused, and the supervisor keeps running", async (t) => {
   const settings = await newPlace(t);
   assert.equal(statSync(socketFile(settings)).mode & 0o777, 0o600);
   await assert.rejects(sendRequest(settings, { verb: "explode" } as never), /unknown verb "explode"/);

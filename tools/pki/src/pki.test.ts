@@ -99,7 +99,7 @@ test("an external authority is enough where nothing is missing", async (t) => {
   assert.deepEqual(await makeMissing(plan), []);
 });
 
-test("an authority that is gone is not made anew while something of it is left", async (t) => {
+test("a missing CA is not created again while certificates signed by it exist", async (t) => {
   const plan = aPlan(t);
   await makeMissing(plan);
   rmSync(join(plan.folder, "pki/etcd/ca.crt"));
@@ -108,7 +108,7 @@ test("an authority that is gone is not made anew while something of it is left",
   assert.deepEqual(everything(plan), before);
 });
 
-test("a worker of kubeadm's, with an authority and the kubelet's own kubeconfig, stays as it is", async (t) => {
+test("a worker node of kubeadm with a CA and the kubelet's kubeconfig keeps its files unchanged", async (t) => {
   const plan = aPlan(t);
   put(plan, "pki/ca.crt", (await newCa({ commonName: "kubernetes" })).certPem);
   put(

@@ -516,7 +516,7 @@ test("over HTTP/1.1 a request whose signal is aborted leaves no connection, befo
   }
 });
 
-test("says that nobody listens", async (t) => {
+test("a refused connection is recognisable as such", async (t) => {
   const client = clientOf(t, { url: "https://127.0.0.1:1" });
   await assert.rejects(client.get(pods, { name: "a" }), isConnectionRefused);
 });

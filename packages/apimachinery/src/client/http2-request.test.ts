@@ -160,7 +160,7 @@ test("a field cannot end where its value says so", async (t) => {
   assert.deepEqual(await pipe.turn(), []);
 });
 
-test("who reads slowly holds back the server, and nobody else on the connection", async (t) => {
+test("a slow reader applies backpressure only to its own stream of the connection", async (t) => {
   const pipe = pipeOver(t, { streamWindowBytes: 300_000, connectionWindowBytes: 1 << 30 });
   await pipe.begin();
   const [slow, other] = [send(pipe), send(pipe)];

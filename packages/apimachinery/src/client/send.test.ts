@@ -121,7 +121,7 @@ async function aTokenFile(t: TestContext): Promise<{ path: string; write(text: s
   return { path, write: (text) => writeFile(path, text) };
 }
 
-test("after 401 the token is read again and the request sent once more; the second 401 is the answer", async (t) => {
+test("after 401 the token file is read again and the request is retried once; a second 401 is returned", async (t) => {
   const { path, write } = await aTokenFile(t);
   await write("old");
   const { ask, seen } = aClient([ok, { status: 401 }, ok, { status: 401 }], { tokenFile: path });

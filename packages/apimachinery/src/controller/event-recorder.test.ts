@@ -87,7 +87,7 @@ test("the same again counts up one event", async () => {
   );
 });
 
-test("an event that is gone is written anew", async () => {
+test("a repeated Event whose object was deleted is created again with its count", async () => {
   const { client, recorder, stored } = setUp();
   recorder.event(pod, "Warning", "BackOff", "again");
   await recorder.flush();

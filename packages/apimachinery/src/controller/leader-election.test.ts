@@ -169,7 +169,7 @@ test("a leader that was stopped until its lease expired ends its work before any
   assert.equal(leading?.aborted, true);
 });
 
-test("of two that want it at once one gets it", async () => {
+test("of two candidates that acquire the lease at once, one becomes leader", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   let first = true;
@@ -496,7 +496,7 @@ test("fields of the lease that are not the record stay, and two locks that name 
   await a.finished;
 });
 
-test("two locks are one: taken together, and held by nobody known while they disagree", async () => {
+test("two resource locks act as one: acquired together, with an unknown holder while they disagree", async () => {
   const client = newFakeClient();
   const { signal } = new AbortController();
   const record = { holderIdentity: "a", leaseDurationSeconds: 15, acquireTime: "", renewTime: "", leaderTransitions: 0 };

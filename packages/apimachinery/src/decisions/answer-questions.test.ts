@@ -53,7 +53,7 @@ test("watches the questions to itself, and answers each from the log", async (t)
   ]);
 });
 
-test("tries seldom at a server that has no such questions, and more and more slowly at one that is away", async (t) => {
+test("retries rarely at a server without the questions API, and with backoff at an unreachable one", async (t) => {
   for (const { error, firstMs, withinAnHour } of [
     { error: forbidden(questionsRef, "", "no"), firstMs: 100_000, withinAnHour: [8, 25] },
     { error: new Error("connect ECONNREFUSED"), firstMs: 400, withinAnHour: [40, 130] },

@@ -100,7 +100,7 @@ test("keeps objects of the same name apart by resource, group and namespace", ()
   }
 });
 
-test("stays within its bytes: drops what was decided longest ago, counts it", async () => {
+test("stays within its memory limit by evicting the oldest decisions, and counts evictions", async () => {
   const { registry, log } = aLog(100_000);
   const outcome: Outcome = { ...waiting, description: () => ({ summary: "s" }), sizeBytes: 2000 };
   for (let i = 0; i < 100; i++) {
@@ -144,6 +144,6 @@ test("one decision above the limit is not kept", () => {
   assert.deepEqual([log.of(aPod("a")), log.bytes], [[], 0]);
 });
 
-test("where no authenticator is configured, nothing is known and nobody is silent", async () => {
+test("without a decision reader there are no decisions and no silent daemons", async () => {
   assert.deepEqual(await noDecisions.of([aPod("a")], AbortSignal.abort()), { decisions: [], silent: [] });
 });

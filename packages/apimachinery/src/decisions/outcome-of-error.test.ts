@@ -41,7 +41,7 @@ for (const { name, err, want } of [
   });
 }
 
-test("tells all causes, and what an error says of itself first", () => {
+test("the text has all causes, and the decision of a DecidedError takes precedence", () => {
   const { description } = outcomeOfError(new Error("cannot create it", { cause: forbidden(pods, "a", quota) }));
   assert.match((description as { summary: string }).summary, /^cannot create it: .*exceeded quota: mem, requested/);
   const decided = new DecidedError("m", { verdict: "waiting", reason: "FinalizerPending", description: "waits" });

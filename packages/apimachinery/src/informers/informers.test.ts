@@ -152,7 +152,7 @@ test("a late handler hears of everything first; a removed one of nothing", async
   assert.deepEqual(late, ["a"]);
 });
 
-test("a handler that throws harms nobody", async (t) => {
+test("a handler that throws does not affect other handlers", async (t) => {
   const { client, informer, seen } = await started(t);
   informer.addHandler({
     added() {
@@ -440,7 +440,7 @@ test("a list after a watch that ended at once tells of all that went, and of wha
   assert.deepEqual(names(informer.lister.list()), ["c"]);
 });
 
-test("the deletion of an object that was never known is told to nobody", async (t) => {
+test("no handler is called for the deletion of an object that was never in the cache", async (t) => {
   const { client, seen } = await started(t, (c) => {
     c.put(pods, aPod({ name: "a" }));
     const { resourceVersion } = c.object<Pod>(pods, "default/a")?.metadata ?? {};

@@ -41,7 +41,7 @@ test("prefers its own last write to what the cache still shows", async (t) => {
   assert.equal(version(), shown + 7, "nor does an older event");
 });
 
-test("keeps nothing of what is gone", async (t) => {
+test("a late response to a write does not bring back a deleted object", async (t) => {
   const { client, newest } = await startWithPod(t);
   client.remove(pods, key);
   await settle();

@@ -94,7 +94,7 @@ for (const [name, refusal] of Object.entries({ tooLarge: tooLarge(), gone: gone(
   });
 }
 
-test("a list of several pages is all of them, at the version of the first", async (t) => {
+test("a list of several pages returns all items at the resourceVersion of the first page", async (t) => {
   const pages = [
     { version: "5", names: ["a", "b"], continue: "second" },
     { version: "6", names: ["c"], continue: "third" },

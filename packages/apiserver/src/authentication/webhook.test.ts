@@ -147,7 +147,7 @@ test("both yes and no are remembered for their time, failures are not", async ()
   assert.equal(calls, 2);
 });
 
-test("who asks of one token at once shares one answer or failure, for one audience; the next one asks anew", async () => {
+test("concurrent reviews of one token and audience share one result or failure; the next review is sent again", async () => {
   const clock = newFakeClock();
   const requested: { token: string; answer: PromiseWithResolvers<{ user: { name: string; groups: string[] } } | undefined> }[] =
     [];

@@ -161,7 +161,7 @@ test("the policy of informers has another version after each change of a role or
   }
 });
 
-test("a change of the policy counts at once", async () => {
+test("a changed policy applies to the next request", async () => {
   let version = 1;
   let bindings: RbacBinding[] = [];
   const changing: RbacPolicy = {

@@ -84,7 +84,7 @@ test("daemons that did not answer are named, and not queried again", async () =>
   assert.match(explanationText(explanation, 0), /\nNot queried, because they did not answer: kube-scheduler\n$/);
 });
 
-test("two objects that point at each other are each looked at once", async () => {
+test("objects that refer to each other are visited once each", async () => {
   const late = stored("storage.k8s.io/v1", "StorageClass", "late", {
     provisioner: "x",
     volumeBindingMode: "WaitForFirstConsumer",

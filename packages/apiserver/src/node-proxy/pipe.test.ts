@@ -113,7 +113,7 @@ test("a redirect of the server behind leads back through the proxy", async (t) =
   assert.equal(answer.headers.location, `${below}/login?to=/`);
 });
 
-test("nobody there is 503 and says why", async (t) => {
+test("a refused connection to the backend is 503 with the dial error", async (t) => {
   const answer = await proxied(t, 1, "/");
   assert.equal(answer.status, 503);
   assert.equal(String(answer.body), "error trying to reach service: dial tcp 127.0.0.1:1: connect: connection refused");

@@ -48,7 +48,7 @@ test("--goaway-chance has clients open new connections now and then, and no requ
   assert.ok(sent < 1_500, "a GOAWAY came");
 });
 
-test("without --goaway-chance nobody is sent away, and HSTS is not spoken of", async (t) => {
+test("without --goaway-chance no connection gets GOAWAY, and no HSTS header is sent", async (t) => {
   const server = await startTestServer(t);
   const one = session(t, server);
   let reported = false;

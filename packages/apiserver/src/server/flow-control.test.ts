@@ -67,7 +67,7 @@ for (const { who, headers, path = "/api/v1/namespaces/default", schema, levelNam
   });
 }
 
-test("a flow schema says that its priority level is missing, and when it is there", async () => {
+test("a FlowSchema's Dangling condition reports a missing priority level, and its return", async () => {
   await server.request("POST", `${group}/flowschemas`, schemaFor("dangler", "nobody", "not-yet"));
   const condition = async () =>
     (await server.request("GET", `${group}/flowschemas/dangler`)).body.status?.conditions?.find(

@@ -184,7 +184,7 @@ for (const { name, bytes } of [
   });
 }
 
-test("a request behind another on one connection is authenticated on its own", async () => {
+test("pipelined requests on one connection are authenticated separately", async () => {
   const first = `GET /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.adminToken}\r\n\r\n`;
   const text = await raw(`${first}${hidden}`);
   const codes = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => code);

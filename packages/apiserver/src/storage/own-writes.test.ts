@@ -73,7 +73,7 @@ test("a large one is decoded and encoded in turns, once for its answer and its e
   assert.equal((await write.ready(9)).revision, 9, "another revision is another object");
 });
 
-test("a large one that cannot be decoded fails its answer", async () => {
+test("a large own write that cannot be decoded fails when its entry is read", async () => {
   const bytes = Buffer.from(`{"metadata":${" ".repeat(100_000)}`);
   const write = new OwnWrite(codec, "web/a", bytes, bytes, undefined);
   write.prepare(turns);

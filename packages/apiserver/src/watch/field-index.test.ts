@@ -115,7 +115,7 @@ test("the past of a selection has what was in it then: within its range, by its 
   assert.deepEqual(keysOf(state.past(select("", "n2"), "", 12)), ["a/1"]);
 });
 
-test("a page tells what is left of a list of all, not of a selection; the last one leads nowhere", () => {
+test("a page reports the remaining item count of a list without selectors; the last page has no continue token", () => {
   const { state, select, keysOf } = aState();
   const all = state.present(select("a/", undefined, 2), "", 10);
   assert.deepEqual([keysOf(all), all.remainingItemCount], [["a/1", "a/2"], 1]);

@@ -386,7 +386,7 @@ test("the past that is decrypted while the cache is filled again is no history o
   stream.stop();
 });
 
-test("a cache that was stopped answers nothing from memory, and no fill goes on", async (t) => {
+test("a stopped cache serves nothing from memory, and its initial list is aborted", async (t) => {
   const { cache, reads, toStore, clock, follow } = aCache(t);
   await reads[0]?.answer(10, "a/x=red@9");
   const { stream } = await follow();

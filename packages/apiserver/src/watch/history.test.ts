@@ -75,7 +75,7 @@ test("it stays bounded however much happens", () => {
   assert.equal(history.start, 30_000);
 });
 
-test("what deleted objects hold counts, what is there anyway does not", () => {
+test("the history's memory counts deleted objects, not those that still exist", () => {
   const history = new History(aClock(), memory(), 0);
   for (let revision = 1; revision <= 500; revision++) {
     history.push(new Change(`a${revision}`, revision, undefined, entry(`a${revision}`, revision, megabyte)));

@@ -265,7 +265,7 @@ test("who waits for a revision of a lost history is answered when the caches kno
   assert.deepEqual(order, ["reset", "reached"]);
 });
 
-test("a store that has gone back to an older revision fills all caches anew, and is read itself until then", async () => {
+test("after the store's revision went back, all caches are refilled, and reads go to the store until then", async () => {
   const source = aSource();
   const multiplexer = await aMultiplexer(source);
   const reset = Promise.withResolvers<void>();
@@ -292,7 +292,7 @@ test("a restored store that is too far back is not written past what was known",
   assert.deepEqual([source.barriers, multiplexer.revision, multiplexer.restoredAt], [1, 6, 6]);
 });
 
-test("a watch that finds another history fills all caches anew, though the store is not behind", async () => {
+test("a watch that detects another history refills all caches, even when the store's revision is not lower", async () => {
   const source = aSource();
   const multiplexer = await aMultiplexer(source);
   let resets = 0;
@@ -303,7 +303,7 @@ test("a watch that finds another history fills all caches anew, though the store
   assert.deepEqual([resets, multiplexer.revision, multiplexer.restoredAt], [1, 31, 31]);
 });
 
-test("a cache that fails on a change is filled anew", async () => {
+test("a cache that fails to apply a change is filled again", async () => {
   const source = aSource();
   const multiplexer = await aMultiplexer(source);
   const resets = Promise.withResolvers<void>();

@@ -82,7 +82,7 @@ test("over members whose progress replies are true, fresh reads share one reques
   assert.ok(requests >= 10 && requests <= 20, `${requests} requests for progress served 200 lists of 10 times`);
 });
 
-test("over members whose progress replies may be untrue, fresh reads share one barrier and ask for no progress", async (t) => {
+test("over etcd members with unreliable progress replies, consistent reads share one barrier and request no progress", async (t) => {
   const stage = await aStage(t, "3.5.12");
   await waitFor(() => stage.front.seen.memberLists > 0, { what: "the members to be queried" });
   const before = await stage.barriers();

@@ -56,7 +56,7 @@ test("reads that fail do not use up the concurrent reads", async () => {
   assert.equal(await later, 5);
 });
 
-test("a request that is made while a read begins has a read of its own", async () => {
+test("a request made after a read has started gets a new read", async () => {
   let reads = 0;
   const during: Promise<number>[] = [];
   const read: SharedRead<number> = new SharedRead(async () => {

@@ -254,7 +254,7 @@ describe("requests", () => {
     assert.match(await registry.render(), /coxswain_ingress_retries_total [1-9]/);
   });
 
-  test("a response that breaks off is not taken for a whole one", async () => {
+  test("a truncated response is not treated as complete", async () => {
     await assert.rejects(curl("http://broken.test/"), { code: 18 });
     await assert.rejects(curl("https://broken.test/", "-k"), { code: 92 });
   });
@@ -331,7 +331,7 @@ describe("TLS", () => {
     socket.close();
   });
 
-  test("a Secret without a usable certificate is reported, and the others stay", async () => {
+  test("a Secret without a usable certificate is reported, and the other certificates stay in use", async () => {
     secrets.set("wild", { cert: "x", key: "y", version: 9 });
     await certificates.load(signal);
     assert.match(certificates.problemOf("default/wild") ?? "", /^the Secret default\/wild has no usable certificate: /);

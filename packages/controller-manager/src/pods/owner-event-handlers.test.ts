@@ -110,7 +110,7 @@ test("a pod that changes hands wakes both owners, also under its old version aft
   );
 });
 
-test("a pod that begins to go counts as removed, once more when it is gone", async (t) => {
+test("a pod counts as removed when its deletion starts, and again when it is deleted", async (t) => {
   const { handlers, after } = await setUp(t);
   const before = version(aPod({ name: "a", owner: one }), "1");
   const going = version(aPod({ name: "a", owner: one, deletedAt: "2022-01-01T00:00:00Z" }), "2");

@@ -85,7 +85,7 @@ for (const name of ["", ".", "..", "../../etc/passwd", "a/b", "a\0b"]) {
   });
 }
 
-test("what was written is not left open", async (t) => {
+test("checkpoint files are closed after writing", async (t) => {
   const { dir, checkpoints } = await open(t);
   checkpoints.save(aMap({ kubelet: "kind: KubeletConfiguration", other: "x" }));
   checkpoints.write("assigned", source());

@@ -19,7 +19,7 @@ function setUp() {
   return { log, reported, decisions: new PodDecisions(log, () => clock.now()) };
 }
 
-test("keeps what events tell by topic and container, until it goes well", () => {
+test("keeps decisions from events by topic and container until the operation succeeds", () => {
   const { decisions, reported } = setUp();
   decisions.event(pod, undefined, "Warning", "FailedMount", "no such secret");
   decisions.event(pod, undefined, "Warning", "FailedCreatePodSandBox", "no CNI");

@@ -76,7 +76,7 @@ test("devices that were given away are there while their plugin is not", async (
   assert.equal(await admission({ allocatable: gone, devices })(pod("1"), []), undefined);
 });
 
-test("a pod that asks managers for nothing is answered at once", () => {
+test("a pod that needs no exclusive resources is admitted immediately", () => {
   assert.ok(!(admission(down)(pod(), []) instanceof Promise));
   assert.ok(admission(taken)(pod(), []) instanceof Promise);
 });

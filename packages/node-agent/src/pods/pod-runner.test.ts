@@ -200,7 +200,7 @@ test("a pod past its deadline fails and ends", async (t) => {
   assert.equal(runtime.find("main")?.state, containerState.exited);
 });
 
-test("a finished pod is not run again by an agent that starts anew", async (t) => {
+test("a finished pod is not run again after the kubelet restarts", async (t) => {
   const { runtime, clock } = aRuntime();
   const first = await newTestRunner(t, runtime, clock);
   const pod = aNodePod({ restartPolicy: "Never" });

@@ -187,7 +187,7 @@ test("an eviction of a pod that nobody knows, or that has ended, is over at once
   assert.equal(calls.length, before);
 });
 
-test("an eviction that is requested while the pod is cleaned up is over at once: nothing of it runs any more", async () => {
+test("an eviction requested while the pod is cleaned up completes immediately, since no container runs any more", async () => {
   const { workers, calls, hold } = working();
   const release = hold("clean");
   workers.update(deleted(aNodePod()));

@@ -250,7 +250,7 @@ test("a share is one of the whole, 0% and 100% turn a threshold off, and what wa
   assert.deepEqual([met(99), met(100)], [["memory.available"], []]);
 });
 
-test("the end of the last pressure is reported too, at once where there is no transition period", async () => {
+test("the end of the last pressure condition is reported too, immediately without a transition period", async () => {
   const { eviction, set, pressures, clock } = looking({ hard: { "memory.available": "100" } }, [], { transitionMs: 0 });
   for (const available of [50, 50, 500, 500]) {
     set("memory.available", available);

@@ -58,7 +58,7 @@ test("a pod of whose use nothing is known uses nothing", () => {
   }
 });
 
-test("tells which containers used more than they requested", () => {
+test("names the containers that used more than they requested", () => {
   const pod = aPod("p", "100Mi");
   assert.equal(
     evictionVerdict(pod, "memory.available", used(150)).message,

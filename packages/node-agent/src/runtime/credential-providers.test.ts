@@ -107,7 +107,7 @@ for (const { name, providers, want } of [
   });
 }
 
-test("an answer without a key for its cache is none", () => {
+test("a credential provider's response without a cacheKeyType is invalid", () => {
   assert.throws(
     () => answerOf(JSON.stringify({ kind: "CredentialProviderResponse", apiVersion: version })),
     /valid cacheKeyType/,

@@ -127,7 +127,7 @@ test("a client that goes away before its stream is connected leaves no connectio
   await waitFor(() => connections() === 1 && sockets.size === 0);
 });
 
-test("a stream ends at both ends when one of them breaks, and stays however long nothing is said", async (t) => {
+test("a proxied stream is closed on both sides when one breaks, and never for being idle", async (t) => {
   const { runtime, url, ask, sockets } = await streaming(t);
   runtime.exec = async () => url;
   const dialled: Socket[] = [];

@@ -77,7 +77,7 @@ test("a mirror that is being deleted is deleted, and made again when it has gone
   assert.deepEqual(await hear(), ["web one"]);
 });
 
-test("another's pod of the name is left alone: no mirror is made, and none of it taken for one", async () => {
+test("a pod of the same name that is not a mirror pod is neither replaced nor treated as one", async () => {
   const { client, errors, mirrors, hear } = mirroring();
   client.put(pods, aNodePod({}, { uid: "other" }));
   await hear();

@@ -194,7 +194,7 @@ test("a reason that another gave to the phase stays with it", () => {
   assert.equal(make({ apiStatus, containers: [] }).reason, undefined);
 });
 
-test("a container whose end nobody saw counts as restarted", () => {
+test("a container whose exit was not observed counts as restarted", () => {
   const before = { name: "main", restartCount: 3, state: { running: {} }, image: "", imageID: "", ready: true };
   const status = make({ containers: [{ state: "unknown", restartCount: 3 }], previous: { containerStatuses: [before] } });
   const [container] = status.containerStatuses ?? [];

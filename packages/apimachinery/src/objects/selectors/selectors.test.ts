@@ -125,7 +125,7 @@ test("a field selector of no field and no value takes everything", () => {
   assert.equal(FieldSelector.parse("=x").empty, false);
 });
 
-test("a list of a hundred thousand values is held against many objects at once", () => {
+test("a selector with a hundred thousand values matches in constant time", () => {
   const values = Array.from({ length: 100_000 }, (_, i) => `v${i}`);
   const taking = LabelSelector.fromObject({ matchExpressions: [{ key: "a", operator: "In", values }] });
   const leaving = LabelSelector.fromObject({ matchExpressions: [{ key: "a", operator: "NotIn", values }] });

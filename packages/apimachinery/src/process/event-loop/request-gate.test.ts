@@ -35,7 +35,7 @@ test("a client with 200 connections and 16 pipelined requests each delays anothe
   assert.ok(before <= 17, `${before} requests of the other client`);
 });
 
-test("clients take turns, each in the order of its requests, also one that has been served before", async () => {
+test("clients are served round-robin, each in the order of its requests", async () => {
   const { request, iterate, order } = setUp();
   for (let at = 0; at < 16; at++) void request("first"); // uses up the iteration
   for (const client of ["a", "a", "a", "b", "b", "c"]) void request(client);

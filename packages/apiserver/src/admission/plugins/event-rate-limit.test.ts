@@ -79,7 +79,7 @@ test("each of several limits counts every event, and the last that is reached is
   assert.match(await write({ user: { name: "ann" } }), /type Server/);
 });
 
-test("what was not used for longest is forgotten beyond the size of the cache", async () => {
+test("the least recently used entries are evicted when the cache is full", async () => {
   const { write } = limited({ type: "Namespace", qps: 1, burst: 1, cacheSize: 2 });
   for (const namespace of ["a", "b", "c"]) assert.equal(await write({ namespace }), "");
   assert.match(await write({ namespace: "c" }), /for key c/);

@@ -72,7 +72,7 @@ const aPod = (name: string, spec: object = {}, container: object = {}): object =
 });
 const dry = (pod: object, namespace = "default") => server.request("POST", `${podsIn(namespace)}?dryRun=All`, pod);
 
-test("who asks for an extended resource tolerates its taint; the cluster's default tolerations come too", async () => {
+test("pods that request an extended resource tolerate its taint, and get the cluster's default tolerations", async () => {
   const resources = { requests: { "example.com/gpu": "1" }, limits: { "example.com/gpu": "1" } };
   const { code, body, text } = await dry(aPod("p", {}, { resources }));
   assert.equal(code, 201, text);

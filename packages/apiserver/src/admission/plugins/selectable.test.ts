@@ -407,7 +407,7 @@ for (const operation of ["CREATE", "UPDATE", "DELETE", "CONNECT"] as const) {
   });
 }
 
-test("ImagePolicyWebhook tells the audit what its backend says, and when it was not called", async (t) => {
+test("ImagePolicyWebhook adds the backend's verdict to the audit annotations, or that it was not called", async (t) => {
   const backend = createServer((_request, response) => {
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify({ status: { allowed: true, auditAnnotations: { ticket: "42" } } }));

@@ -196,7 +196,7 @@ test("nobody waits for a webhook longer than it may take", async (t) => {
   );
 });
 
-test("a webhook that nobody listens for, or that nobody vouches for, is a failure", async (t) => {
+test("a webhook that refuses connections, or whose certificate has an unknown issuer, is a failure", async (t) => {
   await register(t, "validating", "dead", { clientConfig: { url: "https://127.0.0.1:1/dead", caBundle: hooks.caBundle } });
   const dead = await create("dead");
   assert.equal(
@@ -216,7 +216,7 @@ test("a webhook that nobody listens for, or that nobody vouches for, is a failur
   );
 });
 
-test("a patch cannot make another kind of the object, nor patch what is not there", async (t) => {
+test("a patch cannot change an object's kind, and patching a missing object is refused", async (t) => {
   hooks.answers.set("/rekinds", () => patchOf([{ op: "replace", path: "/kind", value: "Secret" }]));
   await register(t, "mutating", "rekinds");
   const { code, body } = await create("rekinds");

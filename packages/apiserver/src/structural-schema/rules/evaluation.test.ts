@@ -205,7 +205,7 @@ for (const { name, properties, spec, rule, want } of [
   });
 }
 
-test("rules stand anywhere, and each tells where the value is that it does not like", () => {
+test("rules may be at any level of the schema, and each error names the path of the invalid value", () => {
   const rule = { rule: "self < 2", message: "too much" };
   const small = { type: "integer", "x-kubernetes-validations": [rule] };
   const schema = {

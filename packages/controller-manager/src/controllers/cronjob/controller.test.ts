@@ -201,7 +201,7 @@ test("being deleted it starts nothing, but keeps its list", async (t) => {
   assert.deepEqual(current().status?.active ?? [], []);
 });
 
-test("replaces a job that somebody deletes at the same time, and reports no failure", async (t) => {
+test("replaces a Job that is deleted concurrently, and reports no failure", async (t) => {
   const { names, pass, client, events } = await runCronJob(t, aCronJob({ spec: { concurrencyPolicy: "Replace" } }));
   await pass(60_200);
   client.react("delete", "jobs", ({ name }) => {

@@ -218,7 +218,7 @@ for (const { name, served, owner, message, also = [] } of [
   });
 }
 
-test("pods that nobody controls count for nothing but are no failure", async (t) => {
+test("pods without a controller are ignored and cause no failure", async (t) => {
   const world = await started(t, [podDisruptionBudgets, aBudget({ maxUnavailable: 1 })], [pods, aPod({ labels })]);
   assert.deepEqual(counts(world), { currentHealthy: 1, desiredHealthy: 0, disruptionsAllowed: 0, expectedPods: 0 });
   assert.deepEqual(world.events, []);
@@ -286,7 +286,7 @@ test("tells of a pod that two budgets select", async (t) => {
   );
 });
 
-test("a pod concerns only the budgets that select it, whatever the others are", async (t) => {
+test("a pod changes only the disruption budgets that select it", async (t) => {
   const named = (name: string, selector: object) => ({
     ...aBudget({ minAvailable: 1, selector } as never),
     metadata: { name, namespace: "default", generation: 1 },

@@ -48,7 +48,7 @@ test("makes none for a pod that is being deleted", async (t) => {
   assert.deepEqual(client.objects(persistentVolumeClaims), []);
 });
 
-test("leaves somebody else's claim alone and says so", async (t) => {
+test("does not adopt a claim of another owner, and reports it", async (t) => {
   const { client, ctx, run, events } = newTestContext(t);
   client.put(persistentVolumeClaims, { metadata: { namespace: "default", name: "web-scratch", uid: "u" }, spec: {} });
   client.put(pods, aWebPod());

@@ -241,7 +241,7 @@ for (const { name, verb, resource } of [
   });
 }
 
-test("an owner that leaves its dependents stays until each of them is an orphan", async (t) => {
+test("an owner deleted with orphaning stays until all dependents are orphaned", async (t) => {
   let isAway = true;
   const leaving = { ...owner.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["orphan"] };
   const world = await started(t, ({ client }) => {

@@ -91,7 +91,7 @@ test("forgets virtual owners that nobody names any more", () => {
   assert.equal(graph.size, 1);
 });
 
-test("who names an owner wrongly takes it from nobody", () => {
+test("an owner reference with a wrong name does not affect other dependents of that owner", () => {
   const graph = new OwnerGraph();
   const wrong = (uid: string, name: string) => see(graph, uid, [], { ownerReferences: [reference("rs", { name })] });
   wrong("liar", "b");

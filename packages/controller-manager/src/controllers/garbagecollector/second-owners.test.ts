@@ -70,7 +70,7 @@ test("what is being deleted already is not deleted again", async (t) => {
   assert.deepEqual(world.client.writes, []);
 });
 
-test("an owner that is gone is looked for once, whoever names it, and so is one that has another name", async (t) => {
+test("a missing owner is looked up once for all dependents, and so is one that has another name", async (t) => {
   const owned = (name: string, reference: OwnerReference) => aPod({ name, ownerReferences: [reference] });
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, owner);

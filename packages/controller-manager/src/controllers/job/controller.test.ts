@@ -411,7 +411,7 @@ test("runs what is suspended where that is turned off", async (t) => {
   assert.equal(podsNow().length, 1);
 });
 
-test("creates nothing once it is being deleted, and lets go of its pods", async (t) => {
+test("creates nothing while it is being deleted, and releases its pods", async (t) => {
   const job = aJob({ deletedAt: "2022-01-01T00:00:00Z", spec: { parallelism: 2, completions: 2 } });
   const context = newTestContext(t);
   context.client.put(jobs, job);

@@ -202,7 +202,7 @@ test("a resource that is no longer served when its objects are listed is not in 
   assert.equal(client.object(namespaces, "web"), undefined);
 });
 
-test("a resource that fails keeps the others from nothing, and the namespace until it does not", async (t) => {
+test("a resource whose deletion fails does not block the others, and keeps the namespace until it succeeds", async (t) => {
   const world = newTestContext(t);
   const { client, clock, ctx, run } = world;
   serveDiscovery(world);

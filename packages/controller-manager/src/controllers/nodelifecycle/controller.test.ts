@@ -281,7 +281,7 @@ test("pods that could not be marked not ready are marked at a later look, those 
   );
 });
 
-test("a node that went and comes back under its name is registered anew, with its own grace", async (t) => {
+test("a deleted node that returns under its name is registered again with a new grace period", async (t) => {
   const world = await started(t);
   await pass(world, 10, "good", "bad");
   world.client.remove(nodes, "bad");

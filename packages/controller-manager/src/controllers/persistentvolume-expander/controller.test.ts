@@ -68,7 +68,7 @@ test("names the CSI driver that grows the volumes of an in-tree plugin, once", a
   );
 });
 
-test("looks at a claim when it asks for more, not whenever it changes", async (t) => {
+test("a claim is processed when its requested size grows, not on every change", async (t) => {
   const context = newTestContext(t);
   await growing(context, csi, bound("1Gi"));
   const put = async (storage: string, labels: Record<string, string>) => {

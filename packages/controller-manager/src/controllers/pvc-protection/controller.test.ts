@@ -30,7 +30,7 @@ test("gives its finalizer to a claim from before", async (t) => {
   assert.deepEqual(client.object(persistentVolumeClaims, "default/data")?.metadata.finalizers, ["x", finalizer]);
 });
 
-test("lets a claim go that nobody uses", async (t) => {
+test("removes the finalizer of a deleted claim that no scheduled pod uses", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   client.put(persistentVolumeClaims, aClaim("data", { deletionTimestamp: deletedAt }));
   client.put(pods, aPod({ name: "waiting", spec: { volumes: withClaim } }));

@@ -295,7 +295,7 @@ test("says when it may not create a claim or a pod, and goes on trying", async (
   assert.deepEqual(names(world), ["db-0"]);
 });
 
-test("waits for a claim that is on its way out", async (t) => {
+test("waits for a claim that is being deleted", async (t) => {
   const world = newTestContext(t);
   const metadata = { name: "data-db-0", namespace: "default", deletionTimestamp: "2024-01-01T00:00:00Z", finalizers: ["x"] };
   world.client.put(persistentVolumeClaims, { metadata, spec: {} } as PersistentVolumeClaim);

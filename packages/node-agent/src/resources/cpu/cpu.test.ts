@@ -117,7 +117,7 @@ async function managerIn(
 const anywhere = { preferred: false };
 const podOf = (uid: string, ...containers: Container[]): NodePod => aNodePod({ containers }, { uid });
 
-test("containers of Guaranteed pods that ask for whole CPUs get some of their own, and keep them over a restart", async (t) => {
+test("containers of Guaranteed pods that request integer CPUs get exclusive CPUs, and keep them across a restart", async (t) => {
   const { manager, path, again } = await managerIn(t);
   const pod = podOf("u1", cpus(2), cpus("500m", "part"));
   for (const container of pod.spec.containers) manager.allocate(pod, container, anywhere);

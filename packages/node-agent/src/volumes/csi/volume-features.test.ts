@@ -134,7 +134,7 @@ for (const csiMigrationRBD of [true, false]) {
   });
 }
 
-test("a driver that asks for it hears of a volume at each look", { skip: !isRoot && "needs root" }, async (t) => {
+test("a driver with requiresRepublish gets NodePublishVolume at each sync", { skip: !isRoot && "needs root" }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false, requiresRepublish: true });
   await up(b);

@@ -120,7 +120,7 @@ test("an agent that starts anew goes on with the projects that there are, and ta
   assert.deepEqual((await files())[0], `${firstProject}:${a}\n`);
 });
 
-test("ids are left alone that a file names, or the file system has something for; so are lines of others", async (t) => {
+test("project IDs named in a file or used in the file system are not assigned, and lines of other programs are kept", async (t) => {
   const { dir, quotas, fake, volume, files } = await aBench(t);
   await writeFile(join(dir, "projects"), `# mine\n${firstProject}:/srv\n`, { mode: 0o640 });
   await writeFile(join(dir, "projid"), `other:${firstProject + 1}\n`);

@@ -117,7 +117,7 @@ test("another value is a conflict with one cause for each field, and force takes
   });
 });
 
-test("fields and items that are applied no more go, unless somebody else owns them or something in them", () => {
+test("fields and list items that are no longer applied are removed, unless another manager owns them or a field in them", () => {
   const stored = new Stored()
     .apply("a", {
       metadata: { labels: { mine: "1", ours: "1" } },
@@ -294,7 +294,7 @@ test("fields owned under another schema are brought to the present one", () => {
   });
 });
 
-test("who owns a container after others took what was in it is in conflict about what they put there", () => {
+test("the owner of a map conflicts over fields that other managers have set in it", () => {
   const stored = new Stored()
     .update("a", (next: Loose) => {
       next.metadata.labels = { x: "1" };

@@ -103,7 +103,7 @@ const somePaths = fc.array(path, { maxLength: 12 });
 const model = (list: readonly Path[]): Set<string> => new Set(list.map((p) => p.join("\n")));
 const members = (set: FieldSet): Set<string> => model(paths(set));
 
-test("operations do what they do to sets of paths", () => {
+test("union, intersection and differences of field sets match the same operations on sets of paths", () => {
   fc.assert(
     fc.property(somePaths, somePaths, (left, right) => {
       const [a, b] = [setOf(...left), setOf(...right)];

@@ -150,7 +150,7 @@ test("to apply twice is to apply once, down to times and bytes", () => {
   );
 });
 
-test("what is applied is there, and is owned by who applied it", () => {
+test("applied fields are present and owned by the manager that applied them", () => {
   fc.assert(
     fc.property(config, config, (first, second) => {
       const live = apply(apply(undefined, "a", first), "b", second, true);
