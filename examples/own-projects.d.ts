@@ -21,3 +21,33 @@ declare module "vitest" {
 declare module "vitest/config" {
   export function defineConfig(config: { test: { testTimeout?: number; hookTimeout?: number } }): object;
 }
+
+declare module "pepr" {
+  interface Deployment {
+    readonly spec?: { readonly template: { readonly spec?: { readonly containers: readonly { readonly image?: string }[] } } };
+  }
+  interface Change {
+    readonly Request: { readonly userInfo: { readonly username?: string } };
+    HasLabel(name: string): boolean;
+    SetLabel(name: string, value: string): unknown;
+  }
+  interface Question {
+    readonly Raw: Deployment;
+    Approve(): object;
+    Deny(message: string): object;
+  }
+  interface Actions {
+    IsCreatedOrUpdated(): Actions;
+    Mutate(action: (object: Change) => void): Actions;
+    Validate(action: (object: Question) => object): Actions;
+  }
+  export const a: { readonly Deployment: unknown };
+  export class Capability {
+    constructor(about: { name: string; description: string });
+    When(kind: unknown): Actions;
+  }
+  export class PeprModule {
+    constructor(packageJson: object, capabilities: Capability[], options: { deferStart: boolean });
+    start(port: number): void;
+  }
+}

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { coxswainVersion } from "@coxswain/apimachinery/process/release";
 import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { writeImage } from "@coxswain/deploy/image";
 import { unpackedPackage } from "../framework/debian.ts";
@@ -130,5 +131,23 @@ describe("the compose file with a real Docker", { skip: why }, () => {
     await waitFor(areHealthy, { timeoutMs: 180_000, retry: hasExitCode, what: "healthy services" });
     await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });
     assert.match(await kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);
+  });
+
+  test("the image runs a test cluster, and ends it when it is stopped", async () => {
+    const limits = ["--cap-drop=ALL", "--read-only", "--tmpfs=/tmp", "--publish=127.0.0.1:7443:7443"];
+    const program = ["coxswain", "testing", "--host=0.0.0.0", "--port=7443", "--nodes=2"];
+    await docker("run", "--detach", "--name=testing", ...limits, `coxswain:${coxswainVersion}`, ...program);
+    // Docker's client writes the program's stderr to its own: what is left is the kubeconfig.
+    const kubeconfig = await waitFor(() => docker("logs", "testing"), { timeoutMs: 180_000, what: "a kubeconfig" });
+    await machine.write("/tmp/testing.conf", kubeconfig);
+    const inside = (...args: string[]) => machine.kubectl("/tmp/testing.conf", ...args);
+    assert.equal(await inside("get", "nodes", "-o=name"), "node/node-1\nnode/node-2\n");
+    await inside("create", "deployment", "web", "--image=nginx", "--replicas=3");
+    await inside("rollout", "status", "deployment/web", "--timeout=120s");
+    assert.equal((await inside("get", "pods", "-o=name")).trim().split("\n").length, 3);
+    // 137 if it has to be killed.
+    await docker("stop", "--time=60", "testing");
+    assert.equal((await docker("inspect", "--format={{.State.ExitCode}}", "testing")).trim(), "143");
+    await docker("rm", "testing");
   });
 });

@@ -47,7 +47,7 @@ async function run(args: readonly string[]): Promise<number> {
     process.stdout.write(help);
     return 0;
   }
-  const ended = untilSignal();
+  using signal = untilSignal();
   let cluster: Cluster;
   try {
     cluster = await createCluster(given.cluster);
@@ -61,7 +61,7 @@ async function run(args: readonly string[]): Promise<number> {
     else writeFileSync(given.file, kubeconfig, { mode: 0o600 });
     const { url } = await cluster.listen();
     process.stderr.write(`The cluster is ready at ${url}; Ctrl-C ends it.\n`);
-    return await ended;
+    return await signal.code;
   } catch (err) {
     process.stderr.write(`${(err as Error).message}\n`);
     return 1;
@@ -88,16 +88,11 @@ function read(args: readonly string[]) {
   };
 }
 
-/** @returns 128 and the number of the signal */
-function untilSignal(): Promise<number> {
-  return new Promise((resolve) => {
-    // Keeps the process alive, too.
-    const timer = setInterval(() => {}, 3_600_000);
-    const onSignal = (code: number) => () => {
-      clearInterval(timer);
-      resolve(code);
-    };
-    process.once("SIGINT", onSignal(130));
-    process.once("SIGTERM", onSignal(143));
-  });
+/** Keeps the process alive until it is disposed of. `code`: 128 and the number of the signal that came. */
+function untilSignal(): { readonly code: Promise<number> } & Disposable {
+  const timer = setInterval(() => {}, 3_600_000);
+  const { promise: code, resolve } = Promise.withResolvers<number>();
+  process.once("SIGINT", () => resolve(130));
+  process.once("SIGTERM", () => resolve(143));
+  return { code, [Symbol.dispose]: () => clearInterval(timer) };
 }

@@ -42,8 +42,9 @@ describe("in a copy of its folder", { skip }, () => {
       const { NODE_TEST_CONTEXT: _, NODE_OPTIONS: __, ...env } = process.env;
       const PATH = `${dirname(process.execPath)}${delimiter}${env["PATH"]}`;
       await run("/bin/sh", ["-ec", commands], { cwd: copy, env: { ...env, PATH, COXSWAIN: scratch }, maxBuffer: 64 << 20 });
-      const sources = globSync("*.ts", { cwd: copy });
-      await checkTypes(copy, ...sources, "--allowImportingTsExtensions", "--skipLibCheck");
+      const sources = globSync("*.{ts,mts}", { cwd: copy });
+      const flags = ["--ignoreConfig", "--allowImportingTsExtensions", "--resolveJsonModule", "--skipLibCheck"];
+      await checkTypes(copy, ...sources, ...flags);
     });
   }
 });

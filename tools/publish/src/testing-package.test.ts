@@ -141,11 +141,13 @@ for (const { args, code, says } of [
   { args: ["--help"], code: 0, says: /Usage: npx @coxswain\/testing/ },
   { args: ["--nope"], code: 2, says: /Unknown option '--nope'[\s\S]*See --help/ },
   { args: ["--nodes=many"], code: 2, says: /--nodes: "many" is no number from 0 to 5000/ },
+  // An address for documentation, which no machine has.
+  { args: ["--host=192.0.2.1"], code: 1, says: /^the cluster did not start: .*EADDRNOTAVAIL/ },
   { args: ["extra"], code: 2, says: /Unexpected argument 'extra'/ },
 ]) {
   test(`${args.join(" ")} ends with ${code}`, async () => {
     const program = join(await installed(), "dist/cli.js");
-    const ended = await run(process.execPath, [program, ...args]).then(
+    const ended = await run(process.execPath, [program, ...args], { timeout: 240_000 }).then(
       ({ stdout, stderr }) => ({ code: 0, text: stdout + stderr }),
       (err) => ({ code: err.code as number, text: `${err.stdout}${err.stderr}` }),
     );

@@ -1,0 +1,3 @@
+import tsParser from "@typescript-eslint/parser";
+
+export default [{ files: ["**/*.ts"], languageOptions: { parser: tsParser } }, { ignores: ["dist"] }];
