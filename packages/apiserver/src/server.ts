@@ -274,7 +274,7 @@ class Apiserver implements RunningApiserver {
   }
 }
 
-/** @returns undefined when somebody else writes the endpoints of the service `kubernetes` */
+/** @returns undefined when another program writes the endpoints of the service `kubernetes` */
 function liveServers(flags: ApiserverConfig["flags"], storage: StorageSet): LiveServers | undefined {
   switch (flags["endpoint-reconciler-type"]) {
     case "none":

@@ -18,7 +18,7 @@ import type { WebListener } from "./tls/in-process-tls.ts";
 export interface Cluster extends AsyncDisposable {
   /** As administrator, without rate limits. */
   readonly client: Client;
-  /** As somebody else. @param userAgent names the program in histories */
+  /** A client of another user. @param userAgent names the program in histories */
   clientFor(user: Partial<Impersonation> & { readonly userAgent?: string }): Client;
   /** Opens a port, unless it has one. @throws Error when it is taken */
   listen(options?: SocketOptions): Promise<{ readonly url: string; readonly ca: string }>;

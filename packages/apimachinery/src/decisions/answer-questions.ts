@@ -20,14 +20,14 @@ export interface AnswererOptions {
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
-/** Of one question; whoever asks waits for a second. */
+/** For one question; the API server waits for a second. */
 const longestWorkMs = 600;
 const longestTurnMs = 10;
 /** For a server without these questions, such as upstream's, or without the right to see them. */
 const unservedPauseMs = 5 * 60_000;
 
 /**
- * Answers the API server's questions from the log until `signal` is aborted; never rejects. While nobody asks it costs one open
+ * Answers the API server's questions from the log until `signal` is aborted; never rejects. Without questions it costs one open
  * watch. Only one instance of a daemon may do so at a time: the leader.
  */
 export async function answerQuestions(options: AnswererOptions): Promise<void> {
@@ -71,7 +71,7 @@ async function answer(options: AnswererOptions, question: Question): Promise<voi
   }
 }
 
-/** Words may take some milliseconds for each object: others have their turns meanwhile, and what takes too long is left out. */
+/** Building the texts may take some milliseconds for each object: yields between objects, and omits those that take too long. */
 async function decisionsAbout({ decisions, clock }: AnswererOptions, refs: readonly ObjectRef[]): Promise<Decision[]> {
   const startedMs = clock.monotonic();
   let turnMs = startedMs;

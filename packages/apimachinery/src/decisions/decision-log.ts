@@ -4,10 +4,10 @@ import type { MetricsRegistry } from "../process/metrics/registry.ts";
 import type { Decision, ObjectRef, Verdict } from "./decision.ts";
 import { type KeptObject, KeptObjects, type ObjectName } from "./kept-objects.ts";
 
-/** What an outcome says in words. */
+/** The text of an outcome. */
 export interface Description {
   readonly summary: string;
-  /** In place of the summary for who may not read `related`, of whose names it has none. */
+  /** Shown instead of the summary to users who may not read `related`; contains none of their names. */
   readonly plain?: string;
   readonly related?: readonly ObjectRef[];
   readonly details?: Readonly<Record<string, unknown>>;
@@ -58,7 +58,7 @@ const longestSummary = 2000;
 
 /**
  * The last decision of each source about each object, in memory, bounded in bytes: the objects that were decided about longest
- * ago go first, those with which all is well before the others. Nothing is sent anywhere. Recording builds no text: it takes
+ * ago are evicted first, those without problems before all others. Nothing is sent anywhere. Recording builds no text: it takes
  * part in every decision, and few of them are ever read.
  */
 export class DecisionLog {
@@ -135,7 +135,7 @@ export class DecisionLog {
     this.#evict();
   }
 
-  /** All is well again with what the source decides about the object. */
+  /** The source has no problem with the object any more. */
   forget(ref: ObjectName, source: string): void {
     const object = this.#objects.get(ref);
     const entry = object?.entries.find((one) => one.source === source);

@@ -17,7 +17,7 @@ export interface ObjectRef {
 
 /**
  * `waiting`: will be tried again when something else happens; `refused`: a rule forbids it; `failed`: an attempt ended with an
- * error; `done`: what was decided in the end.
+ * error; `done`: the final decision.
  */
 export type Verdict = "waiting" | "refused" | "failed" | "done";
 
@@ -33,7 +33,7 @@ export interface Decision {
   readonly reason: string;
   /** One line of plain English with the numbers: `needs 300m more CPU on any of 3 nodes`. */
   readonly summary: string;
-  /** In place of the summary for who may not read `related`. Default: the reason in words. */
+  /** Shown instead of the summary to users who may not read `related`. Default: the reason as text. */
   readonly plain?: string;
   /** Since when verdict and reason are the same; RFC 3339, as `lastAt` and `nextTryAt`. */
   readonly since: string;
@@ -42,7 +42,7 @@ export interface Decision {
   readonly count: number;
   /** When it is tried again without anything else happening. */
   readonly nextTryAt?: string;
-  /** What it waits for, or was refused by. */
+  /** What it waits for, or what refused it. */
   readonly related?: readonly ObjectRef[];
   /** Numbers and parts for programs, by source: per node plugin and reason, the scores of the best three. */
   readonly details?: Readonly<Record<string, unknown>>;
@@ -52,7 +52,7 @@ export interface Decision {
 /** What the daemons of a cluster decided, for the API server. */
 export interface DecisionReader {
   /**
-   * Asks the daemons that are concerned, waits at most about a second, and goes on without those that did not answer.
+   * Queries the daemons involved, waits for about a second at most, and continues without those that did not answer.
    * @returns the decisions about the objects, in no order; `silent`: daemons that did not answer in time, such as `kubelet/n1`
    */
   of(refs: readonly ObjectRef[], signal: AbortSignal): Promise<DecisionAnswers>;

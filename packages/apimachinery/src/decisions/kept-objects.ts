@@ -2,7 +2,7 @@ import type { ObjectRef } from "./decision.ts";
 
 export type ObjectName = Pick<ObjectRef, "group" | "resource" | "namespace" | "name">;
 
-/** What is kept about one object; only `KeptObjects` may change the fields that are not `readonly`. */
+/** The decisions about one object; only `KeptObjects` may change the fields that are not `readonly`. */
 export interface KeptObject<E> {
   readonly ref: ObjectRef;
   readonly entries: E[];

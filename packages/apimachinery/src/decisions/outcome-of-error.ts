@@ -2,7 +2,7 @@ import { causesOf, messageOf } from "../objects/errors/message.ts";
 import { StatusError } from "../objects/errors/status-error.ts";
 import type { Outcome } from "./decision-log.ts";
 
-/** An error that knows more than its message: what to keep of it for diagnostics. */
+/** An error that carries a decision for diagnostics in addition to its message. */
 export class DecidedError extends Error {
   readonly outcome: Outcome;
 
@@ -60,7 +60,7 @@ const rules: readonly Rule[] = [
   { matches: ({ reason }) => reason === "TooManyRequests", verdict: "refused", reason: "TooManyRequests" },
 ];
 
-/** What is kept of a failure that is tried again: refused by a rule, or failed, with the messages of all causes. */
+/** The decision for a failure that is retried: refused by a rule, or failed, with the messages of all causes. */
 export function outcomeOfError(err: unknown, nextTryMs?: number): Outcome {
   const decided = findCause(err, (cause) => cause instanceof DecidedError);
   if (decided instanceof DecidedError) return { ...decided.outcome, ...(nextTryMs !== undefined && { nextTryMs }) };

@@ -3,7 +3,7 @@ import type { KubeObject } from "../objects/meta/types.ts";
 import type { Decision, ObjectRef } from "./decision.ts";
 
 /**
- * The resource by which API servers ask daemons for their decisions. It is not in discovery: a daemon watches the questions to
+ * The resource by which API servers query daemons for their decisions. It is not in discovery: a daemon watches the questions to
  * itself, by its recipient's name in place of the object's, and creates the subresource `answers` of that name.
  */
 export const questionsRef: ResourceRef = {
@@ -33,7 +33,7 @@ export const answerLimitBytes = 128 * 1024;
 
 const kubeletPrefix = "kubelet.";
 
-/** Who is queried: a component's name, or that of the kubelet of one node. */
+/** The recipient of a question: a component's name, or the kubelet of one node. */
 export function kubeletRecipient(nodeName: string): string {
   return kubeletPrefix + nodeName;
 }

@@ -9,7 +9,7 @@ import { newSharedInformer, type SharedInformer } from "./shared-informer.ts";
 export interface InformerFactory {
   /** Returns the informer for a resource and selectors. One requested after `start` runs at once. */
   for<T extends KubeObject>(ref: ResourceRef, options?: InformerSelectors): SharedInformer<T>;
-  /** Whether somebody has requested the informer of all objects of a resource, so that another part can follow it at no cost. */
+  /** Whether an informer of all objects of a resource exists, so that another component can use it at no cost. */
   hasAll(ref: ResourceRef): boolean;
   /** Runs all informers, present and future, until `signal` is aborted. */
   start(signal: AbortSignal): void;

@@ -1,6 +1,6 @@
 /**
- * Explains one object: evaluates the rules of its kind and follows what they point to, owners and dependents alike, down to
- * one cause. Objects that the asker may not read are not followed.
+ * Explains one object: evaluates the rules of its kind and follows the objects they refer to, owners and dependents, to
+ * one cause. Objects that the user may not read are not followed.
  */
 
 import type { Decision, DecisionAnswers, DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
@@ -25,14 +25,14 @@ interface ExplainRequest {
 }
 
 interface ShownDecision extends Decision {
-  /** The asker may not read what it says. */
+  /** The user may not read its content. */
   readonly isHidden?: boolean;
 }
 
 export interface EventReader extends Reader {
   /** The latest first. */
   events(ref: ObjectRef): Promise<readonly Event[]>;
-  /** Whether the asker may read all of them. A reference without a name stands for all objects of its kind. */
+  /** Whether the user may read all of them. A reference without a name stands for all objects of its kind. */
   mayReadAll(refs: readonly ObjectRef[]): Promise<boolean>;
   mayReadEvents(namespace: string): Promise<boolean>;
 }
@@ -84,7 +84,7 @@ export class Explainer {
     return [];
   }
 
-  /** The first of them that is not well. */
+  /** The first of them that is not healthy. */
   async #follow(refs: readonly ObjectRef[]): Promise<Finding[]> {
     if (refs.length > 0) await this.#fetchDecisions(refs);
     for (const { resource, group, namespace, name } of refs) {
@@ -131,7 +131,7 @@ export class Explainer {
     }
   }
 
-  /** Without answers, as when etcd takes no writes, objects and events still tell much. */
+  /** Without answers, for example when etcd accepts no writes, objects and events still give most causes. */
   async #answers(refs: readonly ObjectRef[]): Promise<DecisionAnswers> {
     try {
       return await this.#decisions.of(refs, this.#signal);
@@ -142,8 +142,8 @@ export class Explainer {
   }
 
   /**
-   * Texts that may name what the asker may not read are replaced by plain ones. What a decision says its object's events say, too:
-   * who may not read these gets its reason alone.
+   * Texts that may name objects that the user may not read are replaced by plain ones. Decisions repeat the content of the object's events:
+   * users who may not read events get only the reason.
    */
   async #readable(decisions: readonly Decision[]): Promise<ShownDecision[]> {
     const shown: ShownDecision[] = [];

@@ -3,7 +3,7 @@ import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decis
 
 export interface Finding {
   readonly object: ObjectRef;
-  /** Who says so: a daemon, a controller, or "explain" when it follows from the objects alone. */
+  /** The source: a daemon, a controller, or "explain" when it follows from the objects alone. */
   readonly by: string;
   /** CamelCase and stable, for programs. */
   readonly reason: string;
@@ -19,11 +19,11 @@ export interface Explanation {
   readonly apiVersion: "diagnostics.coxswain.dev/v1";
   readonly object: ObjectRef;
   readonly healthy: boolean;
-  /** The last of the chain; absent for an object that is well. */
+  /** The last of the chain; absent for a healthy object. */
   readonly cause?: Finding;
   /** From the object in question down to the cause. */
   readonly chain: readonly Finding[];
-  /** The last of each source about the object and the cause, as far as the asker may read what they are about. */
+  /** The last decision of each source about the object and the cause, limited to objects that the user may read. */
   readonly decisions?: readonly Decision[];
   /** Daemons that were queried for their decisions and did not answer in time. */
   readonly silent?: readonly string[];

@@ -1,4 +1,4 @@
-/** Why a pod is not on a given node: the first thing that keeps it away, and the others. */
+/** Why a pod is not on a given node: the first cause, and the others. */
 
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -11,7 +11,7 @@ import { conditionOf, isSeen, labelsText, oneLine, type Problem, type Reader } f
 export interface NodeFacts {
   readonly pod: Pod;
   readonly node: Node;
-  /** Pods on the node; undefined when the asker may not list the pods of all namespaces. */
+  /** Pods on the node; undefined when the user may not list the pods of all namespaces. */
   readonly onNode: readonly Pod[] | undefined;
   /** Of the pod's bound claims. */
   readonly volumes: readonly PersistentVolume[];
@@ -138,13 +138,13 @@ const hostPortsOf = ({ spec }: Pod): string[] =>
     ports.filter(({ hostPort }) => hostPort).map(({ hostPort, protocol = "TCP" }) => `${hostPort}/${protocol}`),
   );
 
-/** @returns what keeps the pod from the node, the first cause first; empty when it is there or could be */
+/** @returns the causes, most important first; empty when the pod is on the node or could be */
 export function keptAway(facts: NodeFacts): Omit<Problem, "by">[] {
   if (facts.pod.spec.nodeName === facts.node.metadata.name) return [];
   return rules.map((rule) => rule(facts)).filter((problem) => problem !== undefined);
 }
 
-/** When nothing keeps it away: the scheduler may have liked another node more, or not looked yet. */
+/** When there is no cause: the scheduler may have preferred another node, or not processed the pod yet. */
 export const couldBeThere: Omit<Problem, "by"> = {
   reason: "NothingInTheWay",
   summary: "nothing keeps the pod from the node: the scheduler has not decided yet",

@@ -1,6 +1,6 @@
 /**
- * GET /debug/explain/namespaces/<namespace>/<resource>/<name> and /debug/explain/<resource>/<name>: why an object is not well.
- * `?about=node/<name>`: why a pod is not on that node. `?watch=1`: an explanation for each change, until the object is well.
+ * GET /debug/explain/namespaces/<namespace>/<resource>/<name> and /debug/explain/<resource>/<name>: why an object is not healthy.
+ * `?about=node/<name>`: why a pod is not on that node. `?watch=1`: an explanation for each change, until the object is healthy.
  */
 
 import type { DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
@@ -25,7 +25,7 @@ const explainPrefix = "/debug/explain/";
 
 /** A watch looks again so often. */
 const lookAgainMs = 2_000;
-/** What a watch leaves of its request's time, to end by itself. */
+/** A watch ends this long before its request's timeout. */
 const endBeforeMs = 1_000;
 /** Watches of a server at the same time. */
 const mostWatches = 64;

@@ -1,4 +1,4 @@
-/** Reads objects for one question, with the rights of the asker and within bounds. */
+/** Reads objects for one explanation, with the permissions of the user and within limits. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
@@ -45,7 +45,7 @@ export class RightsReader implements EventReader {
     if (served?.store === undefined) return "missing";
     if (!(await this.may("get", served, namespace, name)) || !(await this.#mayRead())) return "hidden";
     try {
-      // The object in question is read as of now; what it refers to, from memory.
+      // The explained object is read consistently; those that it refers to, from the cache.
       const minimumRevision = this.#reads === 1 ? undefined : 0;
       const entry = await served.store.get(namespace, name, { minimumRevision, signal: this.#options.signal });
       return entry.object() as T;
@@ -68,7 +68,7 @@ export class RightsReader implements EventReader {
     return this.#objects<T>(served.store, inNamespace, selector, mostObjectsOfList);
   }
 
-  /** Events about an object, the latest first; none when the asker may not list events. */
+  /** Events about an object, the latest first; none when the user may not list events. */
   async events(ref: ObjectRef): Promise<readonly Event[]> {
     // Those about cluster-scoped objects are in `default`.
     const namespace = ref.namespace || "default";
@@ -109,7 +109,7 @@ export class RightsReader implements EventReader {
     return { group, resource, kind, namespace, name, uid };
   }
 
-  /** Whether the asker may read just this. */
+  /** Whether the user may read this object. */
   may(verb: "get" | "list", { definition, version }: ServedResource, namespace: string, name: string): Promise<boolean> {
     const { group, resource, namespaced } = definition;
     const within = namespaced ? namespace : "";
@@ -130,7 +130,7 @@ export class RightsReader implements EventReader {
     });
   }
 
-  /** Whether the asker may read all of these. */
+  /** Whether the user may read all of these. */
   async mayReadAll(refs: readonly ObjectRef[]): Promise<boolean> {
     for (const { resource, group, namespace, name } of refs) {
       const served = this.#served(resource, group);

@@ -1,4 +1,4 @@
-/** What a rule is given and what it returns. Rules are pure; `gather` of their kind reads what they need. */
+/** Input and result of a rule. Rules are pure; `gather` of their kind reads what they need. */
 
 import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
@@ -7,12 +7,12 @@ import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1"
 import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { Finding } from "./explanation.ts";
 
-/** An object; "missing": there is none; "hidden": the asker may not read it, or the question has used up its reads. */
+/** An object; "missing": there is none; "hidden": the user may not read it, or the explanation has used up its reads. */
 export type Look<T> = T | "missing" | "hidden";
 
 export const isSeen = <T>(look: Look<T>): look is T => look !== "missing" && look !== "hidden";
 
-/** What one question may read, with the rights of the asker. */
+/** Reads for one explanation, with the permissions of the user. */
 export interface Reader {
   /** In ms since the epoch. */
   readonly now: number;
@@ -20,7 +20,7 @@ export interface Reader {
   get<T extends KubeObject>(resource: string, group: string, namespace: string, name: string): Promise<Look<T>>;
   /**
    * Objects of a namespace (`""`: of all), at most a few hundred.
-   * @returns undefined when the asker may not list them
+   * @returns undefined when the user may not list them
    */
   list<T extends KubeObject>(
     resource: string,

@@ -46,7 +46,7 @@ interface World {
   readonly events?: readonly Event[];
   readonly decisions?: readonly Decision[];
   readonly silent?: readonly string[];
-  /** Resources that the asker may not read. */
+  /** Resources that the user may not read. */
   readonly hidden?: readonly string[];
 }
 

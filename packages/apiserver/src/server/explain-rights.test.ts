@@ -1,4 +1,4 @@
-/** What an explanation tells depends on what the asker may read: for each right, which names of other objects occur. */
+/** What an explanation tells depends on what the user may read: for each right, which names of other objects occur. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newClient } from "@coxswain/apimachinery/client/client";
@@ -299,7 +299,7 @@ const as = (rights: readonly string[]): Headers => ({ "impersonate-user": "jane"
 
 const subsetsWithoutOne = (rights: readonly string[]): string[][] => rights.map((_, i) => rights.filter((__, j) => i !== j));
 
-test("an explanation names what the asker may read, and nothing of other namespaces or of the cluster beside it", {
+test("an explanation names what the user may read, and nothing of other namespaces or of the cluster beside it", {
   concurrency: 5,
 }, async (t) => {
   const server = await prepared(t);
@@ -352,7 +352,7 @@ test("an explanation names what the asker may read, and nothing of other namespa
   await Promise.all(askedFor);
 });
 
-test("whether an object exists that the asker may not read makes no difference to the answer", async (t) => {
+test("whether an object exists that the user may not read makes no difference to the answer", async (t) => {
   const server = await startTestServer(t, ["--disable-admission-plugins=ServiceAccount"]);
   await make(server, "/api/v1/namespaces", { metadata: { name: "a" } });
   const env = [{ name: "X", valueFrom: { secretKeyRef: { name: "secret", key: "k" } } }];

@@ -95,7 +95,7 @@ test("other paths, resources, methods and names are refused with a Status", asyn
   assert.equal((await server.request("POST", "/debug/explain/namespaces/a/pods/web", {})).code, 405);
 });
 
-test("an explanation shows only objects that the asker may read, and nobody without a name is answered", async (t) => {
+test("an explanation shows only objects that the user may read, and nobody without a name is answered", async (t) => {
   const server = await prepared(t);
   await make(server, `${core}/pods`, pod("web", { nodeName: "secret-node", volumes: [{ name: "data", ...claim }] }));
   await make(server, `${core}/persistentvolumeclaims`, {

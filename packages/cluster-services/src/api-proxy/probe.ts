@@ -26,13 +26,13 @@ export interface ProbeOptions {
 }
 
 /**
- * Asks one API server over one connection of HTTP/2 whether it lives, by a PING at every tick, and now and then whether it is ready.
+ * Probes one API server over one HTTP/2 connection: liveness by a PING at every tick, readiness less often.
  * Ticks are counted, not milliseconds: when this process itself stood still, no answer is missing for that reason.
  */
 export class Probe {
   readonly #options: ProbeOptions;
   #state: ServerState = "unknown";
-  #reason = "it was not asked yet";
+  #reason = "it was not probed yet";
   #socket: TLSSocket | undefined;
   #connection: ClientConnection | undefined;
   #isConnecting = false;

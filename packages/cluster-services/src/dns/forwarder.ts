@@ -93,7 +93,7 @@ class CachingForwarder implements Forwarder {
 
   async #query(query: Query): Promise<Relayed> {
     const upstreams = this.#inOrder(await this.#options.upstreams());
-    if (upstreams.length === 0) throw new ForwardError(rcodes.servFail, "there is no name server to ask");
+    if (upstreams.length === 0) throw new ForwardError(rcodes.servFail, "there is no upstream name server");
     const deadline = this.#options.clock.monotonic() + this.#totalMs;
     let last: Relayed | undefined;
     let cause: unknown;

@@ -25,7 +25,7 @@ const topics: Readonly<Record<string, string>> = {
   InspectFailed: "image",
   ErrImageNeverPull: "image",
 };
-/** Repeats in general words what the others say. */
+/** Repeats the other events in general terms. */
 const generalReasons: ReadonlySet<string> = new Set(["FailedSync"]);
 
 /** Records what the kubelet waits for with each Pod of its node. Static Pods are known to users by their mirrors, of another uid. */
@@ -66,7 +66,7 @@ export class PodDecisions {
     });
   }
 
-  /** All that the Pod needs is there; its containers may fail on their own. */
+  /** All that the Pod needs is available; its containers may still fail. */
   synced(pod: NodePod, status: PodStatus | undefined): void {
     for (const source of ["sync", "volumes", "sandbox"]) this.#forget(pod, source);
     for (const { name, ready } of status?.containerStatuses ?? []) if (ready) this.#forget(pod, `probe/${name}`);

@@ -1,4 +1,4 @@
-/** What is under way in a cluster, so that one can wait until nothing is. */
+/** Operations in progress in a cluster, so that tests can wait until there are none. */
 export class Activity {
   readonly #open = new Map<object, string>();
   #count = 0;
@@ -16,7 +16,7 @@ export class Activity {
     return () => void this.#open.delete(key);
   }
 
-  /** What is under way, oldest first. */
+  /** Operations in progress, oldest first. */
   get open(): readonly string[] {
     return [...this.#open.values()];
   }
@@ -32,7 +32,7 @@ const mostForeignMs = 5_000;
 /** A request under way that does nothing for so long waits for a time to come. */
 const mostOpenMs = 25;
 
-/** Resolves when nothing goes on by itself any more: what is left waits for a timer of the cluster, or for the outside. */
+/** Resolves when the cluster is idle: all that remains waits for a timer of the cluster, or for external events. */
 export async function untilIdle(activity: Activity, happened: () => number): Promise<void> {
   let before = activity.count + happened();
   let changedAt = performance.now();

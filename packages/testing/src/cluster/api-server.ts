@@ -27,7 +27,7 @@ export interface InProcessApiServer {
   readonly listener: InProcessListener;
 }
 
-/** kube-apiserver, whole, but for its socket: requests come through `listener`. It may not be ready yet. */
+/** The complete kube-apiserver without a socket: requests come through `listener`. It may not be ready yet. */
 export async function startInProcessApiServer(options: ApiServerOptions): Promise<InProcessApiServer> {
   const { scratch, clock, log, connect, etcdClient } = options;
   const usual = [

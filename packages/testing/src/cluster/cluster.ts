@@ -31,7 +31,7 @@ import { InProcessTransport } from "./transport.ts";
 /** Longest start of a part, in the cluster's time. */
 const startLimitMs = 60_000;
 
-/** Everything that one cluster is made of; nothing of it is shared with another one. */
+/** All parts of one cluster; none is shared with another cluster. */
 export class ClusterParts {
   readonly options: ClusterOptions;
   readonly clock: ClusterClock;
@@ -43,7 +43,7 @@ export class ClusterParts {
   /** undefined: real time. */
   readonly pace: Pace | undefined;
   readonly dialer = new Dialer();
-  /** undefined with a real etcd, of which nobody hears who writes. */
+  /** undefined with a real etcd, which does not report the writer. */
   readonly writes: WriteLog | undefined;
   /** When the cluster, or the one that it is a copy of, began: ms since the epoch. */
   readonly startMs: number;
@@ -137,7 +137,7 @@ export class ClusterParts {
     const checked = this.#hasOwnControllers ? makeControllers() : undefined;
     const withoutAccounts = names.some((name) => name === "*" || name === "serviceaccount")
       ? []
-      : // Nobody makes the accounts that it would look for.
+      : // No controller creates the accounts that it would look up.
         ["--disable-admission-plugins=ServiceAccount"];
     const real = options.etcd === undefined ? [] : [`--etcd-servers=${options.etcd.join(",")}`];
     const prefix = options.etcdPrefix === undefined ? [] : [`--etcd-prefix=${options.etcdPrefix}`];
@@ -209,7 +209,7 @@ export class ClusterParts {
     await this.#nodes.start();
   }
 
-  /** A client of a test: virtual time moves on when a request of it needs that. */
+  /** A client of a test: virtual time advances when one of its requests needs that. */
   testClient(config: Partial<ClientConfig> & { readonly impersonate?: Impersonation }): Client {
     const { pace } = this;
     const transport = this.#transport();
@@ -299,7 +299,7 @@ export class ClusterParts {
   }
 }
 
-/** Keeps the process alive while somebody waits: the timers of a cluster do not. */
+/** Keeps the process alive during a wait, because the timers of a cluster do not. */
 class KeptAlive {
   readonly #timer = setInterval(() => {}, 60_000);
 

@@ -2,7 +2,7 @@ import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/e
 import type { HttpServer } from "@coxswain/apimachinery/serving/https-server";
 import type { Requests } from "./requests.ts";
 
-/** What an in-process server says to be its port. Nobody listens there. */
+/** The port that an in-process server reports. No socket listens there. */
 export const nominalPort = 6443;
 
 /** In place of a listening socket: requests are handed over as objects. */
@@ -21,7 +21,7 @@ export class InProcessListener implements HttpServer {
     this.#requests = requests;
   }
 
-  /** Whether requests are refused as by a port where nobody listens. */
+  /** Whether requests are refused as by a port without a listener. */
   get isClosed(): boolean {
     return this.#isClosed;
   }

@@ -5,7 +5,7 @@ import type { SocketOptions } from "./socket.ts";
 export interface ClusterOptions {
   /** Fake nodes: how many, or which. Default 1. */
   readonly nodes?: number | readonly NodeSpec[];
-  /** How their pods behave. Default: they are ready at once, and those that are not restarted end well after 1 s. */
+  /** How their pods behave. Default: they are ready immediately, and those that are not restarted succeed after 1 s. */
   readonly pods?: readonly PodRule[];
   /** Which controllers run: all that kube-controller-manager runs by default, none, or those named, as in `--controllers`. */
   readonly controllers?: boolean | readonly string[];

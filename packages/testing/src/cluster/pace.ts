@@ -1,7 +1,7 @@
 import type { VirtualClock } from "../time/virtual-clock.ts";
 import { type Activity, untilIdle } from "./activity.ts";
 
-/** What is outside the cluster has so long to go on when nothing in it is due. */
+/** Time given to work outside the cluster when nothing in it is due. */
 const foreignMs = 250;
 
 /** A request that takes longer than that, in virtual time, waits for something that does not come. */

@@ -4,7 +4,7 @@ import type { Faults, Requester } from "../faults/faults.ts";
 import type { Activity } from "./activity.ts";
 import { errorResponse } from "./answers.ts";
 
-/** Stands in front of the server: counts what is under way, injects faults, and remembers who writes. */
+/** Wraps the server: counts requests in progress, injects faults, and records writers. */
 export class Requests {
   readonly #activity: Activity;
   readonly #faults: Faults;
@@ -15,7 +15,7 @@ export class Requests {
     this.#faults = faults;
   }
 
-  /** On whose behalf the code runs that asks this; undefined: nobody's. */
+  /** The component on whose behalf the calling code runs; undefined outside of components. */
   get current(): Requester | undefined {
     return this.#current.getStore();
   }
@@ -36,7 +36,7 @@ export class Requests {
         exchange.destroy();
         return;
       }
-      // The answer of what is carried out, but never heard of, goes nowhere.
+      // The response to a request that is executed but reported as lost is discarded.
       const seen = fault?.breaks === "after" ? withoutAnswer(exchange) : exchange;
       await this.#current.run(requester, async () => next(seen));
       if (fault?.breaks === "after") exchange.destroy();
@@ -46,7 +46,7 @@ export class Requests {
   }
 }
 
-/** Watches, logs and what else has no end of its own. */
+/** Watches, logs and other requests without an end. */
 export const isLongRunning = (url: string): boolean =>
   /[?&]watch=(?!false|0)|[?&]follow=(?!false|0)|\/watch\/|\/(?:exec|attach|portforward)(?:\?|$)/.test(url);
 

@@ -9,7 +9,7 @@ export function lastWork(writes: readonly Write[]): Write | undefined {
   return writes.findLast(({ key }) => !heartbeats.test(key));
 }
 
-/** Who wrote what since a time, the busiest first: what keeps a cluster from settling. */
+/** Writers and their writes since a time, the busiest first: why a cluster does not settle. */
 export function busiest(writes: WriteLog, sinceMs: number, startMs: number): string {
   const counts = new Map<string, { count: number; last: Write }>();
   for (const write of writes.all) {

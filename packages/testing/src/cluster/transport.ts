@@ -32,7 +32,7 @@ export class InProcessTransport implements Transport {
     try {
       const response = await exchange.response;
       response.body.once("close", forget);
-      // Whoever reads it hears of it; nobody else needs to.
+      // Only readers of the stream need the error.
       response.body.on("error", () => {});
       return response;
     } catch (err) {

@@ -27,7 +27,7 @@ export class Waiting {
     this.#client = client;
   }
 
-  /** @throws Error in real time, which nobody can move */
+  /** @throws Error in real time, which cannot be advanced */
   async advance(by: Duration): Promise<void> {
     const { pace, clock } = this.#parts;
     if (pace === undefined) throw new Error('real time cannot be moved: createCluster({ clock: "virtual" })');
@@ -41,7 +41,7 @@ export class Waiting {
     const quietMs = durationMs(quiet ?? (isVirtual ? 10_000 : 200));
     const limitMs = durationMs(within ?? (isVirtual ? 600_000 : 60_000));
     const beganMs = clock.now();
-    // What was written before may be answered now.
+    // Earlier writes may satisfy the condition now.
     let last: Write | undefined = lastWork(writes.all);
     let sinceMs = beganMs;
     const isQuiet = (): boolean => {

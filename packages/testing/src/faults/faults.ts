@@ -1,7 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { type Duration, durationMs } from "../time/duration.ts";
 
-/** Who asks for something. */
+/** The client of a request. */
 export interface Requester {
   /** `kube-controller-manager/replicaset-controller`, or the whole user agent of a program that is not one of the cluster's. */
   readonly by: string;
@@ -16,12 +16,12 @@ export interface FaultMatch {
   readonly method?: string;
   /** Part of the path and query, or a pattern: `/deployments/web/status`. */
   readonly path?: string | RegExp;
-  /** Part of who asks: `kube-scheduler`, `replicaset-controller`, or of another program's user agent. */
+  /** Part of the client's name: `kube-scheduler`, `replicaset-controller`, or of another program's user agent. */
   readonly by?: string;
 }
 
 export interface Fault extends FaultMatch {
-  /** How many requests it hits. Default 1; `Infinity`: until it is taken away. */
+  /** How many requests it hits. Default 1; `Infinity`: until it is removed. */
   readonly times?: number;
   /** The request waits so long first. */
   readonly delay?: Duration;
@@ -101,7 +101,7 @@ export class Faults {
     return this.#found().breakClients(path);
   }
 
-  /** The API server's own watch on the store breaks, and with it nothing that clients should notice. */
+  /** Breaks the API server's watch on the store, which clients must not notice. */
   breakStoreWatch(): void {
     this.#found().breakStore();
   }

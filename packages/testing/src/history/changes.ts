@@ -1,4 +1,4 @@
-/** What differs between two versions of an object, in words. */
+/** Text of the differences between two versions of an object. */
 const mostLines = 12;
 const longestValue = 120;
 /** Changed by every write, and said by the line above. */

@@ -11,7 +11,7 @@ import type { Write, WriteLog } from "./write-log.ts";
 /** Of an object's history the last writes are shown. */
 const mostWrites = 25;
 
-/** Everything that may say why an object is not as somebody expected: its writes, its events, the server's explanation. */
+/** Why an object is not as expected: its writes, its events, the server's explanation. */
 export async function storyOf(
   ref: ResourceRef,
   target: ObjectTarget,

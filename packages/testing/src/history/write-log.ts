@@ -19,7 +19,7 @@ export interface Write {
 /** Older writes are forgotten. */
 const mostWrites = 20_000;
 
-/** What was written to a store in memory, by whom. */
+/** The writes to an in-memory store, with their authors. */
 export class WriteLog {
   #writes: Write[] = [];
   readonly #now: () => number;

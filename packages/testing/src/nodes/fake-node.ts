@@ -25,7 +25,7 @@ export const newMachine = (name: string): Machine => ({ name, running: new Map()
 export interface PodRules {
   startMs(pod: Pod): number;
   stopMs(pod: Pod): number;
-  /** After which time the pod ends on its own, and how; undefined: never. */
+  /** When the pod ends by itself, and how; undefined: never. */
   ends(pod: Pod): { afterMs: number; phase: "Succeeded" | "Failed" } | undefined;
 }
 

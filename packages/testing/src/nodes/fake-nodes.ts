@@ -31,7 +31,7 @@ export interface FakeNodesOptions {
   readonly signal: AbortSignal;
   readonly nodes: readonly NodeSpec[];
   readonly rules: readonly PodRule[];
-  /** Lets the API server reach a kubelet at `host:port`; absent: nobody reaches it. */
+  /** Lets the API server reach a kubelet at `host:port`; absent: it is unreachable. */
   readonly serve?: (host: string, accept: (connection: Duplex) => void) => void;
   /** Address of a listener for all nodes, which passes its connections to `answer`. Default: each node has an address of its own, without a listener. */
   readonly kubelet?: { readonly address: string; readonly port: number };
@@ -139,7 +139,7 @@ export class FakeNodes {
     await this.#metrics.register(client, serve, signal);
   }
 
-  /** A node that is silent renews no lease and tells nothing of its pods, as one that has lost its network. */
+  /** A silent node renews no lease and reports no pod status, like one that has lost its network. */
   setSilent(name: string, isSilent: boolean): void {
     if (!this.#addresses.has(name)) throw new Error(`there is no fake node ${JSON.stringify(name)}`);
     if (isSilent) this.#silent.add(name);

@@ -12,7 +12,7 @@ interface FakePodOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly rules: () => readonly PodRule[];
-  /** Whether its node tells nothing at present. */
+  /** Whether its node is silent. */
   readonly isSilent: () => boolean;
 }
 
@@ -25,7 +25,7 @@ export class FakePod {
   #pod: Pod;
   #behaviour: PodBehaviour | undefined;
   #state: PodState;
-  /** The next state of its own accord. */
+  /** The next state without an external cause. */
   #timer: Timer | undefined;
   #retry: Timer | undefined;
   #isWriting = false;
@@ -125,7 +125,7 @@ export class FakePod {
     }
   }
 
-  /** Written again when somebody else's change made it untrue, for example a readiness gate. */
+  /** Written again when another writer's change made it wrong, for example a readiness gate. */
   #refresh(): void {
     const { readinessGates } = this.#pod.spec;
     if (this.#state.phase === "ready" && readinessGates !== undefined) {

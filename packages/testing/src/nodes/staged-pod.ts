@@ -15,7 +15,7 @@ interface StagedPodOptions {
   readonly log: Logger;
   readonly recorder: EventRecorder;
   readonly stages: readonly PodStage[];
-  /** Whether its node tells nothing at present. */
+  /** Whether its node is silent. */
   readonly isSilent: () => boolean;
   readonly hostIP: string;
   readonly podIP: string;

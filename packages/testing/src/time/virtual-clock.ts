@@ -72,7 +72,7 @@ class TrackedClock extends TimerClock {
     return this.#track((fired) => this.#real.after(delayMs, fired), fire);
   }
 
-  /** Keeps the process alive, as that of the real clock does: somebody waits for it. */
+  /** Keeps the process alive, as the real clock's does, because something waits for it. */
   override sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);

@@ -1,4 +1,4 @@
-/** What is not well, by harm. Pods that fail alike for one owner are one entry; owners are left out whose pods tell why. */
+/** Problems by severity. Pods of one owner that fail alike are one entry; owners are omitted when their pods show the cause. */
 import type { Cluster } from "./cluster.ts";
 import { type Health, isPod, type Resource, type Row } from "./row.ts";
 

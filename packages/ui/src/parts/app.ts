@@ -30,7 +30,7 @@ export function useCluster(): number {
   return version;
 }
 
-/** The time, renewed now and then: ages move, and what takes too long becomes a trouble. */
+/** The current time, updated periodically: ages change, and operations that take too long become problems. */
 export function useNow(everyMs = 1_000): number {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {

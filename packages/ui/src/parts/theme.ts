@@ -1,4 +1,4 @@
-/** Dark or light: as the system has it, until somebody chooses. */
+/** Dark or light: the system's setting until the user chooses. */
 import { useEffect, useState } from "preact/hooks";
 
 export type Theme = "dark" | "light";

@@ -1,4 +1,4 @@
-/** The first view: figures, what is not well, and the nodes with their pods as a picture. */
+/** The first view: figures, problems, and the nodes with their pods as a picture. */
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Cluster } from "../model/cluster.ts";

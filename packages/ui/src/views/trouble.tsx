@@ -1,4 +1,4 @@
-/** What is not well, each with its cause, which the server is queried for. */
+/** Problems, each with its cause, which the server explains. */
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { parseQuery } from "../model/query.ts";

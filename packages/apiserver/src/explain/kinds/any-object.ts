@@ -97,7 +97,7 @@ const ownerGone: AnyRule = ({ related: { goneOwners, hasOwner } }) => {
   };
 };
 
-/** Older ones may speak of what has long been repaired. */
+/** Older ones may be about problems that have been fixed. */
 const decisionsCountMs = 10 * 60_000;
 
 /** What a daemon says about an object of a kind that no rule is for. What admission refused never came to be. */

@@ -77,7 +77,7 @@ export const definitionKind = rulesFor<CustomResourceDefinition, DefinitionFacts
 });
 
 interface BackedFacts {
-  /** `namespace/name` and what was found of it. */
+  /** `namespace/name` and the object found. */
   readonly services: readonly { readonly ref: ObjectRef; readonly service: Look<KubeObject>; readonly used: string }[];
 }
 

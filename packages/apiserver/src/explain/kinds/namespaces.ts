@@ -1,4 +1,4 @@
-/** Namespaces: what keeps one that is being deleted, and what is not well in the others. */
+/** Namespaces: what blocks the deletion of one, and unhealthy objects in the others. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";

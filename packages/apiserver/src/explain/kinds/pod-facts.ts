@@ -16,10 +16,10 @@ export interface PodFacts {
   readonly claims: readonly ClaimOfPod[];
   /** Of the pod; undefined without one. */
   readonly node: Look<Node> | undefined;
-  /** All nodes, for a pod without one; undefined when the asker may not list them. */
+  /** All nodes, for a pod without one; undefined when the user may not list them. */
   readonly nodes: readonly Node[] | undefined;
   readonly nodeRefs: readonly ObjectRef[];
-  /** The topmost controller that the asker may read: where the pod's template is. `deployment/web` */
+  /** The topmost controller that the user may read: where the pod's template is. `deployment/web` */
   readonly topOwner: string | undefined;
   /** Config maps and secrets that the pod needs and that do not exist. */
   readonly missing: readonly string[];

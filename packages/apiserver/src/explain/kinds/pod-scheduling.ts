@@ -60,7 +60,7 @@ function unschedulableMessage({ object }: Facts<Pod, PodFacts>): string | undefi
   return condition?.status === "False" ? (condition.message ?? "") : undefined;
 }
 
-/** Nobody looks at the pod: its scheduler has another name than those that run, or none runs. */
+/** No scheduler processes the pod: its schedulerName is not that of a running scheduler, or none runs. */
 const notLookedAt: PodRule = (facts) => {
   const { object, now } = facts;
   const { spec, status, metadata } = object;
@@ -222,7 +222,7 @@ function selectorText({ spec }: Pod): string {
   return selector === "" ? affinity : `node selector ${selector} with ${affinity}`;
 }
 
-/** What it requests, and the most that a node has. */
+/** The pod's request, and the largest amount that a node has. */
 function sumsOf(resource: string, { object, related: { nodes } }: Facts<Pod, PodFacts>): string {
   const requested = quantityIn(podResources(object, "requests"), resource)?.toString() ?? "?";
   const all = (nodes ?? []).map(({ status }) => quantityIn(status?.allocatable ?? {}, resource)).filter((q) => q !== undefined);

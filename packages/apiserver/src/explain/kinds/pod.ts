@@ -11,7 +11,7 @@ type PodRule = (facts: Facts<Pod, PodFacts>) => Problem | undefined;
 
 const isReady = (node: Node): boolean => conditionOf(node.status?.conditions, "Ready")?.status === "True";
 
-/** Without its kubelet nothing about the pod goes on. */
+/** Without its kubelet the pod makes no progress. */
 const nodeAway: PodRule = ({ object, related: { node } }) => {
   if (node === undefined || !isSeen(node) || isReady(node)) return undefined;
   const name = node.metadata.name ?? "";

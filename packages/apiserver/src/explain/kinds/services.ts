@@ -9,7 +9,7 @@ import { refToObject } from "../refusals.ts";
 import { conditionOf, isSeen, type Look, labelsText, plural, type Reader, type Rule, rulesFor, sinceTime } from "../rule.ts";
 
 interface ServiceFacts {
-  /** That the selector matches; undefined when the asker may not list pods. */
+  /** That the selector matches; undefined when the user may not list pods. */
   readonly pods: readonly { readonly pod: Pod; readonly ref: ObjectRef }[] | undefined;
   /** All pods of the namespace, when the selector matches none. */
   readonly others: readonly Pod[];
@@ -138,7 +138,7 @@ export const serviceKind = rulesFor<Service, ServiceFacts>({
   rules: serviceRules,
 });
 
-/** Endpoints and EndpointSlices are as well as the Service they belong to. */
+/** Endpoints and EndpointSlices are as healthy as the Service they belong to. */
 const behindService = (serviceOf: (object: KubeObject) => string | undefined) =>
   rulesFor<KubeObject, { exists: boolean }>({
     async gather(object, reader) {

@@ -21,7 +21,7 @@ interface ClaimFacts {
   /** "missing" also without a class name. */
   readonly storageClass: Look<StorageClass> | undefined;
   readonly volume: Look<PersistentVolume> | undefined;
-  /** Pods that use the claim; undefined when the asker may not list pods. */
+  /** Pods that use the claim; undefined when the user may not list pods. */
   readonly users: readonly { readonly pod: Pod; readonly ref: ObjectRef }[] | undefined;
   readonly volumes: readonly PersistentVolume[] | undefined;
 }
@@ -173,7 +173,7 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
   },
 ];
 
-/** Why none of the volumes is for this claim: what is wrong with the nearest. */
+/** Why no volume matches the claim: the mismatch of the closest one. */
 function whyNone(claim: PersistentVolumeClaim, volumes: readonly PersistentVolume[] | undefined): string | undefined {
   if (volumes === undefined) return undefined;
   if (volumes.length === 0) return "there is none";

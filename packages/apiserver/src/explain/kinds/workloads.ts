@@ -27,7 +27,7 @@ import {
 const controllerActsMs = 15_000;
 
 export interface OwnedPods {
-  /** Of the object; undefined when the asker may not list pods. */
+  /** Of the object; undefined when the user may not list pods. */
   readonly pods: readonly Pod[] | undefined;
   /** Those that are not ready, being deleted last. */
   readonly unready: readonly ObjectRef[];

@@ -1,6 +1,6 @@
 /**
  * The requests of daemons: `GET /apis/diagnostics.coxswain.dev/v1/questions?watch=1&fieldSelector=metadata.name=<recipient>` and
- * `POST …/questions/<recipient>/answers`. RBAC lets daemons in, here each is held to its own recipient; no answer can be read.
+ * `POST …/questions/<recipient>/answers`. RBAC gives daemons access; the handler limits each to its recipient. Answers cannot be read.
  */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
@@ -45,7 +45,7 @@ function own(user: UserInfo, recipient: string): string {
 
 const watchMs = 30 * 60_000;
 
-/** Ends with the client, with the server, or after about an hour, as connections do that nobody closes. */
+/** Ends with the client or the server, or after about an hour, as other watches do. */
 function watch(questions: Questions, { exchange, signal }: RequestContext, recipient: string): Promise<void> {
   return new Promise((resolve) => {
     const response = exchange.stream(200, { "content-type": "application/json" });

@@ -22,7 +22,7 @@ export interface QuestionsOptions {
   readonly log: Logger;
 }
 
-/** Who watches the questions to one recipient. */
+/** A watcher of the questions to one recipient. */
 export type Listener = (id: string, refs: readonly ObjectRef[]) => void;
 
 export interface Recipient {
@@ -114,7 +114,7 @@ export class Questions {
   }
 
   /**
-   * Asks and waits for the answers: for those expected at most a second, for others a quarter of one.
+   * Writes the questions and waits for the answers: at most a second for those expected, 250 ms for others.
    * @throws the signal's reason, errors of the storage
    */
   async query(requested: ReadonlyMap<string, Recipient>, signal: AbortSignal): Promise<Answers> {

@@ -22,10 +22,10 @@ export interface ClusterDecisionsOptions {
   readonly clock: Clock;
 }
 
-/** Of one question. What is known about the others comes from their statuses alone. */
+/** Limit for one question; other objects are explained from their statuses alone. */
 const mostRefs = 500;
 
-/** Reads the decisions of this server, and asks the other servers and the daemons that are concerned. */
+/** Reads the decisions of this server, and queries the other servers and the daemons involved. */
 export class ClusterDecisions implements DecisionReader {
   readonly #options: ClusterDecisionsOptions;
 
@@ -43,7 +43,7 @@ export class ClusterDecisions implements DecisionReader {
     return { decisions: [...own, ...answers.decisions], silent: [...dead, ...answers.silent].map(shown) };
   }
 
-  /** @returns whom to ask about what; `dead`: kubelets that do not renew their leases */
+  /** @returns recipients with the objects to query; `dead`: kubelets that do not renew their leases */
   async #recipients(refs: readonly ObjectRef[]): Promise<{ requested: Map<string, Recipient>; dead: string[] }> {
     const requested = new Map<string, Recipient>();
     const dead: string[] = [];

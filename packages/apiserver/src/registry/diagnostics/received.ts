@@ -7,7 +7,7 @@ const mostRelated = 100;
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * The decisions of a daemon's answer, without what is not of a decision's form, and without those about objects that it was not
+ * The decisions of a daemon's answer, without malformed ones and without those about objects that it was not
  * in question. @param component by the daemon's identity
  */
 export function receivedDecisions(component: string, answer: unknown, requested: readonly ObjectRef[]): Decision[] {

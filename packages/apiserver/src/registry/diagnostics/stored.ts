@@ -2,9 +2,9 @@ import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decis
 import { questionsRef } from "@coxswain/apimachinery/decisions/question";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 
-/** A question in etcd, for all API servers: each tells it to the daemons that are connected to it. Key: its id. */
+/** A question in etcd, for all API servers: each sends it to the daemons connected to it. Key: its id. */
 export interface StoredQuestion extends KubeObject {
-  /** Id of the API server that asks. */
+  /** Id of the API server that wrote the question. */
   by: string;
   requested: readonly { recipient: string; refs: readonly ObjectRef[] }[];
 }
@@ -21,5 +21,5 @@ const common = { group, hub: version, versions: [{ version }] } as const;
 export const storedQuestions = { ...common, resource: "questions", kind: "StoredQuestion", namespaced: false } as const;
 export const storedAnswers = { ...common, resource: "answers", kind: "StoredAnswer", namespaced: true } as const;
 
-/** Life of both in etcd; whoever asks waits for a shorter time. */
+/** Lifetime of both in etcd; readers wait for a shorter time. */
 export const storedTtlSeconds = 10;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { CommandStreams } from "./remote-command.ts";
 import type { Exec, ExecRequest } from "./rules.ts";
 
-/** Runs a command by its function, and tells the client how it ended. */
+/** Runs a command by its function, and sends its exit status to the client. */
 export async function runExec(
   exec: Exec,
   requested: Pick<ExecRequest, "pod" | "container" | "command" | "tty">,

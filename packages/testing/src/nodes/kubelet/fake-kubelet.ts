@@ -9,10 +9,10 @@ import { logOptionsOf, logText } from "./log-text.ts";
 import { acceptStreams, refuse } from "./remote-command.ts";
 import type { Exec, Logs } from "./rules.ts";
 
-/** What the kubelet of fake nodes asks them. */
+/** What the kubelet of fake nodes needs from them. */
 export interface KubeletPods {
   podOf(namespace: string, name: string): Pod | undefined;
-  /** What its rule says. */
+  /** Logs and exec behaviour from the pod's rule. */
   answersOf(pod: Pod): { readonly logs: Logs; readonly exec: Exec | undefined };
   /** Resolves when a pod may have changed. @throws when aborted */
   changed(signal: AbortSignal): Promise<void>;
@@ -81,7 +81,7 @@ export class FakeKubelet {
     response.end();
   }
 
-  /** Until the container's present life is over, or nobody reads. */
+  /** Until the container ends or the client disconnects. */
   async #untilEnded(before: Pod, container: string, signal: AbortSignal): Promise<void> {
     const { namespace = "", name = "", uid } = before.metadata;
     const livesOf = (pod: Pod | undefined) => statusOf(pod, container)?.restartCount;
@@ -123,7 +123,7 @@ function statusOf(pod: Pod | undefined, container: string): ContainerStatus | un
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find(({ name }) => name === container);
 }
 
-/** When the container began that a log is of, or why there is none. Source: pkg/kubelet/kubelet_pods.go validateContainerLogStatus */
+/** Start time of the container whose log is read, or why there is none. Source: pkg/kubelet/kubelet_pods.go validateContainerLogStatus */
 function lifeOf(pod: Pod, container: string, previous: boolean): { readonly startedMs: number } | string {
   const who = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod.metadata.name)}`;
   const { state, lastState } = statusOf(pod, container) ?? {};

@@ -1,7 +1,7 @@
 import { formatMicroTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { LogLines } from "./rules.ts";
 
-/** What a reader of a log wants of it. */
+/** Options of a log request. */
 export interface LogOptions {
   readonly follow: boolean;
   readonly timestamps: boolean;

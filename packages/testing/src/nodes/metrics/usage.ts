@@ -14,7 +14,7 @@ export interface UsageRequest {
   readonly now: number;
 }
 
-/** Of each container, or a function that is called whenever somebody reads; undefined: nothing was measured. */
+/** Usage of each container, or a function that is called for each read; undefined: nothing was measured. */
 export type ContainerUsages = ContainerUsage | ((request: UsageRequest) => ContainerUsage | undefined);
 
 /** @throws Error for what is no quantity */
