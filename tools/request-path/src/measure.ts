@@ -14,7 +14,8 @@ export interface Path {
 const warmingRequests = 10;
 /** A function counts when it runs in each of so many requests; timers of the server run in some only. */
 const repeats = 5;
-const mostTracedRequests = 5;
+/** Writes and lists of the server itself run in between: as a rule in one of three requests. */
+const mostTracedRequests = 20;
 
 /** @param enoughReturns of a request: records the order of the calls of the first two requests too, which takes some seconds */
 export async function measureAll(enoughReturns?: (name: string) => number): Promise<Map<string, Path>> {

@@ -1,8 +1,11 @@
 import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { decodeManaged } from "@coxswain/apimachinery/objects/patch/apply/managed-fields";
 import type { AdmissionAttributes } from "../admission/plugin.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
+import { dedupOwnerReferences } from "./decode.ts";
 import type { Call } from "./env.ts";
+import type { WriteRequestOptions } from "./options.ts";
 
 /** The attributes of a write for admission plugins. */
 export function admissionAttributes(
@@ -31,6 +34,7 @@ class WriteAttributes implements AdmissionAttributes {
   readonly user: AdmissionAttributes["user"];
   readonly dryRun: boolean;
   readonly options: unknown;
+  changes: AdmissionAttributes["changes"];
   round: number | undefined;
   wantsAnotherRound: boolean | undefined;
   reinvocation: AdmissionAttributes["reinvocation"];
@@ -56,6 +60,7 @@ class WriteAttributes implements AdmissionAttributes {
     this.user = ctx.user;
     this.dryRun = dryRun;
     this.options = options;
+    this.changes = undefined;
     this.round = undefined;
     this.wantsAnotherRound = undefined;
     this.reinvocation = undefined;
@@ -83,6 +88,62 @@ class WriteAttributes implements AdmissionAttributes {
   }
 }
 
+/** The two admission stages of a create or an update, which change the object in place. */
+export interface WriteAdmission {
+  /** @param current undefined when the object is created */
+  mutateAdmission(object: KubeObject, current: KubeObject | undefined): Promise<void>;
+  validateAdmission(object: KubeObject, current?: KubeObject): Promise<void>;
+}
+
+/**
+ * The admission of one request: CREATE when the object does not exist yet, else UPDATE.
+ * @param sizeBytes of the body, when the object is about as large
+ */
+export function writeAdmission(call: Call, options: WriteRequestOptions, sizeBytes?: number): WriteAdmission {
+  const { env } = call;
+  const { turns } = env.services;
+  let mutated: AdmissionAttributes | undefined;
+  const attributes = (object: KubeObject, current: KubeObject | undefined): AdmissionAttributes =>
+    admissionAttributes(call, current === undefined ? "CREATE" : "UPDATE", object, current, { dryRun: options.dryRun, options });
+  return {
+    async mutateAdmission(object, current) {
+      await turns.next(sizeBytes);
+      const mutation = attributes(object, current);
+      mutated = mutation;
+      await guardEntries(call, object, () => env.admission.mutate(mutation));
+      if (object.metadata.ownerReferences !== undefined) dedupOwnerReferences(call, object, true);
+      await turns.next(sizeBytes);
+    },
+    async validateAdmission(object, current) {
+      await turns.next(sizeBytes);
+      if (current === undefined && call.ctx.info.verb !== "create") await authorizeCreate(call);
+      // Not the attributes of the first stage: a generated name is known only now.
+      const validation = attributes(object, current);
+      if (mutated?.changes !== undefined) validation.changes = mutated.changes;
+      await env.admission.validate(validation);
+      await turns.next(sizeBytes);
+    },
+  };
+}
+
+/** Runs mutating admission; restores the entries when a plugin made them invalid, and warns the client. */
+export async function guardEntries(call: Call, object: KubeObject, mutate: () => Promise<void>): Promise<void> {
+  const before = object.metadata.managedFields;
+  await mutate();
+  const after = object.metadata;
+  if (after.managedFields === before || after.managedFields === undefined) return;
+  try {
+    decodeManaged(after.managedFields);
+  } catch (err) {
+    if (before === undefined) delete after.managedFields;
+    else after.managedFields = before;
+    call.ctx.warn(
+      ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating " +
+        `admission controller; please fix your requests: ${(err as Error).message}`,
+    );
+  }
+}
+
 /** For admission a namespace belongs to itself. Source: handlers/create.go, requestinfo.go */
 function namespaceOf(call: Call, name: string): string {
   const { definition } = call.served;
@@ -94,7 +155,7 @@ function namespaceOf(call: Call, name: string): string {
  * An update or apply that creates the object requires the permission to create it, too.
  * @throws Forbidden
  */
-export async function authorizeCreate(call: Call): Promise<void> {
+async function authorizeCreate(call: Call): Promise<void> {
   const { ctx, served, env } = call;
   if (env.services.authorize === undefined) return;
   const { info } = ctx;

@@ -15,15 +15,15 @@ import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { RegistryStore } from "../registry/generic/resource.ts";
-import { strategyContext } from "./admission.ts";
-import { checkName, readBody } from "./body.ts";
-import { fromHubInSteps, toHubInTurns } from "./convert.ts";
+import { strategyContext, writeAdmission } from "./admission.ts";
+import { readBody } from "./body.ts";
+import { fromHubInSteps } from "./convert.ts";
+import { checkName, toHubInTurns } from "./decode.ts";
 import type { Call } from "./env.ts";
 import { withEntries, withFieldManager } from "./managed-fields.ts";
 import { negotiateFor } from "./negotiation.ts";
 import { type FieldValidation, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { writeEntry } from "./response.ts";
-import { writeAdmission } from "./update.ts";
 
 /** Applies the configuration in the request's body through `store`. @throws Conflict with the fields owned by other managers */
 export async function apply(call: Call, store: RegistryStore): Promise<void> {

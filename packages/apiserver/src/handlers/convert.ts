@@ -1,38 +1,17 @@
 /**
- * Conversions between the request's version and the hub version, in which stores and entries hold objects. Results are
- * memoized with the entry, so that readers of the same version share one conversion and one buffer.
+ * Conversions from the hub version, in which stores and entries hold objects, to the request's (`decode.ts` has the others). Results
+ * are memoized with the entry, so that readers of the same version share one conversion and one buffer.
  */
 import { encodeJson } from "@coxswain/apimachinery/objects/codec/json";
 import { ownMemory } from "@coxswain/apimachinery/objects/codec/json-encode";
 import { encodeProtobuf, encodeProtobufInSteps } from "@coxswain/apimachinery/objects/codec/protobuf";
 import { deepCloneInSteps } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
+import { formatGroupVersion, setKind } from "@coxswain/apimachinery/objects/meta/group-version";
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Entry } from "../storage/storage.ts";
 import type { ServedResource } from "./served-resources.ts";
-
-/** Applies the version's defaults, then converts to the hub version. Takes ownership of `object`. */
-export function toHub(served: ServedResource, object: KubeObject): KubeObject {
-  served.version.defaults?.(object);
-  return toHubAsIs(served, object);
-}
-
-/** As `toHub`, yielding to the event loop for large client input. @returns a promise only when it yields */
-export function toHubInTurns(turns: Turns, served: ServedResource, object: KubeObject): KubeObject | Promise<KubeObject> {
-  const { defaultsInSteps } = served.version;
-  if (defaultsInSteps === undefined) return toHub(served, object);
-  const filled = turns.run(defaultsInSteps(object));
-  return filled === undefined ? toHubAsIs(served, object) : filled.then(() => toHubAsIs(served, object));
-}
-
-/** Converts without defaults: for objects that have them, or that are only compared. */
-export function toHubAsIs(served: ServedResource, object: KubeObject): KubeObject {
-  const hub = served.version.toHub?.(object) ?? object;
-  return withKind(hub, served.hubKind);
-}
 
 /** @returns a new object in the request's version, owned by the caller */
 export function fromHub(served: ServedResource, hub: KubeObject): KubeObject {
@@ -42,7 +21,7 @@ export function fromHub(served: ServedResource, hub: KubeObject): KubeObject {
 /** As `fromHub`, for an object of many values. */
 export function* fromHubInSteps(served: ServedResource, hub: KubeObject): Steps<KubeObject> {
   const copy = yield* cloneObject(hub);
-  return withKind(served.version.fromHub?.(copy) ?? copy, served.kind);
+  return setKind(served.version.fromHub?.(copy) ?? copy, served.kind);
 }
 
 /** A deep copy that shares the FieldsV1 values, which are immutable and may be as large as the rest of the object. */
@@ -93,10 +72,4 @@ export function itemPrefix(served: ServedResource): Buffer {
 /** Identifies the version in memo slots, since several versions of an entry may be in use. */
 export function slotOf(served: ServedResource): string {
   return formatGroupVersion(served.kind);
-}
-
-function withKind(object: KubeObject, kind: GroupVersionKind): KubeObject {
-  object.kind = kind.kind;
-  object.apiVersion = formatGroupVersion(kind);
-  return object;
 }

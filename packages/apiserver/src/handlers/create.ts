@@ -1,16 +1,18 @@
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import { admissionAttributes, strategyContext } from "./admission.ts";
-import { decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
-import { toHubInTurns } from "./convert.ts";
+import type { RegistryStore } from "../registry/generic/resource.ts";
+import type { Entry } from "../storage/storage.ts";
+import { strategyContext, writeAdmission } from "./admission.ts";
+import { inputMediaType, readBody } from "./body.ts";
+import { decodeObject } from "./decode.ts";
 import type { Call } from "./env.ts";
-import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
+import { isTooLarge, trackFields, withEntries } from "./managed-fields.ts";
 import { negotiateFor } from "./negotiation.ts";
 import { writeOptions } from "./options.ts";
 import { writeEntry } from "./response.ts";
 
 /**
- * POST on a collection: decode, default and convert to the hub version; mutating admission; store (strategy, validation,
- * validating admission, write); 201 with the stored object.
+ * POST on a collection: 201 with the stored object. The stages, each in a file of its own: negotiate, read, decode (with defaults, to
+ * the hub version), track managed fields, mutating admission, store (strategy, validation, validating admission, write), respond. From
+ * decoding to storing all of them work on one `object`, in place.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go
  */
 export async function create(call: Call): Promise<void> {
@@ -20,34 +22,24 @@ export async function create(call: Call): Promise<void> {
   const mediaType = inputMediaType(call);
   const body = await readBody(call);
   const options = writeOptions(ctx.query, "CreateOptions");
-  const decoded = await decodeBody(call, body, mediaType, served.kind, options.fieldValidation);
+  const object = await decodeObject(call, body, mediaType, options.fieldValidation);
   await turns.next(body.length);
-  const object = await toHubInTurns(turns, served, decoded);
-  matchNamespace(object, call.namespace);
-  dedupOwnerReferences(call, object, false);
-  await turns.next(body.length);
-
-  const attributes = (subject: KubeObject) =>
-    admissionAttributes(call, "CREATE", subject, undefined, { dryRun: options.dryRun, options });
-  const mutation = attributes(object);
   await trackFields(call, options.fieldManager, undefined, object);
-  await turns.next(body.length);
-  const subject = () => mutation.object ?? object;
-  await guardEntries(call, subject, () => env.admission.mutate(mutation));
-  const admitted = subject();
-  if (admitted.metadata.ownerReferences !== undefined) dedupOwnerReferences(call, admitted, true);
-  await turns.next(body.length);
+  const requested = strategyContext(call, options.dryRun);
+  const admission = writeAdmission(call, options, body.length);
+  await admission.mutateAdmission(object, undefined);
 
-  const store = served.store as NonNullable<typeof served.store>;
-  const write = () =>
-    store.create(strategyContext(call, options.dryRun), admitted, {
-      async validateAdmission(made) {
-        await turns.next(body.length);
-        await env.admission.validate(attributes(made));
-        await turns.next(body.length);
-      },
-    });
-  const entry = await withoutEntriesWhenTooLarge(turns, write, () => withEntries(admitted, undefined));
+  const store = served.store as RegistryStore;
+  // Webhooks may have taken seconds, and the object is created now.
+  const context = { ...requested, now: env.services.now() };
+  let entry: Entry;
+  try {
+    entry = await store.create(context, object, admission);
+  } catch (err) {
+    if (!isTooLarge(err)) throw err;
+    await turns.next();
+    entry = await store.create(context, withEntries(object, undefined), admission);
+  }
   await turns.next(body.length);
   await writeEntry(call, 201, entry, output);
 }

@@ -4,8 +4,9 @@ import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { guardEntries } from "./admission.ts";
 import type { Call } from "./env.ts";
-import { guardEntries, managerName, trackFields, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
+import { managerName, trackFields, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 
 const entry: ManagedFieldsEntry = {
   manager: "m",
@@ -93,13 +94,9 @@ for (const { name, before, after, want, warned } of [
     const { call, warnings } = aCall();
     const object = objectWith(before as ManagedFieldsEntry[] | undefined);
     if (before === undefined) delete object.metadata.managedFields;
-    await guardEntries(
-      call,
-      () => object,
-      async () => {
-        if (after !== "same") object.metadata.managedFields = after as unknown as ManagedFieldsEntry[];
-      },
-    );
+    await guardEntries(call, object, async () => {
+      if (after !== "same") object.metadata.managedFields = after as unknown as ManagedFieldsEntry[];
+    });
     assert.deepEqual(object.metadata.managedFields, want);
     assert.equal(Object.hasOwn(object.metadata, "managedFields"), want !== undefined);
     assert.equal(warnings.length, warned);

@@ -12,12 +12,12 @@ import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@c
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
 import { type ApplyType, applyTypeOf, deducedType } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
 import { type FieldManager, newFieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
-import { decodeManaged } from "@coxswain/apimachinery/objects/patch/apply/managed-fields";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
-import { fromHub, toHubAsIs } from "./convert.ts";
+import { fromHub } from "./convert.ts";
+import { toHubAsIs } from "./decode.ts";
 import type { Call, HandlerEnv } from "./env.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { type Converted, withConversions } from "./webhook-conversions.ts";
@@ -104,22 +104,9 @@ export function withEntries(object: KubeObject, entries: ManagedFieldsEntry[] | 
   return object;
 }
 
-/** Runs mutating admission; restores the entries when a plugin made them invalid, and warns the client. */
-export async function guardEntries(call: Call, object: () => KubeObject, mutate: () => Promise<void>): Promise<void> {
-  const before = object().metadata.managedFields;
-  await mutate();
-  const after = object().metadata;
-  if (after.managedFields === before || after.managedFields === undefined) return;
-  try {
-    decodeManaged(after.managedFields);
-  } catch (err) {
-    if (before === undefined) delete after.managedFields;
-    else after.managedFields = before;
-    call.ctx.warn(
-      ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating " +
-        `admission controller; please fix your requests: ${(err as Error).message}`,
-    );
-  }
+/** Whether a write failed because the object is too large, which it may no longer be without its managed fields. */
+export function isTooLarge(err: unknown): boolean {
+  return err instanceof StatusError && err.code === 413;
 }
 
 /** Runs `write`; when the object is too large, calls `drop` to remove its managed fields and retries once. */
@@ -127,7 +114,7 @@ export async function withoutEntriesWhenTooLarge<T>(turns: Turns, write: () => P
   try {
     return await write();
   } catch (err) {
-    if (!(err instanceof StatusError) || err.code !== 413) throw err;
+    if (!isTooLarge(err)) throw err;
     await turns.next();
     drop();
     return write();

@@ -36,16 +36,16 @@ import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descr
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { RegistryStore } from "../registry/generic/resource.ts";
-import { strategyContext } from "./admission.ts";
+import { strategyContext, writeAdmission } from "./admission.ts";
 import { apply } from "./apply.ts";
-import { checkName, readBody } from "./body.ts";
-import { fromHubInSteps, toHubInTurns } from "./convert.ts";
+import { readBody } from "./body.ts";
+import { fromHubInSteps } from "./convert.ts";
+import { checkName, toHubInTurns } from "./decode.ts";
 import type { Call } from "./env.ts";
 import { trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { negotiateFor, unsupportedByRoute } from "./negotiation.ts";
 import { writeOptions } from "./options.ts";
 import { writeEntry } from "./response.ts";
-import { writeAdmission } from "./update.ts";
 
 type PatchType = "json" | "merge" | "strategic";
 

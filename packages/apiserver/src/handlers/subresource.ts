@@ -20,13 +20,14 @@ import type { RegistryStore, ResourceDefinition, ScalePaths, SubresourceDefiniti
 import { applyScale, scaleOf } from "../registry/generic/scale.ts";
 import type { Strategy } from "../registry/generic/strategy.ts";
 import { type Entry, type EntryCodec, newUnstoredEntry } from "../storage/entry.ts";
-import { admissionAttributes, strategyContext } from "./admission.ts";
+import { admissionAttributes, guardEntries, strategyContext } from "./admission.ts";
 import { readApply } from "./apply.ts";
-import { checkName, decodeBody, inputMediaType, matchNamespace, readBody } from "./body.ts";
+import { inputMediaType, readBody } from "./body.ts";
 import { connect } from "./connect.ts";
+import { checkName, decodeBody, matchNamespace } from "./decode.ts";
 import type { Call } from "./env.ts";
 import { get } from "./get.ts";
-import { guardEntries, managerName, trackCreated, withEntries } from "./managed-fields.ts";
+import { managerName, trackCreated, withEntries } from "./managed-fields.ts";
 import { negotiate } from "./negotiation.ts";
 import { checkFieldSelector, listOptions, readOptions, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { patch, patchTypeOf, readPatch } from "./patch.ts";
@@ -136,11 +137,7 @@ async function runScale(
       const old = withEntries(scaleOf(current, paths), entries.toScale(owned));
       const scale = wanted(old);
       checkName(scale, call.name, call.namespace);
-      await guardEntries(
-        call,
-        () => scale,
-        () => admitScale(call, scale, old, kind, options),
-      );
+      await guardEntries(call, scale, () => admitScale(call, scale, old, kind, options));
       const next = applyScale(deepClone(current), scale, paths);
       return withEntries(next, call.env.gates.tracksFields ? entries.toParent(owned, scale.metadata.managedFields) : undefined);
     },

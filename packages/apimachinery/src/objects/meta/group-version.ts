@@ -27,6 +27,13 @@ export function formatGroupVersion(gv: GroupVersion): string {
   return gv.group === "" ? gv.version : `${gv.group}/${gv.version}`;
 }
 
+/** Sets `kind` and `apiVersion` in place. @returns the object */
+export function setKind<T extends { kind?: string; apiVersion?: string }>(object: T, kind: GroupVersionKind): T {
+  object.kind = kind.kind;
+  object.apiVersion = formatGroupVersion(kind);
+  return object;
+}
+
 /** @returns undefined for a text that is empty or has more than one slash */
 export function parseGroupVersion(apiVersion: string): GroupVersion | undefined {
   const parts = apiVersion.split("/");

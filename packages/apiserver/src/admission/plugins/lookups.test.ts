@@ -8,7 +8,8 @@ import { limitRanges, namespaces } from "@coxswain/apimachinery/objects/schema/k
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { namespacedLookup, namespaceLookup } from "./lookups.ts";
+import { namespacedLookup } from "./lookups.ts";
+import { namespaceLookup } from "./namespace-lookup.ts";
 
 const named = (name: string): KubeObject => ({ metadata: { name, namespace: "web" } });
 

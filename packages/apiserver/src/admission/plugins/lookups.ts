@@ -1,9 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LRUCache } from "lru-cache";
 
 export interface NamespacedLookup<T> {
@@ -37,34 +35,6 @@ export function namespacedLookup<T extends KubeObject>(
       const { items } = await client.list<T>(ref, { namespace });
       if (items.length === 0) empty.set(namespace, true);
       return items;
-    },
-  };
-}
-
-export interface NamespaceObject extends KubeObject {
-  status?: { phase?: string };
-}
-
-export interface NamespaceLookup {
-  readonly synced: boolean;
-  /** From the informer cache, then from the API when the cache does not have it. */
-  get(name: string): Promise<NamespaceObject | undefined>;
-}
-
-/** Falls back to a live lookup, because a namespace that was just created may be missing in the cache. */
-export function namespaceLookup(informers: InformerFactory, client: Client): NamespaceLookup {
-  const informer = informers.for<NamespaceObject>(namespaces);
-  return {
-    get synced() {
-      return informer.synced;
-    },
-    async get(name) {
-      const known = informer.lister.get(name);
-      if (known !== undefined) return known;
-      return client.get<NamespaceObject>(namespaces, { name }).catch((err: unknown) => {
-        if (isNotFound(err)) return undefined;
-        throw err;
-      });
     },
   };
 }

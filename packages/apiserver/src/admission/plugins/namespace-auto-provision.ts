@@ -2,7 +2,7 @@ import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicate
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { namespaceLookup } from "./lookups.ts";
+import { namespaceLookup } from "./namespace-lookup.ts";
 
 /**
  * Creates a missing namespace when the first object in it is created.

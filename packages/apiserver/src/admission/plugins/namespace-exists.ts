@@ -2,7 +2,7 @@ import { notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { namespaceLookup } from "./lookups.ts";
+import { namespaceLookup } from "./namespace-lookup.ts";
 
 /** Rejects writes in a namespace that does not exist. Source: plugin/pkg/admission/namespace/exists/admission.go */
 export function namespaceExists(ctx: PluginContext): AdmissionPlugin {

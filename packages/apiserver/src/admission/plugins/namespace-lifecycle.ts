@@ -8,7 +8,7 @@ import { LRUCache } from "lru-cache";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { type NamespaceObject, namespaceLookup } from "./lookups.ts";
+import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
 
 const immortal = new Set(["default", "kube-system", "kube-public"]);
 /** Period after a namespace deletion during which the cache may be stale and a live lookup is made. */

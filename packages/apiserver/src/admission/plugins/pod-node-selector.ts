@@ -6,7 +6,7 @@
 import { forbidden, notFound, plainError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { namespaceLookup } from "./lookups.ts";
+import { namespaceLookup } from "./namespace-lookup.ts";
 import { type PodObject, podOf } from "./pod-of.ts";
 
 type Labels = ReadonlyMap<string, string>;

@@ -26,7 +26,7 @@ import {
   readPodSecurityConfiguration,
 } from "../pod-security/policy.ts";
 import { isSignificant } from "../pod-security/significant.ts";
-import { namespaceLookup } from "./lookups.ts";
+import { namespaceLookup } from "./namespace-lookup.ts";
 
 interface PodLike {
   readonly metadata: ObjectMeta;

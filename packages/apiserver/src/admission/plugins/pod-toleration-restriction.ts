@@ -9,7 +9,7 @@ import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { PodSpec, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { type NamespaceObject, namespaceLookup } from "./lookups.ts";
+import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
 import { type PodObject, podOf } from "./pod-of.ts";
 
 interface Configuration {

@@ -29,8 +29,8 @@ export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
     async validate(attributes) {
       const { namespace, subresource, resource, operation } = attributes;
       if (subresource !== "" || namespace === "" || resource.resource === "namespaces") return;
-      const quotas = await lookup.in(namespace);
       const limited = limitedOf(attributes);
+      const quotas = await lookup.in(namespace);
       if (quotas.length === 0 && limited.length === 0) return;
       const evaluator = quotaEvaluator(resource, ctx.clock, ctx.featureEnabled);
       if (operation === "UPDATE" && !evaluator.chargesUpdates) return;

@@ -20,7 +20,7 @@ import { qualifiedNameProblems } from "@coxswain/apimachinery/objects/validation
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { type NamespaceLookup, namespaceLookup } from "../plugins/lookups.ts";
+import { type NamespaceLookup, namespaceLookup } from "../plugins/namespace-lookup.ts";
 import { WebhookCallError } from "./caller.ts";
 import { newWebhookClient } from "./client.ts";
 import { webhookCredentials } from "./credentials.ts";

@@ -30,13 +30,13 @@ function* validateConfigMap({ data = {}, binaryData = {} }: ConfigMap): Steps<Fi
   let size = 0;
   for (const keys of chunksOf(Object.keys(data), keysPerStep)) {
     yield;
+    // Object.values would read all of a large map at once, which takes three times as long as its keys.
+    size += bytesOf(keys.map((key) => data[key] as string));
     for (const key of keys) {
       for (const message of configMapKeyProblems(key)) errors.push(invalidValue(mapKey("data", key), key, message));
       if (Object.hasOwn(binaryData, key))
         errors.push(invalidValue(mapKey("data", key), key, "duplicate of key present in binaryData"));
     }
-    // Object.values would read all of a large map at once, which takes three times as long as its keys.
-    size += bytesOf(keys.map((key) => data[key] as string));
   }
   for (const keys of chunksOf(Object.keys(binaryData), keysPerStep)) {
     yield;

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { AdmissionAttributes, WebhookChange } from "../admission/plugin.ts";
+import { writeAdmission } from "./admission.ts";
+import type { Call } from "./env.ts";
+
+const change: WebhookChange = { configuration: "sidecars", webhook: "inject.example.com", paths: ["/data/a"] };
+const options = { dryRun: false, fieldManager: "", fieldValidation: "Ignore", force: undefined } as const;
+
+/** @param rounds what webhooks change in each mutation */
+function aCall(verb: string, rounds: readonly WebhookChange[][]) {
+  const [validated, asked]: [AdmissionAttributes[], string[]] = [[], []];
+  let round = 0;
+  const call = {
+    env: {
+      services: {
+        turns: new Turns(),
+        async authorize({ verb: wanted }: { verb: string }) {
+          asked.push(wanted);
+          return { decision: "allow" };
+        },
+      },
+      admission: {
+        async mutate(attributes: AdmissionAttributes) {
+          const changes = rounds[round++] ?? [];
+          if (changes.length > 0) attributes.changes = changes;
+        },
+        async validate(attributes: AdmissionAttributes) {
+          validated.push(attributes);
+        },
+      },
+    },
+    ctx: { info: { verb }, user: { name: "ann", groups: [] } },
+    served: {
+      definition: { group: "", resource: "configmaps" },
+      version: { version: "v1" },
+      kind: { group: "", version: "v1", kind: "ConfigMap" },
+    },
+    ...{ namespace: "default", name: "", subresource: "" },
+  } as unknown as Call;
+  return { call, validated, asked };
+}
+
+const aMap = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name } });
+
+for (const { name, rounds, want } of [
+  { name: "what webhooks changed", rounds: [[change]], want: [change] },
+  { name: "no changes when webhooks made none", rounds: [[]], want: undefined },
+  { name: "no changes of an attempt that was not written", rounds: [[change], []], want: undefined },
+]) {
+  test(`validating admission is given ${name}`, async () => {
+    const { call, validated } = aCall("update", rounds);
+    const admission = writeAdmission(call, options);
+    const object = aMap("a");
+    for (const _round of rounds) await admission.mutateAdmission(object, object);
+    await admission.validateAdmission(object, object);
+    assert.deepEqual(validated[0]?.changes, want);
+  });
+}
+
+test("validating admission is given the name that was generated after mutating admission", async () => {
+  const { call, validated } = aCall("create", [[change]]);
+  const admission = writeAdmission(call, options);
+  const object = aMap("");
+  await admission.mutateAdmission(object, undefined);
+  object.metadata.name = "a-x7k2p";
+  await admission.validateAdmission(object);
+  assert.partialDeepStrictEqual(validated[0], { operation: "CREATE", name: "a-x7k2p", changes: [change] });
+});
+
+for (const { verb, current, want } of [
+  { verb: "create", current: undefined, want: [] },
+  { verb: "update", current: undefined, want: ["create"] },
+  { verb: "patch", current: undefined, want: ["create"] },
+  { verb: "update", current: aMap("a"), want: [] },
+]) {
+  test(`${verb} of ${current ? "an existing" : "a new"} object needs ${want.length > 0 ? "the right to create, too" : "no other right"}`, async () => {
+    const { call, asked } = aCall(verb, []);
+    await writeAdmission(call, options).validateAdmission(aMap("a"), current);
+    assert.deepEqual(asked, want);
+  });
+}
