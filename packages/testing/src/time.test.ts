@@ -94,6 +94,44 @@ test("a crash loop backs off as the kubelet's does", async () => {
   assert.equal(status?.containerStatuses?.[0]?.lastState?.terminated?.exitCode, 3);
 });
 
+test("pods end by their deadline, which an update may bring forward, also those that never started; a copy keeps it", async () => {
+  const waits = { match: { name: "waits" }, waits: { reason: "ImagePullBackOff" } };
+  await using cluster = await (await original()).fork({ pods: [waits] });
+  const create = (name: string, activeDeadlineSeconds: number) =>
+    cluster.client.create(pods, {
+      metadata: { name, namespace: "default" },
+      spec: { activeDeadlineSeconds, containers: [{ name: "c", image: "nginx" }] },
+    } as never);
+  for (const [name, seconds] of Object.entries({ runs: 60, waits: 60, updated: 3_600, later: 3_600 }))
+    await create(name, seconds);
+  const statesOf = async (from: typeof cluster) => {
+    const { items } = await from.client.list<Pod>(pods, { namespace: "default" });
+    return Object.fromEntries(
+      items.map(({ metadata, status }) => {
+        const { terminated, waiting, running } = status?.containerStatuses?.[0]?.state ?? {};
+        const container = terminated?.exitCode ?? waiting?.reason ?? (running && "running");
+        return [metadata.name, `${status?.phase} ${status?.reason ?? ""} ${container}`];
+      }),
+    );
+  };
+  await cluster.advance("55s");
+  const before = {
+    runs: "Running  running",
+    waits: "Pending  ImagePullBackOff",
+    updated: "Running  running",
+    later: "Running  running",
+  };
+  assert.deepEqual(await statesOf(cluster), before);
+  await using copy = await cluster.fork();
+  const update = { type: "merge", body: { spec: { activeDeadlineSeconds: 58 } } } as const;
+  await cluster.client.patch(pods, { namespace: "default", name: "updated" }, update);
+  await cluster.advance("10s");
+  const over = { runs: "Failed DeadlineExceeded 137", waits: "Failed DeadlineExceeded ImagePullBackOff" };
+  assert.deepEqual(await statesOf(cluster), { ...before, ...over, updated: "Failed DeadlineExceeded 137" });
+  await copy.advance("10s");
+  assert.deepEqual(await statesOf(copy), { ...before, ...over });
+});
+
 test("settle ends when nothing more is written", async () => {
   await using cluster = await (await original()).fork({ pods: [{ startAfter: "30s", readyAfter: "8s" }] });
   await cluster.client.create(deployments, aDeployment("web", 3));

@@ -1,5 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
@@ -28,6 +29,8 @@ export class FakePod {
   /** The next state without an external cause. */
   #timer: Timer | undefined;
   #retry: Timer | undefined;
+  /** The end of `spec.activeDeadlineSeconds`. */
+  #deadline: Timer | undefined;
   #isWriting = false;
   #isDue = false;
   #isStopping = false;
@@ -37,7 +40,7 @@ export class FakePod {
     this.#options = options;
     this.#pod = pod;
     this.#hostIP = hostIP;
-    this.#state = { phase: "starting", podIP, restarts: 0, startedMs: 0, waits: undefined, last: undefined };
+    this.#state = { phase: "starting", podIP, restarts: 0, startedMs: 0, waits: undefined, last: undefined, isOverdue: false };
   }
 
   /** The API has another version of it. */
@@ -48,6 +51,28 @@ export class FakePod {
     else if (phase === "Succeeded" || phase === "Failed") this.#cancel();
     else if (this.#behaviour !== undefined) this.#refresh();
     else this.#begin(behaviourOf(ruleOf(pod, this.#options.rules()), pod.spec.restartPolicy ?? "Always"));
+    this.#awaitDeadline();
+  }
+
+  /** From the start that the status shows; an update may have moved it. */
+  #awaitDeadline(): void {
+    this.#deadline?.cancel();
+    const { spec, status } = this.#pod;
+    const started = parseTime(status?.startTime ?? "");
+    if (spec.activeDeadlineSeconds === undefined || started === undefined || this.#isStopping || this.#state.phase === "ended")
+      return;
+    const { clock } = this.#options;
+    const leftMs = started + spec.activeDeadlineSeconds * 1000 - clock.now();
+    this.#deadline = clock.after(Math.max(leftMs, 0), () => this.#exceed());
+  }
+
+  #exceed(): void {
+    if (this.#isStopping || this.#state.phase === "ended") return;
+    this.#cancel();
+    const { phase, startedMs, last } = this.#state;
+    const isRunning = phase === "running" || phase === "ready";
+    const killed = { exitCode: 137, reason: undefined, startedMs, endedMs: this.#options.clock.now() };
+    this.#enter({ phase: "ended", last: isRunning ? killed : last, isOverdue: true });
   }
 
   #begin(behaviour: PodBehaviour): void {
@@ -60,6 +85,7 @@ export class FakePod {
   stop(): void {
     this.#isStopped = true;
     this.#cancel();
+    this.#deadline?.cancel();
     this.#retry?.cancel();
   }
 

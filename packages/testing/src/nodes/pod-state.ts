@@ -14,6 +14,8 @@ export interface PodState {
   readonly last:
     | { readonly exitCode: number; readonly reason: string | undefined; readonly startedMs: number; readonly endedMs: number }
     | undefined;
+  /** It was ended by its `activeDeadlineSeconds`. */
+  readonly isOverdue: boolean;
 }
 
 /** The first back-off; doubled by each end up to `mostBackOffMs`, as the kubelet does. */
@@ -35,7 +37,7 @@ export function afterEnd(restartPolicy: string, exitCode: number): "ended" | "ba
 export function statusOf(pod: Pod, state: PodState, hostIP: string, nowMs: number): Partial<PodStatus> {
   const { phase, last, podIP } = state;
   const isReady = phase === "ready";
-  const failed = (last?.exitCode ?? 0) !== 0;
+  const failed = state.isOverdue || (last?.exitCode ?? 0) !== 0;
   const podPhase = phase === "ended" ? (failed ? "Failed" : "Succeeded") : isUp(state) ? "Running" : "Pending";
   const at = formatTime(nowMs);
   const condition = (type: string, status: boolean, reason?: string) => ({
@@ -51,6 +53,7 @@ export function statusOf(pod: Pod, state: PodState, hostIP: string, nowMs: numbe
   );
   return {
     phase: podPhase,
+    ...(state.isOverdue && { reason: "DeadlineExceeded", message: overdueMessage }),
     conditions: [
       condition("Initialized", true),
       condition("Ready", isReady && gates, isReady ? "ReadinessGatesNotReady" : notReady),
@@ -72,6 +75,9 @@ export function statusOf(pod: Pod, state: PodState, hostIP: string, nowMs: numbe
     }),
   } as Partial<PodStatus>;
 }
+
+/** Source: pkg/kubelet/active_deadline.go */
+const overdueMessage = "Pod was active on the node longer than the specified deadline";
 
 const isUp = ({ phase, last }: PodState): boolean => phase === "running" || phase === "ready" || last !== undefined;
 
@@ -96,12 +102,13 @@ function containerStatus(pod: Pod, name: string, image: string, state: PodState)
       containerID: containerId(pod, name, restarts),
     },
   };
+  const waiting = { waiting: waits ?? { reason: "ContainerCreating" } };
   const current =
     phase === "ended"
-      ? ended
+      ? (ended ?? waiting)
       : phase === "running" || phase === "ready"
         ? { running: { startedAt: formatTime(startedMs) } }
-        : { waiting: waits ?? { reason: "ContainerCreating" } };
+        : waiting;
   return {
     ...identity(pod, name, image),
     ready: phase === "ready",

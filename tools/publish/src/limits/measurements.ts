@@ -18,6 +18,9 @@ export interface Cycles {
   /** Used after garbage collection, before the cycles that are counted and after them. */
   readonly heapMbBefore: number;
   readonly heapMbAfter: number;
+  /** Of the process, at the same moments. */
+  readonly rssMbBefore: number;
+  readonly rssMbAfter: number;
   readonly handlesLeft: number;
 }
 
