@@ -116,7 +116,7 @@ export async function startUpstream(
 }
 
 /** One free port for both protocols. */
-async function bindBoth(host: string): Promise<[Server, Socket]> {
+export async function bindBoth(host: string): Promise<[Server, Socket]> {
   for (;;) {
     const tcp = createServer();
     tcp.listen(0, host);

@@ -9,10 +9,13 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newCa } from "@coxswain/apimachinery/serving/certificates";
 import { listening } from "@coxswain/apimachinery/testing/listening";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { answer, answerRaw, startGrpcServer } from "@coxswain/apimachinery/transport/grpc/testing/grpc-server";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { probeExec } from "./exec.ts";
+import { probeGrpc } from "./grpc.ts";
 import { httpTarget, portNumber, probeHttp } from "./http.ts";
 import { newHookRunner } from "./lifecycle-hooks.ts";
 import { newProbeManager, type ProbeKind } from "./probe-manager.ts";
@@ -174,13 +177,51 @@ test("a command is probed by its exit code, and by its time", async () => {
   runtime.onExec = () => ({ stdout: Buffer.from("out "), stderr: Buffer.from("err"), exitCode: 1 });
   assert.deepEqual(await probeExec(runtime, id, ["x"], 1), { result: "failure", output: "out err" });
   runtime.onExec = () => {
-    throw new RuntimeError("DeadlineExceeded", "timeout 1s exceeded");
+    throw new RuntimeError("DeadlineExceeded", "context deadline exceeded");
   };
   assert.deepEqual(await probeExec(runtime, id, ["x", "y"], 1), { result: "failure", output: 'command "x y" timed out' });
+  runtime.onExec = () => {
+    throw new RuntimeError("Unknown", "command timed out");
+  };
+  assert.deepEqual(await probeExec(runtime, id, ["x"], 1), { result: "failure", output: 'command "x" timed out' });
+  runtime.onExec = () => ({ stdout: Buffer.alloc(10_000, "x"), stderr: Buffer.alloc(10_000, "y"), exitCode: 0 });
+  assert.deepEqual(await probeExec(runtime, id, ["x"], 1), { result: "success", output: "x".repeat(10_000) + "y".repeat(240) });
   runtime.onExec = () => {
     throw new RuntimeError("Unknown", "broken");
   };
   await assert.rejects(probeExec(runtime, id, ["x"], 1), /broken/);
+});
+
+test("a gRPC service is healthy if it says that it serves; each call has a connection of its own", async (t) => {
+  const requests: string[] = [];
+  let reply = [8, 1];
+  const server = await startGrpcServer(t, (stream, headers, request) => {
+    requests.push(`${headers[":path"]} ${headers["user-agent"]?.split(" ")[0]} ${request.toString("latin1")}`);
+    if (reply.length === 0) answerRaw(stream, Buffer.alloc(0), { "grpc-status": "12", "grpc-message": "unknown service" });
+    else answer(stream, Buffer.from(reply));
+  });
+  const probe = (service: string) => probeGrpc("127.0.0.1", server.port, service, 60_000);
+  assert.deepEqual(await probe(""), { result: "success", output: "service healthy" });
+  for (const { bytes, output } of [
+    { bytes: [26, 1, 0x78, 8, 2], output: 'service unhealthy (responded with "NOT_SERVING")' }, // after a field it does not know
+    { bytes: [8, 3], output: 'service unhealthy (responded with "SERVICE_UNKNOWN")' },
+    { bytes: [26, 0], output: 'service unhealthy (responded with "UNKNOWN")' },
+    { bytes: [], output: 'service unhealthy (responded with "unknown service")' },
+  ]) {
+    reply = bytes;
+    assert.deepEqual(await probe("db"), { result: "failure", output });
+  }
+  const call = "/grpc.health.v1.Health/Check kube-probe/1.23";
+  assert.deepEqual(requests, [`${call} `, ...Array.from({ length: 4 }, () => `${call} \n\x02db`)]);
+  await waitFor(() => server.sessions.size === 0, { what: "the connections to be closed" });
+});
+
+test("a connection that is not there in time is a failure", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const port = await listening(t, createTcpServer());
+  const outcome = probeTcp("127.0.0.1", port, 1_000);
+  t.mock.timers.tick(1_000); // in the turn in which it begins
+  assert.deepEqual(await outcome, { result: "failure", output: `dial tcp 127.0.0.1:${port}: i/o timeout` });
 });
 
 test("a hook that fails says how", async () => {

@@ -106,6 +106,35 @@ test("a failed volume keeps no other from coming up, and comes up when its objec
   assert.deepEqual([...volumes.of("uid-1").keys()].toSorted(), ["a", "b"]);
 });
 
+test("a volume that failed beside one that came up is brought up from the start by the next attempt", async (t) => {
+  const { volumes, mounter, mounted, dir } = await bench(t);
+  const mem = (name: string): Volume => ({ name, emptyDir: { medium: "Memory" } });
+  const pod = aPodWithVolumes([mem("a"), mem("b")]);
+  const { mount } = mounter;
+  mounter.mount = async (source, target, ...rest) => {
+    if (target.endsWith("/b")) throw new Error("no memory");
+    return mount.call(mounter, source, target, ...rest);
+  };
+  assert.deepEqual([(await volumes.setUp(pod, downward)).failures.length, mounted.length], [1, 1]);
+  mounter.mount = mount;
+  assert.deepEqual((await volumes.setUp(pod, downward)).failures, []);
+  assert.deepEqual(
+    mounted,
+    ["a", "b"].map((name) => pathOf(dir, "kubernetes.io~empty-dir", name)),
+  );
+});
+
+test("a pod without a folder has none, and only volumes whose contents follow objects are refreshed", async (t) => {
+  const { volumes, dir } = await bench(t);
+  const refreshed = [mapVolume("a", "cm"), { name: "b", emptyDir: {} }].map((volume) =>
+    volumes.isRefreshed(aPodWithVolumes([volume])),
+  );
+  assert.deepEqual(refreshed, [true, false]);
+  assert.equal(await volumes.exists("uid-1"), false);
+  await mkdir(join(dir, "uid-1"));
+  assert.equal(await volumes.exists("uid-1"), true);
+});
+
 test("contents follow their object: a changed key, a new one, one that is gone", async (t) => {
   const { volumes, stored } = await bench(t);
   const pod = aPodWithVolumes([mapVolume("c", "cm")]);
