@@ -72,7 +72,7 @@ export const flagTable = flags(
     }),
     "iptables-masquerade-bit": int32({
       default: 14,
-      help: "The bit of the packet mark that asks for masquerading. Within [0, 31].",
+      help: "The bit of the packet mark that requests masquerading. Within [0, 31].",
     }),
     "iptables-sync-period": duration({
       default: "30s",
@@ -95,7 +95,7 @@ export const flagTable = flags(
     }),
     "cni-conf-dir": string({
       default: "/etc/cni/net.d",
-      help: "Folder of the container runtime's CNI configurations. The pod network is left to another one that is there.",
+      help: "Folder of the container runtime's CNI configurations. If it contains the configuration of another pod network, that one is used.",
     }),
     "cni-data-dir": string({
       default: "/var/lib/cni/networks",
@@ -142,7 +142,7 @@ export const flagTable = flags(
       check: atLeast(1),
     }),
     "ingress-max-body-bytes": int({
-      help: "Largest body of a request. 0: unlimited; bodies are never kept as a whole.",
+      help: "Largest body of a request. 0: unlimited; bodies are streamed, never buffered entirely.",
       check: atLeast(0),
     }),
     "ingress-response-timeout": duration({
@@ -163,7 +163,7 @@ export const flagTable = flags(
   section("Local volumes", {
     "local-volumes-dir": string({
       default: "/var/lib/coxswain/volumes",
-      help: "Folder in which each volume of the StorageClass local has its own.",
+      help: "Folder that contains a folder for each volume of the StorageClass local.",
     }),
   }),
   section("Metrics API", {

@@ -30,7 +30,7 @@ export function newPartHealth({ clock, metrics }: { clock: Clock; metrics: Metri
   const states = new Map<string, State & { readonly since: number }>();
   const failures = metrics.counter({
     name: "coxswain_services_part_failures_total",
-    help: "How often a part failed as a whole, at its start or later, and was started again.",
+    help: "How often a part failed entirely, at its start or later, and was restarted.",
     labels: ["part"],
   });
   const running = metrics.gauge({

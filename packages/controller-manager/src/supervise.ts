@@ -26,7 +26,7 @@ export function newControllerHealth({ clock, metrics }: { clock: Clock; metrics:
   const failures = new Map<string, { readonly reason: string; restartedAt: number }>();
   const total = metrics.counter({
     name: "coxswain_controller_failures_total",
-    help: "How often a controller failed as a whole, at its start or in a loop, and was started again.",
+    help: "How often a controller failed entirely, at its start or in a loop, and was restarted.",
     labels: ["controller"],
   });
   return {

@@ -193,7 +193,7 @@ class SchedulingLoop implements Scheduler {
     const message = messageOf(err);
     metrics.attempted(refused ? "unschedulable" : "error", profile.schedulerName, begin);
     if (refused) log.v(2)?.info("unable to schedule pod; no fit; waiting", { pod: keyOf(entry.pod), err: message });
-    else log.error("cannot schedule pod; it goes on waiting", err, { pod: keyOf(entry.pod) });
+    else log.error("cannot schedule pod; it keeps waiting", err, { pod: keyOf(entry.pod) });
     const current = this.#stillWaiting(entry.pod);
     if (current === undefined) return;
     entry.pod = attempt.info.pod;

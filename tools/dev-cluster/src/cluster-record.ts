@@ -30,7 +30,7 @@ export function readRecord(state: string): ClusterRecord | undefined {
   } catch {
     // reported below
   }
-  throw new Failure(`${recordFile(state)} is damaged; ./cox down --purge, then ./cox up make the cluster anew`);
+  throw new Failure(`${recordFile(state)} is damaged; ./cox down --purge, then ./cox up create the cluster again`);
 }
 
 /** Replaces the file atomically. */

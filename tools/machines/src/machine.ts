@@ -23,7 +23,7 @@ export function shipped(home: string, path: string): string {
   try {
     return readFileSync(join(home, path), "utf8");
   } catch (err) {
-    throw new Failure(`the archive in ${home} is not whole: ${(err as Error).message}`);
+    throw new Failure(`the archive in ${home} is incomplete: ${(err as Error).message}`);
   }
 }
 

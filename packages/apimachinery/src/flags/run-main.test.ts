@@ -42,13 +42,13 @@ for (const { args, code, stdout = /^$/, stderr = /^$/ } of [
     args: ["--mode=reject"],
     code: 0,
     stdout: /started\nstill here\n/,
-    stderr: /^E.*a promise was rejected.* err="forgotten"\n$/,
+    stderr: /^E.*unhandled promise rejection.* err="forgotten"\n$/,
   },
   {
     args: ["--mode=reject", "--really-crash-for-testing"],
     code: 255,
     stdout: /started\n$/,
-    stderr: /^F.*a promise was rejected.* err="forgotten"\n$/,
+    stderr: /^F.*unhandled promise rejection.* err="forgotten"\n$/,
   },
   { args: ["--mode=throw"], code: 255, stdout: /started/, stderr: /^F.*"uncaught exception" err="out of the blue"\n$/ },
 ] as { args: string[]; code: number; stdout?: RegExp; stderr?: RegExp }[]) {

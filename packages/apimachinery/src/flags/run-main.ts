@@ -46,8 +46,8 @@ export async function runMain<T extends FlagTable>(
   const stopping = new AbortController();
   stopOnSignal(stopping, log);
   process.on("unhandledRejection", (err) => {
-    if (values["really-crash-for-testing"] === true) log.fatal("a promise was rejected and nobody looked at it", err);
-    log.error("a promise was rejected and nobody looked at it; going on", err);
+    if (values["really-crash-for-testing"] === true) log.fatal("unhandled promise rejection", err);
+    log.error("unhandled promise rejection; continuing", err);
   });
   process.on("uncaughtException", (err) => log.fatal("uncaught exception", err));
   try {

@@ -141,15 +141,15 @@ export const delegatedAuthenticationFlags = ({ toleratesLookupFailure }: { toler
   }),
   "requestheader-extra-headers-prefix": stringSlice({
     default: ["x-remote-extra-"],
-    help: "Prefixes of request headers to look at. X-Remote-Extra- is suggested.",
+    help: "Prefixes of request headers to read. X-Remote-Extra- is suggested.",
   }),
   "requestheader-group-headers": stringSlice({
     default: ["x-remote-group"],
-    help: "Request headers to look at for groups. X-Remote-Group is suggested.",
+    help: "Request headers to read groups from. X-Remote-Group is suggested.",
   }),
   "requestheader-username-headers": stringSlice({
     default: ["x-remote-user"],
-    help: "Request headers to look at for user names. X-Remote-User is common.",
+    help: "Request headers to read user names from. X-Remote-User is common.",
   }),
 });
 
@@ -157,7 +157,7 @@ export const delegatedAuthenticationFlags = ({ toleratesLookupFailure }: { toler
 export const delegatedAuthorizationFlags = {
   "authorization-always-allow-paths": stringSlice({
     default: ["/healthz", "/readyz", "/livez"],
-    help: "HTTP paths to skip in authorization: they are allowed without asking the server.",
+    help: "HTTP paths to skip in authorization: they are allowed without a request to the server.",
   }),
   "authorization-kubeconfig": string({
     help: "kubeconfig file of the server that may create subjectaccessreviews.authorization.k8s.io. If empty, requests that are not skipped by authorization are forbidden.",

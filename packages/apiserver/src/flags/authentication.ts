@@ -19,7 +19,7 @@ export const authenticationFlags = {
     help: "How long answers of the token webhook are kept.",
   }),
   "authentication-token-webhook-config-file": string({
-    help: "File with the webhook configuration for token authentication in kubeconfig format. The server asks the remote service whether bearer tokens are valid.",
+    help: "File with the webhook configuration for token authentication in kubeconfig format. The server queries the remote service to validate bearer tokens.",
   }),
   "authentication-token-webhook-version": string({
     default: "v1beta1",
@@ -67,13 +67,13 @@ export const authenticationFlags = {
     help: "Root certificates that client certificates of incoming requests are checked against before user names in headers are trusted. WARNING: do not rely on authorization having been done for them already.",
   }),
   "requestheader-extra-headers-prefix": stringSlice({
-    help: "Prefixes of request headers to look at. X-Remote-Extra- is suggested.",
+    help: "Prefixes of request headers to read. X-Remote-Extra- is suggested.",
   }),
   "requestheader-group-headers": stringSlice({
-    help: "Request headers to look at for groups. X-Remote-Group is suggested.",
+    help: "Request headers to read groups from. X-Remote-Group is suggested.",
   }),
   "requestheader-username-headers": stringSlice({
-    help: "Request headers to look at for user names. X-Remote-User is common.",
+    help: "Request headers to read user names from. X-Remote-User is common.",
   }),
   "service-account-api-audiences": stringSlice({
     hidden: true,

@@ -70,7 +70,7 @@ export const genericFlags = {
     help: "How long a handler may keep a request open before it times it out. Long-running requests may have a limit of their own, --min-request-timeout.",
   }),
   "shutdown-delay-duration": duration({
-    help: "How long the server goes on to serve after it received SIGTERM; /readyz fails meanwhile, so that load balancers look elsewhere.",
+    help: "How long the server continues to serve after it received SIGTERM; /readyz fails meanwhile, so that load balancers choose other servers.",
   }),
   "shutdown-send-retry-after": bool({
     help: "If true, the server answers new requests with 429 and a Retry-After header while it ends, after it has stopped to listen.",

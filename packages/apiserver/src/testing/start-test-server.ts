@@ -199,7 +199,7 @@ export function newHttp(url: string, ca: string, certificate?: { cert: string; k
         const stream = connection().request({ ":method": method, ":path": path, ...type, ...sent }, { endStream });
         stream.once("error", reject);
         // A lost connection closes the stream without an error event.
-        stream.once("close", () => reject(new Error("the connection was closed before the answer was whole")));
+        stream.once("close", () => reject(new Error("the connection was closed before the response was complete")));
         stream.once("response", (received) => {
           const chunks: Buffer[] = [];
           stream.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -45,7 +45,7 @@ export function newLoopDetector({ clock, log, metrics }: LoopDetectorOptions): L
     );
     if (wasSeen && !isLoop) {
       log.error(
-        "forwarded DNS queries come back: the node's resolver asks this server; nothing is forwarded until it does not",
+        "DNS forwarding loop: the node's resolver sends queries to this server; nothing is forwarded until that ends",
         undefined,
       );
     } else if (!wasSeen && isLoop) log.info("forwarded DNS queries no longer come back");

@@ -73,7 +73,7 @@ export async function startDns(context: PartContext): Promise<Part> {
   return {
     check() {
       if (!view.isSynced) throw new Error("Services are not known yet");
-      if (server.isLoop) throw new Error("forwarded queries come back: the node's resolver asks this server");
+      if (server.isLoop) throw new Error("DNS forwarding loop: the node's resolver sends queries to this server");
       if (publisher.problem !== undefined) throw new Error(publisher.problem);
     },
     async stop() {

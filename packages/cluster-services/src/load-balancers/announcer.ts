@@ -101,7 +101,7 @@ export class Announcer {
           metrics.takeovers.inc();
           holding = this.#hold(ip, AbortSignal.any([signal, leading]));
         },
-      }).catch((err: unknown) => log.error("cannot ask for the lease of an address", err, { address: ip }));
+      }).catch((err: unknown) => log.error("cannot acquire the lease of an address", err, { address: ip }));
       await holding;
       await clock.sleep(signal.aborted ? 0 : lease.retryPeriodMs, signal).catch(() => {});
     }

@@ -62,7 +62,7 @@ export const signingDurationSettings = {
   durationMs: duration({
     flag: "cluster-signing-duration",
     default: "8760h0m0s",
-    help: "The longest validity of signed certificates. A request may ask for less with spec.expirationSeconds.",
+    help: "The longest validity of signed certificates. A request may specify less with spec.expirationSeconds.",
   }),
   /** Applies when the other has its default. */
   formerDurationMs: duration({

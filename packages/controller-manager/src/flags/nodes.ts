@@ -46,7 +46,7 @@ export const nodeLifecycleSettings = {
   evictionRate: float({
     flag: "node-eviction-rate",
     default: 0.1,
-    help: "Nodes a second whose pods are deleted when a node fails while its zone is healthy. A zone is the whole cluster where there are none.",
+    help: "Nodes a second whose pods are deleted when a node fails while its zone is healthy. Without zones, the entire cluster is one zone.",
   }),
   secondaryEvictionRate: float({
     flag: "secondary-node-eviction-rate",

@@ -258,7 +258,7 @@ async function statusOfRequest(
   } catch (err) {
     signal.throwIfAborted();
     if (err instanceof StatusError && err.code < 500 && err.code !== 429) throw err;
-    log.warn("cannot ask for a certificate signing request, trying again", { name, err: messageOf(err) });
+    log.warn("cannot create a certificate signing request, retrying", { name, err: messageOf(err) });
     return undefined;
   }
 }

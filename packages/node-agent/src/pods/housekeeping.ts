@@ -40,7 +40,7 @@ export async function keepHouse(options: HousekeepingOptions): Promise<void> {
   const inRuntime = events.pods() ?? seen;
   for (const { uid, name, namespace } of inRuntime.values()) {
     if (isKnown(uid)) continue;
-    log.info("Ending a pod that nobody wants any more", { pod: `${namespace}/${name}`, podUID: uid });
+    log.info("Stopping a pod that no source requests any more", { pod: `${namespace}/${name}`, podUID: uid });
     workers.removeOrphan(orphan(uid, name, namespace));
   }
   const isGone = (uid: string): boolean => !isKnown(uid) && !inRuntime.has(uid);

@@ -60,7 +60,7 @@ export const podSettings = {
     default: "20s",
     deprecated: inFile,
     zeroIsDefault: "inFile",
-    help: "How often configuration files are looked at for new data.",
+    help: "How often configuration files are checked for new data.",
   }),
   httpCheckFrequencyMs: duration({
     flag: "http-check-frequency",
@@ -68,7 +68,7 @@ export const podSettings = {
     default: "20s",
     deprecated: inFile,
     zeroIsDefault: "inFile",
-    help: "How often HTTP is looked at for new data.",
+    help: "How often HTTP is checked for new data.",
   }),
   syncFrequencyMs: duration({
     flag: "sync-frequency",

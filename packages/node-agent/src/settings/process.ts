@@ -25,7 +25,7 @@ export const processSettings = {
   lockFile: string({ flag: "lock-file", help: "The path of the file that the kubelet locks." }),
   exitOnLockContention: bool({
     flag: "exit-on-lock-contention",
-    help: "Whether the kubelet ends when somebody else takes the lock file.",
+    help: "Whether the kubelet exits when another process takes the lock file.",
   }),
   runOnce: bool({
     flag: "runonce",

@@ -68,7 +68,7 @@ export const serverSettings = {
     field: "serverTLSBootstrap",
     deprecated: leaving,
     refusedWithout: "RotateKubeletServerCertificate",
-    help: "Asks for and renews serving certificates from the API server. Needs the gate RotateKubeletServerCertificate and somebody who approves them.",
+    help: "Requests and renews serving certificates from the API server. Needs the gate RotateKubeletServerCertificate and an approver of the requests.",
   }),
   anonymousAuth: bool({
     flag: "anonymous-auth",
@@ -83,7 +83,7 @@ export const serverSettings = {
     field: "authentication.webhook.enabled",
     deprecated: inFile,
     fileDefault: true,
-    help: "Asks the TokenReview API whether bearer tokens are valid.",
+    help: "Validates bearer tokens with the TokenReview API.",
   }),
   webhookAuthCacheTtlMs: duration({
     flag: "authentication-token-webhook-cache-ttl",

@@ -128,7 +128,7 @@ const findings = [
     },
     harm: "critical",
     check: "api-services",
-    says: /v1\.x is away: gone/,
+    says: /v1\.x is unavailable: gone/,
   },
   {
     name: "a webhook that matches everything",

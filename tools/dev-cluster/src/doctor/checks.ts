@@ -164,7 +164,7 @@ const apiServices: Check = ({ apiServices: all, now, clockMs = 0 }) =>
     return [
       {
         harm: "critical",
-        summary: `API service ${metadata.name} is away: ${available.message ?? available.reason}; namespaces cannot be deleted while it is`,
+        summary: `API service ${metadata.name} is unavailable: ${available.message ?? available.reason}; namespaces cannot be deleted meanwhile`,
         remedy: `kubectl why apiservice/${metadata.name}`,
       },
     ];
@@ -337,7 +337,7 @@ const signingRequests: Check = ({ signingRequests: all, now }) => {
 const rights: Check = ({ unread }) =>
   unread.map((line) => ({
     harm: "notice",
-    summary: `could not be looked at: ${line}`,
+    summary: `could not be checked: ${line}`,
     remedy: "Use an administrator's kubeconfig.",
   }));
 

@@ -107,7 +107,7 @@ async function clusterVersions(): Promise<ClusterVersions> {
       ),
     };
   } catch (err) {
-    throw new Failure(`cannot ask the cluster for its versions: ${(err as Error).message}`);
+    throw new Failure(`cannot read the versions of the cluster: ${(err as Error).message}`);
   } finally {
     client.close();
   }

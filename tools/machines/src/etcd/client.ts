@@ -90,7 +90,7 @@ export class EtcdClient {
       };
       const alive = (): void => {
         clearTimeout(watchdog);
-        watchdog = setTimeout(() => end(new Failure("etcd sends nothing more of its snapshot")), silenceMs);
+        watchdog = setTimeout(() => end(new Failure("etcd stopped sending its snapshot")), silenceMs);
       };
       alive();
       stream.on("data", ({ blob }) => {

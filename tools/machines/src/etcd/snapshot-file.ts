@@ -39,7 +39,7 @@ export class SnapshotWriter {
   finish(): number {
     if (!this.#check.isWhole()) {
       this.abandon();
-      throw new Failure("etcd's snapshot is not whole: its checksum is another one");
+      throw new Failure("the snapshot from etcd is incomplete: checksum mismatch");
     }
     if (this.#cipher !== undefined) {
       this.#put(this.#cipher.final());
@@ -88,7 +88,7 @@ export function readSnapshot(path: string, key: Buffer | undefined, take: (piece
     };
     if (isSealed) unseal(file, size, key as Buffer, next, path);
     else for (let at = 0; at < size; at += pieceBytes) next(readAt(file, at, Math.min(pieceBytes, size - at)));
-    if (!check.isWhole()) throw new Failure(`${path} is not a whole snapshot: its checksum is another one`);
+    if (!check.isWhole()) throw new Failure(`${path} is an incomplete or damaged snapshot: checksum mismatch`);
     return { sizeBytes: check.size, isSealed, digest: check.digest };
   } finally {
     closeSync(file);

@@ -76,7 +76,7 @@ test("when etcd breaks off, an earlier snapshot of the name stays and no part of
   };
   await assert.rejects(saveSnapshot({ client: broken as unknown as EtcdClient, path, key: undefined }), /gone/);
   const short = { snapshot: async (take: (piece: Uint8Array) => void) => take(Buffer.alloc(100)) };
-  await assert.rejects(saveSnapshot({ client: short as unknown as EtcdClient, path, key: undefined }), /is not whole/);
+  await assert.rejects(saveSnapshot({ client: short as unknown as EtcdClient, path, key: undefined }), /is incomplete/);
   assert.equal(readFileSync(path, "utf8"), "earlier");
   assert.deepEqual(readdirSync(folder), ["s.db"]);
 });

@@ -151,7 +151,7 @@ class NodeCsiVolumes implements CsiVolumes {
     try {
       names = new Set([...this.#used.keys(), ...(await this.#layouts.mount.names()), ...(await this.#layouts.block.names())]);
     } catch (err) {
-      log.error("unused volumes cannot be looked at", err);
+      log.error("cannot check unused volumes", err);
       return;
     }
     await this.#releaseUnused(names);
