@@ -117,7 +117,7 @@ test("logs of all processes have the process's name before each line", async () 
   for (const name of ["etcd", "containerd", "kube-apiserver", "kubelet"]) assert.match(output, new RegExp(`^${name} *\\| `, "m"));
 });
 
-test("logs -f goes on with what is written, until it is ended", async (t) => {
+test("logs -f prints new lines until it is interrupted", async (t) => {
   const follow = spawn(join(settings.root, "cox"), ["logs", "-f", "--tail", "0", "kube-apiserver", "kubelet"]);
   t.after(() => void follow.kill("SIGKILL"));
   const ended = once(follow, "exit");

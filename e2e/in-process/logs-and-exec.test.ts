@@ -124,7 +124,7 @@ test("kubectl logs --timestamps has the container's start", async () => {
   assert.equal(stdout, `${started.replace("Z", ".000000000Z")} third\n`);
 });
 
-test("a log that is followed goes on until its reader goes, of which the function hears", async () => {
+test("following a log continues until the reader disconnects, which aborts the log function", async () => {
   const heard = new Promise<void>((resolve) => {
     hang = resolve;
   });

@@ -98,7 +98,7 @@ test("logs, logs -f, exec with a terminal, cp and port-forward reach the contain
     assert.equal(await fetchText(`http://127.0.0.1:${port}/`), `hello from ${name}\n`);
 });
 
-test("a client that goes away in the middle of an exec ends the input of what it started", async (t) => {
+test("a client that disconnects during exec closes the input of the command", async (t) => {
   const namespace = await newNamespace(t, "gone");
   await webDeployment(namespace, 1);
   const [pod] = await podsOf(namespace, "app=web");

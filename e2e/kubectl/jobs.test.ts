@@ -24,7 +24,7 @@ async function createJob(namespace: string, name: string, spec: object, script: 
 const waitForJob = (namespace: string, name: string, condition: string): Promise<string> =>
   kubectl("wait", `--for=condition=${condition}`, `job/${name}`, "-n", namespace, "--timeout=180s");
 
-test("a created job runs to completion, tells of it, and takes its pod along", async (t) => {
+test("a created Job completes, records Events, and deletes its pod when it is deleted", async (t) => {
   const namespace = await newNamespace(t, "job");
   await kubectl("create", "job", "hello", "-n", namespace, "--image=busybox:1.35", "--", "echo", "hello from a job");
   await waitForJob(namespace, "hello", "complete");

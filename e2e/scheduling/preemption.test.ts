@@ -86,7 +86,7 @@ test("an important pod takes the place of lesser ones, least harm first, and wai
   assert.doesNotMatch(cluster.log(), /forbidden/i);
 });
 
-test("preemptionPolicy Never sends nobody away", async (t) => {
+test("a pod with preemptionPolicy Never preempts no pod", async (t) => {
   const cluster = await startScheduling(t);
   await prepare(cluster);
   await cluster.addNode("a", "1");

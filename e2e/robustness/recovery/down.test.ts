@@ -125,7 +125,7 @@ test("down names what it cannot remove and ends with 1; the next down removes it
   assert.ok(!existsSync(join(state, "volumes")), "the data of claims is part of the data");
 });
 
-test("a daemon that ends at once is reported by up with its reason, and nothing runs on", async (t) => {
+test("up reports a daemon that exits immediately with its reason, and leaves no process running", async (t) => {
   const cluster = await clusterFor(t);
   const { settings } = cluster;
   const bad = { ...settings, withNode: false, extraArgs: { ...settings.extraArgs, "kube-scheduler": ["--no-such-flag=1"] } };

@@ -60,7 +60,7 @@ test("a refusal is kept with the next attempt, and forgotten when it is over or 
   assert.equal(client.objects(pods).length, 1);
 });
 
-test("a budget tells why it allows no eviction, with the numbers", async (t) => {
+test("the explanation of a disruption budget says why it allows no eviction, with the numbers", async (t) => {
   const test = newTestContext(t);
   const { client, ctx } = test;
   client.put(podDisruptionBudgets, {

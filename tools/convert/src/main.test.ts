@@ -37,7 +37,7 @@ test("converts standard input, in another version too", () => {
   assert.match(stdout, /^apiVersion: batch\/v1\nkind: CronJob\n/);
 });
 
-test("goes on after a file that it cannot convert, names it, and ends with 1", (t) => {
+test("names a file that it cannot convert, continues with the others, and exits with 1", (t) => {
   const folder = folderWith(t, { "bad.json": '{"kind":', "good.json": configMap });
   const { status, stderr } = run([
     "--out-dir",

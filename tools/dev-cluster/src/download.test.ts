@@ -52,7 +52,7 @@ test("ends a program, and its children, that make no progress", async (t) => {
   assert.equal(existsSync(join(folder, "survived")), false);
 });
 
-test("tells what a program that takes long printed last", async (t) => {
+test("shows the last output of a slow program", async (t) => {
   const { code, output } = await download(t, "echo Unpacking a; echo 'Setting up b (1.0) ...'; sleep 1000", 2);
   assert.equal(code, 75);
   assert.match(output, /\ncox: still fetching kubectl 1\.23 \(some 30 MB\), for \d s: Setting up b \(1\.0\) \.\.\.\n/);

@@ -12,7 +12,7 @@ const step = (name: string, fails: () => boolean = () => false): Step<Set<string
   },
 });
 
-test("a failed command goes on where it failed when it is run again", async () => {
+test("a failed command resumes at the failed phase when it is run again", async () => {
   let broken = true;
   const steps = [step("a"), step("b", () => broken), step("c")];
   const done = new Set<string>();

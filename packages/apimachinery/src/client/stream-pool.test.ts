@@ -108,7 +108,7 @@ test("a connection that is used again in time stays", async () => {
   assert.equal(world.dialled[1]?.closed, false);
 });
 
-test("a connection that is used and idle again has its whole time once more", async () => {
+test("the idle timeout of a connection restarts after each use", async () => {
   const world = newWorld(1, { idleMs: 1000 });
   const [, second] = await take(world, 2);
   second?.release();

@@ -154,7 +154,7 @@ test("is no longer the leader when another took the lease", async () => {
   assert.deepEqual(a.events.slice(2), ["leader thief", "stopping", "stopped"]);
 });
 
-test("a leader that was stopped until its lease expired ends its work before anything else of it continues", async () => {
+test("a leader suspended until its lease has expired stops its work before it continues anything else", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   let leading: AbortSignal | undefined;

@@ -105,7 +105,7 @@ test("a list of several pages returns all items at the resourceVersion of the fi
   assert.deepEqual(reported, ["=a,b,c,d,e"]);
 });
 
-test("a list whose second page fails otherwise is begun again, and nothing of it is kept", async (t) => {
+test("a list whose second page fails with another error is restarted, and its first page is discarded", async (t) => {
   const pages = [{ version: "5", names: ["a"], continue: "second" }, new Error("broken"), { version: "9", names: ["b"] }];
   const { requested, reported, after } = await reflecting(t, pages, []);
   await after(800);

@@ -274,7 +274,7 @@ test("with --authentication-tolerate-lookup-failure a refused look-up does not e
   await waitFor(async () => (await get("/metrics", { pair: jane })).code === 200, { what: "the look-up after all" });
 });
 
-test("a config map that is not there is not waited for: nobody is trusted until it is", async (t) => {
+test("a missing ConfigMap is not waited for: no client certificate is trusted until it exists", async (t) => {
   const api = await startApi(t);
   api.refuseWith = 404;
   const get = await startComponent(t, api.flags);

@@ -194,7 +194,7 @@ test("an upgrade that is not known is ignored, and the client learns that nothin
   assert.match(text(), /^HTTP\/1\.1 200 OK.*Connection: close.*\/a true$/s);
 });
 
-test("an upgrade behind more than 16 pipelined requests ends its connection, and nobody else's", async (t) => {
+test("an upgrade behind more than 16 pipelined requests closes its connection, and no other", async (t) => {
   const served: string[] = [];
   const server = await start(t, false, async (exchange) => {
     served.push(exchange.url);

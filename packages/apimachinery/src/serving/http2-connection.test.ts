@@ -131,7 +131,7 @@ test("5.1.2 limits: more streams than allowed are refused, and the others live o
   assert.equal(mostAtATime, 3);
 });
 
-test("6.4 RST_STREAM: the handler hears of it, and the client nothing more", async (t) => {
+test("6.4 RST_STREAM: the handler is aborted, and nothing more is sent to the client", async (t) => {
   let notifications = 0;
   const bench = await startHttp2Bench(t, async (exchange) => {
     if (exchange.url !== "/hold") return exchange.respond(200, {});

@@ -200,7 +200,7 @@ for (const { name, send, want } of [
   });
 }
 
-test("6.9: the window of a stream that nobody reads from is not exceeded, or it ends", async (t) => {
+test("6.9: data beyond the flow-control window of an unread stream ends the stream", async (t) => {
   const bench = await startHttp2Bench(t, async (exchange) => {
     if (exchange.url === "/good") return exchange.respond(204, {});
     exchange.bodyStream(); // never read

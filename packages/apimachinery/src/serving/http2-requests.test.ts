@@ -278,7 +278,7 @@ for (const { name, fields } of [
   });
 }
 
-test("8.3.1 OPTIONS: that of the server as a whole is answered, and shown to no handler", async (t) => {
+test("8.3.1 OPTIONS *: answered by the server, passed to no handler", async (t) => {
   const bench = await startHttp2Bench(t, () => assert.fail("a handler was called"));
   const client = await bench.connect();
   client.send(headersFrame(1, requestFields("OPTIONS", "*")));

@@ -198,7 +198,7 @@ for (const { name, connect } of [
   });
 }
 
-test("hundreds of them at once hold nobody up, and all their descriptors come back", async (t) => {
+test("hundreds of them at once block no other client, and all file descriptors are closed", async (t) => {
   const server = await start(t);
   // Reuses an established connection: while hundreds of handshakes exceed the handshake timeout, a new one would be dropped with
   // them.

@@ -130,7 +130,7 @@ test("a failed key comes back with backoff, and at once after it was forgotten",
   assert.equal(queue.length, 1);
 });
 
-test("a delay that is no number is refused: it would come again and again at once", async () => {
+test("a delay that is not a number is refused, because the key would be retried without pause", async () => {
   const clock = newFakeClock();
   const queue = newDelayingQueue<string>({ clock });
   assert.throws(() => queue.addAfter("a", Number.NaN), RangeError);
@@ -140,7 +140,7 @@ test("a delay that is no number is refused: it would come again and again at onc
   assert.equal(queue.length, 1);
 });
 
-test("a key that is added at once still comes when its delay is over", async () => {
+test("a key that was added immediately is also added when its delay has passed", async () => {
   const clock = newFakeClock();
   const queue = newDelayingQueue<string>({ clock });
   queue.addAfter("a", 5000);

@@ -90,7 +90,7 @@ test("a batch goes out when it is full or has waited, and the rest at the end", 
   assert.deepEqual(sink.batches.slice(2), [["5"]]);
 });
 
-test("a full buffer drops what is new, counts it, and holds up nobody", async () => {
+test("a full buffer drops new events, counts them, and blocks no request", async () => {
   const clock = newFakeClock();
   const lost: string[] = [];
   const sink = collector();

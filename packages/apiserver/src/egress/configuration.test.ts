@@ -129,7 +129,7 @@ test("a file says for each selection which proxy, and which protocol it speaks",
   ]);
 });
 
-test("a file is read as Go reads it: fields in any case, any version, what nobody knows left out", () => {
+test("a file is read as by Go: field names in any case, any version, unknown fields ignored", () => {
   const text = `apiVersion: v7\nkind: EgressSelectorConfiguration\nextra: 1\negressSelections:\n${selectionOf("etcd", '{TCP: {URL: "http://x:1", more: {}}}')}`;
   assert.equal(readEgressConfiguration(fileOf(text)).etcd?.name, "x:1");
   assert.deepEqual(readEgressConfiguration(fileOf("kind: EgressSelectorConfiguration\negressSelections: null\n")), {});

@@ -45,7 +45,7 @@ test("within --livez-grace-period a hook that is not done is taken as passed, by
   assert.deepEqual(await codes(), [200, 200, 200]);
 });
 
-test("/readyz fails during --shutdown-delay-duration while everything else goes on, then nobody listens", async () => {
+test("/readyz fails during --shutdown-delay-duration while requests are still served, then the port is closed", async () => {
   const server = await startTestServer(undefined, ["--shutdown-delay-duration=1s"]);
   const http = newHttp(server.url, server.ca);
   const get = (path: string) => http.request("GET", path, undefined, { authorization: `Bearer ${server.adminToken}` });

@@ -51,7 +51,7 @@ test("a value that is too long for its pattern is refused, one that is not is ma
   assert.deepEqual(schemaFaults({ s: "a".repeat(300_000) }, withPattern("^[a-z]+$"), ""), []);
 });
 
-test("an object whose check exceeds its budget is refused as a whole", () => {
+test("an object whose validation exceeds its budget is refused with one error", () => {
   const schema: Schema = { type: "object", properties: { list: { type: "array", items: { type: "integer" } } } };
   const value = { list: Array.from({ length: 50 }, (_, i) => i) };
   assert.deepEqual(schemaFaults(value, schema, "", new CheckBudget(1_000)), []);

@@ -28,7 +28,7 @@ test("reads a question in any spelling, and EDNS", () => {
   });
 });
 
-test("does not take a dot within a label for the end of it", () => {
+test("escapes a dot within a label", () => {
   const message = query("kubernetes.default");
   message[12 + 11] = 0;
   message.set([18, ...Buffer.from("kubernetes.default"), 0, 0, 28, 0, 1], 12);

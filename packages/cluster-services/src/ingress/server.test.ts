@@ -261,7 +261,7 @@ describe("requests", () => {
 });
 
 describe("streams", () => {
-  test("a large body with and without a length arrives as a whole", async () => {
+  test("a large body, with and without Content-Length, arrives complete", async () => {
     const file = join(folder, "large");
     writeFileSync(file, Buffer.alloc(20 << 20));
     for (const args of [[], ["-H", "Transfer-Encoding: chunked"], ["-H", "Expect: 100-continue"]]) {

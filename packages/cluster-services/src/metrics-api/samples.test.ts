@@ -46,7 +46,7 @@ container_memory_working_set_bytes{container="b",namespace="n",pod="p"} 5 1`,
   });
 }
 
-test("reads quoted label values and takes the time of the request where there is none", () => {
+test("reads quoted label values, and uses the request's time for samples without a timestamp", () => {
   const labels = 'container="a\\"}",namespace="n",pod="p"';
   const { pods } = parseSamples(
     `container_cpu_usage_seconds_total{${labels}} 1\ncontainer_memory_working_set_bytes{${labels}} 2\n`,

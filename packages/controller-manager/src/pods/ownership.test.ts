@@ -69,7 +69,7 @@ test("adoption and release are written to the objects", async () => {
   assert.deepEqual(client.object<Pod>(pods, "default/relabelled")?.metadata.ownerReferences ?? [], []);
 });
 
-test("an owner that was made anew under its name adopts nothing", async () => {
+test("an owner recreated under the same name does not adopt the dependents of the old one", async () => {
   const client = newFakeClient();
   client.put(replicaSets, aReplicaSet({ name: "web", uid: "younger" }));
   client.put(pods, aPod({ name: "orphan", labels: { app: "web" } }));

@@ -63,7 +63,7 @@ test("jumps stand before what others wrote, our own rules in their order, for ea
   await running;
 });
 
-test("a family whose rules somebody flushed gets them again within a minute, the other is left alone", async () => {
+test("flushed rules of one IP family are restored within a minute, the other family is not touched", async () => {
   for (const table of ["mangle", "nat", "filter"]) {
     const { chains, calls, run } = tables();
     const stop = new AbortController();

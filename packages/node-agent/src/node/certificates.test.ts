@@ -127,7 +127,7 @@ test("the kubeconfig that is written leads to the same server, in the same way",
   assert.match(await written({ "insecure-skip-tls-verify": true }), /insecure-skip-tls-verify: true/);
 });
 
-test("a kubeconfig whose certificate has ended is written anew", async (t) => {
+test("a kubeconfig with an expired certificate is written again", async (t) => {
   const dir = await tempDir(t);
   const day = 24 * 3_600_000;
   const ca = await newCa({ commonName: "ca" });

@@ -351,7 +351,7 @@ test("without rotation a node waits a minute for the server, then the request th
   assert.ok((endedAtMs ?? 0) >= 60_000, `it ended after ${endedAtMs} ms`);
 });
 
-test("a node that asks for its serving certificate shows one of its own until somebody has signed it", async (t) => {
+test("a node that requests a serving certificate uses a self-signed one until the request is signed", async (t) => {
   const dir = await tempDir(t);
   const ca = await newCa({ commonName: "ca" });
   const own = await newCertificate({ commonName: "self", usages: ["server"], ca });

@@ -51,7 +51,7 @@ test("a container that cannot be made keeps the second one waiting for nothing, 
   assert.equal(runtime.calls.filter((call) => call === "StartContainer b").length, 1);
 });
 
-test("a container that was made but could not be started is made anew", async (t) => {
+test("a container that was created but could not be started is created again", async (t) => {
   const { runner, runtime, statusOf, clock } = await bench(t);
   runtime.failNext("StartContainer", broken);
   await runner.sync(aNodePod(), never);
@@ -411,7 +411,7 @@ test("what is prepared for a pod is there before anything of it begins, and its 
   await assert.rejects(failing.runner.sync(aNodePod(), never), /^Error: away$/);
 });
 
-test("containers that run keep their probes though an agent that starts anew misses a volume of theirs", async (t) => {
+test("running containers keep their probes when a restarted kubelet cannot mount one of their volumes", async (t) => {
   const made = await bench(t);
   const pod = aNodePod({
     containers: [aContainer({ readinessProbe: { exec: { command: ["check"] }, periodSeconds: 1 } })],

@@ -98,7 +98,7 @@ test("those that make room get an event and have their own time; a kill that tak
   }
 });
 
-test("a critical pod that nobody can make room for gets an event", async () => {
+test("a critical pod for which no preemption helps gets an Event", async () => {
   const { preempt } = preempting();
   assert.deepEqual(await preempt(critical, [], [short("cpu", 7)]), {
     reason: "UnexpectedAdmissionError",

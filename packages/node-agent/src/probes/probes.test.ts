@@ -125,7 +125,7 @@ test("an HTTP probe names itself, and sends the headers that were requested", as
   assert.deepEqual(seen[1]?.headers.accept, ["*/*"]);
 });
 
-test("a hook asks over plain HTTP, at the port it names, whatever its scheme", async (t) => {
+test("an HTTP lifecycle hook uses plain HTTP and its port, whatever its scheme", async (t) => {
   const { url, seen } = await httpServer(t);
   const httpGet = { port: Number(url("/").port), path: "/hook", scheme: "HTTPS", httpHeaders: [{ name: "X", value: "y" }] };
   const call = { pod: aNodePod(), container: aContainer(), containerId: "c", podIp: "127.0.0.1" };

@@ -187,7 +187,7 @@ test("a soft threshold has to be met for its time, and leaves the pod some", asy
   assert.deepEqual(reported, ["Warning EvictionThresholdMet Attempting to reclaim memory"]);
 });
 
-test("a full disk is first freed of what nobody uses", async () => {
+test("on a full disk unused images and containers are reclaimed before pods are evicted", async () => {
   const { eviction, seen, evicted, reclaim } = manage({ ...none, hard: { "nodefs.available": "10%" } }, [aPod("p")]);
   seen["nodefs.available"] = { available: 50, capacity: 1000 };
   reclaim.run = () => {

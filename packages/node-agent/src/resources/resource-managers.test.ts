@@ -197,7 +197,7 @@ for (const { argv, want } of [
   });
 }
 
-test("CPUs that are reserved by number are nobody's alone", async (t) => {
+test("CPUs of --reserved-cpus are never given exclusively", async (t) => {
   const { managers, cpu } = await open(t, "--cpu-manager-policy=static", "--reserved-cpus=3");
   assert.deepEqual(cpu.allocatable(), [0, 1, 2]);
   const pod = guaranteed("u1", "3", "1Gi");

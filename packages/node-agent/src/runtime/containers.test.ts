@@ -109,7 +109,7 @@ test("a preStop hook that fails is reported, and the container stopped; one that
   await assert.rejects(kill(patient, aContainer()), { code: "Unavailable" });
 });
 
-test("with a container go its link, its log and what was rotated of it, and no other's", async (t) => {
+test("removing a container removes its log link, its log and rotated logs, and no other container's", async (t) => {
   const { dir, deps, runtime } = await bench(t);
   const folder = join(dir, "main");
   await mkdir(folder);

@@ -244,7 +244,7 @@ test("an image that was removed and pulled again before the next look is young",
   await assert.rejects(gc.collect(), /freed 0 bytes/);
 });
 
-test("of images that are not used any more the one that was used last goes last, and a pinned one never", async () => {
+test("unused images are removed in least recently used order, pinned ones never", async () => {
   const { clock, runtime, gc, disk, removed } = collecting(50_000);
   for (const name of ["pinned", "used", "never"]) runtime.addImage(name, { sizeBytes: 9_000 });
   const { listImages } = runtime;

@@ -57,7 +57,7 @@ test("a log that is too large is closed and the one before it packed, up to the 
   stop.abort();
 });
 
-test("a log that the runtime does not open anew stays where it is; ended containers are left alone", async (t) => {
+test("a log that the runtime cannot reopen keeps its name; logs of exited containers are not rotated", async (t) => {
   const { clock, runtime, dir, id, log } = await logging(t);
   const options = { runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 };
   await writeFile(log, "long enough to be rotated");

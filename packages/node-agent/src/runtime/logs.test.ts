@@ -70,7 +70,7 @@ test("long logs are read whole and tailed from the end", async (t) => {
   assert.equal((await readLogTail(path, 80, 100)).length, 100);
 });
 
-test("following goes on through rotation and ends with the container", async (t) => {
+test("following a log continues across rotation and ends with the container", async (t) => {
   const dir = await tempDir(t);
   const path = join(dir, "0.log");
   await writeFile(path, line(1, "one"));

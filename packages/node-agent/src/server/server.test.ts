@@ -63,7 +63,7 @@ test("the API server is queried once for the same question", async (t) => {
   assert.deepEqual(reviews.slice(2), ["access admin get metrics"]);
 });
 
-test("a client certificate is its CommonName; one of another authority, or for serving, is nobody's", async (t) => {
+test("a client certificate authenticates its CommonName; one of another CA, or a serving certificate, does not authenticate", async (t) => {
   const [ca, other] = await Promise.all([newCa({ commonName: "clients" }), newCa({ commonName: "clients" })]);
   const serving = await newCertificate({ commonName: "node1", ips: ["127.0.0.1"], usages: ["server"], ca });
   const tls = { cert: serving.certPem, key: serving.keyPem, clientCa: ca.certPem };
@@ -138,7 +138,7 @@ test("the health port answers /healthz without credentials, and nothing else", a
   assert.equal((await get("/healthz/other")).code, 404);
 });
 
-test("/stats/summary tells what a pod's volumes take, and what it takes of the node's disk", async (t) => {
+test("/stats/summary reports the usage of a pod's volumes and of its ephemeral storage", async (t) => {
   const at = Date.parse("2026-01-01T00:00:00Z");
   const disk = { availableBytes: 50, capacityBytes: 100, inodes: 10, inodesFree: 5 };
   const { get, runtime, pod } = await serveKubelet(t, {

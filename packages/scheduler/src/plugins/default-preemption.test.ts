@@ -56,7 +56,7 @@ const low = (name: string, on: string, more: object = {}): Pod => aTestPod(name,
 const urgent = (more: object = {}): Pod => aTestPod("urgent", { cpu: "3", priority: 10, ...more });
 const nodes = [aTestNode("a"), aTestNode("b")];
 
-test("a less important pod goes, its place is kept, and its event names the preemptor", async () => {
+test("a lower priority pod is preempted, its resources are reserved, and its Event names the preemptor", async () => {
   const { cluster, result } = await preempt(urgent(), { nodes, pods: [low("a1", "a"), low("b1", "b", { priority: 5 })] });
   assert.deepEqual(result, { nominatedNode: "a" });
   assert.deepEqual(gone(cluster), ["a1"]);

@@ -123,7 +123,7 @@ for (const { name, wanted, pods, want } of [
   test(name, async () => assert.equal(await newTestCluster({ nodes, pods, objects: teams }).place(wanted), want));
 }
 
-test("without PodAffinityNamespaceSelector selectors of namespaces mean nobody", async () => {
+test("without PodAffinityNamespaceSelector, namespace selectors match no pods", async () => {
   const wanted = pod("new", "web", near(term("db", { namespaceSelector: {} })));
   const pods = [pod("db", "db", undefined, { on: "c" })];
   const cluster = newTestCluster({ nodes, pods, gates: { PodAffinityNamespaceSelector: false } });

@@ -36,7 +36,7 @@ test("pods that a controller makes anew elsewhere are evicted, and no others", (
   assert.deepEqual(podsToEvict([]), []);
 });
 
-test("pods without a controller are named, all of them; an owner that is no controller is none", () => {
+test("all pods without a controller are named; an owner that is not the controller does not count", () => {
   assert.throws(() => podsToEvict([pod("a", undefined), pod("web", "ReplicaSet"), pod("b", undefined)]), {
     message: /^pod default\/a has no controller.*\npod default\/b has no controller/,
     exitCode: 1,

@@ -15,7 +15,7 @@ const aConfigMap = (fieldsV1: unknown) =>
 const fieldsOf = (bytes: Buffer): Record<string, unknown> =>
   decodeProtobuf(bytes).metadata.managedFields?.[0]?.fieldsV1 as Record<string, unknown>;
 
-test("the same text gives the same object, which nobody can change", () => {
+test("equal texts give the same frozen object", () => {
   const bytes = encodeProtobuf(aConfigMap(JSON.parse(text)), kind);
   const fields = fieldsOf(bytes);
   assert.equal(fieldsOf(bytes), fields);

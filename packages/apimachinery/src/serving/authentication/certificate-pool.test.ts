@@ -50,7 +50,7 @@ test("a bundle without certificates is an error", () => {
   assert.throws(() => parseBundle("hello", "/etc/ca.crt"), /\/etc\/ca.crt/);
 });
 
-test("another bundle takes the place of the first, one that is none does not", async () => {
+test("a new CA bundle replaces the old one, an invalid one does not", async () => {
   const pool = newCertificatePool(ca.certPem, "test");
   const [own, others] = [await leaf(["client"]), await leaf(["client"], otherCa)];
   pool.verifyClient(own, Date.now());
@@ -113,7 +113,7 @@ test("follows the intermediates that a client sends, as far as each authority al
   assert.equal(await verdictOver(t, [await person(between), between], strict), unknown);
 });
 
-test("a client that connects again with what is left of its last session is verified anew", async (t) => {
+test("a client that resumes a TLS session is verified again", async (t) => {
   const root = await newCa({ commonName: "root" });
   const between = await newCa({ commonName: "between", signedBy: root });
   const person = await newCertificate({ commonName: "jane", usages: ["client"], ca: between });

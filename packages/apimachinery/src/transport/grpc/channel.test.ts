@@ -157,7 +157,7 @@ test("a call that waits for its server gets it, or its deadline", async (t) => {
   await server.stop();
 });
 
-test("a channel that is closed waits for nobody", async (t) => {
+test("closing a channel cancels calls that wait for a connection", async (t) => {
   const channel = channelTo(t, `127.0.0.1:${await freePort()}`);
   const waiting = failureOf(channel.unaryWhenReady("/x", message, 60_000));
   await failureOf(channel.unary("/x", message, 5_000));

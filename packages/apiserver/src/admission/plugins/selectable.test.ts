@@ -121,7 +121,7 @@ for (const { name, spec, want } of [
   });
 }
 
-test("LimitPodHardAntiAffinityTopology lets required anti-affinity tell nodes apart and nothing else", async () => {
+test("LimitPodHardAntiAffinityTopology allows required anti-affinity only with the topology key of the host name", async () => {
   const withKey = (topologyKey: string) =>
     aPod({ affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey }] } } });
   assert.equal(await run(limitPodHardAntiAffinityTopology(), write(withKey("kubernetes.io/hostname"))), "");
@@ -492,7 +492,7 @@ for (const { name, before, after, want } of [
   });
 }
 
-test("OwnerReferencesPermissionEnforcement asks for each resource of the owner's kind, where it is", async () => {
+test("OwnerReferencesPermissionEnforcement checks the permissions for each resource of the owner's kind, in its scope", async () => {
   const asked: string[] = [];
   const authorize = (_verb: string, resource: string, _subresource: string, namespace: string) => {
     asked.push(`${resource} in ${JSON.stringify(namespace)}`);

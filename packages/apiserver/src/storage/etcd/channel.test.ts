@@ -112,7 +112,7 @@ for (const { name, code, text, want } of [
   });
 }
 
-test("a connection that goes away lets calls end, and the next ones use a new one", async (t) => {
+test("on GOAWAY running calls finish, and new calls use a new connection", async (t) => {
   let first: ServerHttp2Stream | undefined;
   const { url, sessions } = await aServer(t, (stream, body) => {
     if (first === undefined) {
@@ -156,7 +156,7 @@ test("a refused stream was not seen by the server, a reset one may have been", a
   await assert.rejects(grpc.unary("/x", message, 5_000), reason("unavailable"));
 });
 
-test("a call that nobody answers ends at its deadline, and the connection stays", async (t) => {
+test("a call without a response ends at its deadline, and the connection stays open", async (t) => {
   let calls = 0;
   const { url, sessions } = await aServer(t, (stream, body) => {
     if (++calls > 1) answer(stream, body);

@@ -125,7 +125,7 @@ test("another member that answers at a member's address does not speak for it", 
   assert.equal(trust.trusted, false);
 });
 
-test("nobody is queried after the end, and a round that ends later changes nothing", async () => {
+test("no server is queried after stop, and a round that finishes later changes nothing", async () => {
   const { cluster, clock, trust } = aCluster({ a: "3.5.16" });
   const gate = Promise.withResolvers<void>();
   cluster.silence = gate.promise;

@@ -146,7 +146,7 @@ test("events still queued from a broken stream are delivered and do not break th
   watch.stop();
 });
 
-test("a lost stream goes on after its last event, and what is sent again is reported once", async () => {
+test("a lost stream resumes after its last event, and repeated events are reported once", async () => {
   const { watch, reported, says, breaks, clock, asks } = aWatch();
   says({ events: [11, 12] });
   breaks();

@@ -27,7 +27,7 @@ test("an object with a known owner, or none, concerns nobody", () => {
   assert.deepEqual(see(graph, "pod", ["rs"]), none);
 });
 
-test("an owner that nobody has seen is looked for", () => {
+test("an owner that is in no cache is looked up", () => {
   const graph = new OwnerGraph();
   assert.deepEqual(see(graph, "pod", ["rs"]).attemptToDelete, ["rs"]);
   assert.equal(graph.get("rs")?.virtual, true);

@@ -56,7 +56,7 @@ const owner = aReplicaSet({ name: "web" });
 const { uid = "" } = owner.metadata;
 const withMeta = (metadata: ObjectMeta, of = owner) => ({ ...of, metadata: { ...of.metadata, ...metadata } });
 
-test("--enable-garbage-collector=false: there is none", (t) => {
+test("--enable-garbage-collector=false disables the garbage collector", (t) => {
   const { ctx } = newTestContext(t);
   assert.equal(newGarbageCollector({ ...ctx, config: { ...ctx.config, garbageCollector: false } }), undefined);
 });
@@ -108,7 +108,7 @@ test("an owner of another namespace is gone for that namespace alone", async (t)
   assert.deepEqual(ownersOf(world, "half"), ["web"]);
 });
 
-test("a cluster-scoped owner that is gone is gone for all namespaces at once", async (t) => {
+test("a missing cluster-scoped owner is recorded as missing for all namespaces", async (t) => {
   const node = { apiVersion: "v1", kind: "Node", name: "n", uid: "n" };
   const world = await started(t, ({ client }) => {
     for (const namespace of ["default", "other"]) client.put(pods, aPod({ name: namespace, namespace, ownerReferences: [node] }));

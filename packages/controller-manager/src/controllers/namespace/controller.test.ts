@@ -149,7 +149,7 @@ test("keeps a namespace of which it cannot know what is in it", async (t) => {
   });
 });
 
-test("a group that has no resources now is in nobody's way", async (t) => {
+test("a group without resources does not block the others", async (t) => {
   const world = newTestContext(t);
   const { client, clock, ctx, run } = world;
   serveDiscovery(world);

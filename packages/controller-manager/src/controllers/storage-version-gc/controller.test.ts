@@ -61,7 +61,7 @@ test("takes out servers whose identity is not there, and what nobody is left in"
   assert.equal(client.writes.length, 3, "what is right is not written");
 });
 
-test("takes out a server everywhere when its identity goes, and none whose identity came back", async (t) => {
+test("removes a server from all StorageVersions when its identity lease is deleted, unless the lease exists again", async (t) => {
   const { client, ctx, run, left } = bench(t);
   client.put(leases, identity("a"), identity("b"));
   client.put(storageVersions, said("core.pods", ["a", "v1"], ["b", "v1"]), said("core.nodes", ["b", "v1"]));

@@ -61,7 +61,7 @@ for (const { name, job } of [
   });
 }
 
-test("a job that ends is deleted at once when its time is 0", async (t) => {
+test("a finished Job with ttlSecondsAfterFinished 0 is deleted immediately", async (t) => {
   const { client, isDeleted } = await runWith(t, aJob({ spec: { ttlSecondsAfterFinished: 0 } }));
   client.put(jobs, ended(0));
   await settle(30);

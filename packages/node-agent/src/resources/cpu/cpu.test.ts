@@ -187,7 +187,7 @@ test("hints of a pod are of all its containers together, and again of what it ha
   assert.equal(manager.hints(aNodePod(), aContainer()).size, 0);
 });
 
-test("without a policy CPUs are left alone, and the state says so", async (t) => {
+test("with the policy none no exclusive CPUs are assigned, and the state file says so", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-cpu-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "cpu_manager_state");

@@ -85,7 +85,7 @@ async function bench(t: TestContext) {
   return { manager, open, clock, register, allocate, dir };
 }
 
-test("a device that fell ill is given to nobody, and counts for the node, until it is well again", async (t) => {
+test("an unhealthy device is not allocated but counted in the node's capacity until it is healthy again", async (t) => {
   const { manager, register, allocate } = await bench(t);
   const plugin = await register(gpu, "a", [{ ...aDevice("g1"), health: "Unhealthy" }, aDevice("g2")]);
   assert.deepEqual(await allocate(podOf("p1", { [gpu]: "1" })), [`${gpu} g2`]);
@@ -124,7 +124,7 @@ test("a pod whose second resource fails is not given the first one twice by the 
   assert.deepEqual([gpus.requested, nics.requested], [["g1"], ["n1", "n1"]]);
 });
 
-test("a manager that starts anew knows what was given, and gives nothing before the plugin is back", async (t) => {
+test("a restarted device manager restores allocations, and allocates nothing before the plugin registers again", async (t) => {
   const { open, register, allocate } = await bench(t);
   const devices = [aDevice("g1"), aDevice("g2")];
   await register(gpu, "a", devices);
@@ -248,7 +248,7 @@ test("each pod's containers use again what its own init containers had", async (
   }
 });
 
-test("a container that asks for fewer devices than it was given is refused", async (t) => {
+test("a container that requests fewer devices than it was allocated is refused", async (t) => {
   const { register, allocate } = await bench(t);
   await register(gpu, "a", [aDevice("g1"), aDevice("g2")]);
   await allocate(podOf("u1", { [gpu]: "2" }));
