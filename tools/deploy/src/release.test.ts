@@ -333,6 +333,13 @@ test("the folder envtest starts as controller-runtime's envtest starts it, and s
   assert.deepEqual([await stopApi(), await stopEtcd()], [0, 0]);
 });
 
+test("the example in Python passes with the folder envtest, whose programs end with exit code 0", async () => {
+  const env = { PATH: process.env["PATH"], KUBEBUILDER_ASSETS: join(home, "envtest") };
+  const cwd = join(root, "examples/python");
+  const { stderr } = await promisify(execFile)("/usr/bin/python3", ["-B", "-m", "unittest"], { cwd, env, timeout: 300_000 });
+  assert.match(stderr, /^Ran 2 tests in .*\n\nOK$/m);
+});
+
 test("kubectl of the folder envtest is the one on the PATH, and says so when there is none", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-kubectl-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
