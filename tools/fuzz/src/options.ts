@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 
 export const usage = `Usage: node -C cox-source tools/fuzz/src/main.ts [target…] [flags]
 
-Tries decoders and parsers with inputs that nobody would write, and keeps those that run code which no other one has run.
+Fuzzes decoders and parsers with mutated inputs, and keeps the inputs that reach new code.
 A target is named as in codec/json; codec names all of its module; without any, all are tried.
 
   --seconds N   CPU time for each target (10)

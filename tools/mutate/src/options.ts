@@ -19,8 +19,8 @@ export interface Options {
 
 export const usage = `usage: node tools/mutate/src/main.ts [flags] <folder or file>...
 
-Puts one fault after the other into the code below the folders, runs the tests that reach it, and shows the
-faults that no test noticed. The tree itself is never changed.
+Mutation testing: injects one fault at a time into the code below the folders, runs the tests that reach it,
+and shows the faults that no test detects. The working tree is never changed.
 
   --count N         faults that are tried; default 20
   --seed N          the same seed draws the same faults of the same code; default 1

@@ -128,6 +128,10 @@ test("jobs show completions and how long they took", () => {
 });
 
 test("deployments show ready of wanted", () => {
+  assert.deepEqual(
+    deploymentTable.columns.map(({ name }) => name),
+    ["Name", "Ready", "Up-to-date", "Available", "Age", "Containers", "Images", "Selector"],
+  );
   const deployment = {
     spec: {
       replicas: 3,
