@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { unlimitedEntries } from "../storage/testing.ts";
+import type { CustomResourceDefinition } from "./definitions.ts";
+import { type ServedVersion, type ServedVersionsOptions, servedVersions, storedResource } from "./served-versions.ts";
+
+type Version = CustomResourceDefinition["spec"]["versions"][number];
+
+const schemaWith = (...fields: string[]): Version["schema"] => ({
+  openAPIV3Schema: { type: "object", properties: Object.fromEntries(fields.map((field) => [field, { type: "string" }])) },
+});
+const aVersion = (name: string, more: Partial<Version> = {}): Version => ({
+  ...{ name, served: true, storage: false, schema: schemaWith(name) },
+  ...more,
+});
+const names = { plural: "things", kind: "Thing" };
+
+function aDefinition(versions: Version[], spec: object = {}, status?: object): CustomResourceDefinition {
+  return {
+    metadata: { name: "things.example.com" },
+    spec: { group: "example.com", scope: "Namespaced", names, versions, ...spec },
+    ...(status !== undefined && { status }),
+  } as CustomResourceDefinition;
+}
+
+const three = [aVersion("v1beta1"), aVersion("v2", { storage: true }), aVersion("v1", { served: false })];
+
+const serve = (definition: CustomResourceDefinition, more: Partial<ServedVersionsOptions> = {}) =>
+  servedVersions(definition, {
+    base: {} as ServedVersionsOptions["base"],
+    convert: async (objects) => [...objects],
+    isTerminating: () => false,
+    validationRules: true,
+    storeOptions: {},
+    turns: new Turns(),
+    memory: unlimitedEntries(),
+    ...more,
+  });
+
+const publishedOf = ({ version }: ServedVersion) => version.published && atOnce(version.published());
+
+/** An object with the field of each version. */
+const withAll = { apiVersion: "example.com/v1", kind: "Thing", metadata: {}, v1: "", v2: "", v1beta1: "" };
+
+test("each version has its own schema, kind and store; all are stored in the storage version", () => {
+  const versions = serve(aDefinition(three));
+  assert.deepEqual(
+    versions.map(({ version, served, isStorage, definition }) => [
+      version.version,
+      served,
+      isStorage,
+      definition.hub,
+      definition.storage?.version,
+      version.unknownFields?.(withAll),
+    ]),
+    [
+      ["v1beta1", true, false, "v1beta1", "v2", ["v1", "v2"]],
+      ["v2", true, true, "v2", "v2", ["v1", "v1beta1"]],
+      ["v1", false, false, "v1", "v2", ["v2", "v1beta1"]],
+    ],
+  );
+  assert.equal(storedResource(aDefinition(three)).hub, "v2");
+});
+
+test("preserveUnknownFields prunes nothing, and unknown fields are not reported", () => {
+  const [version] = serve(aDefinition([aVersion("v1")], { preserveUnknownFields: true })) as [ServedVersion];
+  assert.equal(version.version.unknownFields, undefined);
+  assert.equal(publishedOf(version)?.preserving, true);
+});
+
+test("the names are those that were accepted, until then those that are requested; a list kind may be missing", () => {
+  const acceptedNames = { plural: "things", kind: "Accepted", shortNames: ["th"], categories: ["all"], singular: "accepted" };
+  const definitionOf = (status?: object, more: object = {}) =>
+    serve(aDefinition([aVersion("v1")], { names: { ...names, ...more }, scope: "Cluster" }, status))[0]?.definition;
+  assert.partialDeepStrictEqual(definitionOf({ acceptedNames }), {
+    ...{ kind: "Accepted", listKind: "AcceptedList", singular: "accepted", shortNames: ["th"], categories: ["all"] },
+    namespaced: false,
+  });
+  assert.partialDeepStrictEqual(definitionOf({ acceptedNames: { plural: "", kind: "" } }, { listKind: "Things" }), {
+    ...{ kind: "Thing", listKind: "Things", singular: "", namespaced: false },
+  });
+  assert.equal(storedResource(aDefinition(three, {}, { acceptedNames })).kind, "Accepted");
+});
+
+for (const { name, versions, want } of [
+  { name: "nothing better", versions: [], want: "example.com/v1beta1 Thing is deprecated" },
+  {
+    name: "the best of the better ones",
+    versions: [aVersion("v1"), aVersion("v1beta2"), aVersion("v1alpha1")],
+    want: "example.com/v1beta1 Thing is deprecated; use example.com/v1 Thing",
+  },
+  {
+    name: "none that is deprecated or not served itself",
+    versions: [aVersion("v3", { deprecated: true }), aVersion("v2", { served: false }), aVersion("v1beta2")],
+    want: "example.com/v1beta1 Thing is deprecated; use example.com/v1beta2 Thing",
+  },
+]) {
+  test(`the warning about a deprecated version names ${name}`, () => {
+    const old = aVersion("v1beta1", { deprecated: true, storage: true });
+    assert.equal(serve(aDefinition([old, ...versions]))[0]?.version.deprecation, want);
+  });
+}
+
+test("a deprecation warning of its own is given as it is", () => {
+  const version = aVersion("v1", { deprecated: true, deprecationWarning: "do not" });
+  assert.equal(serve(aDefinition([version]))[0]?.version.deprecation, "do not");
+});
+
+test("from the moment its deletion begins nothing is created, and neither that nor updates are announced", () => {
+  let isTerminating = false;
+  const definition = serve(aDefinition([aVersion("v1")]), { isTerminating: () => isTerminating })[0]?.definition;
+  const refused = () => ["create", "update", "delete"].map((verb) => definition?.refusal?.(verb as never)?.message);
+  assert.deepEqual([refused(), definition?.announcedVerbs?.().includes("create")], [[undefined, undefined, undefined], true]);
+  isTerminating = true;
+  assert.deepEqual(refused(), ["create not allowed while custom resource definition is terminating", undefined, undefined]);
+  assert.deepEqual(definition?.announcedVerbs?.(), ["delete", "deletecollection", "get", "list", "watch"]);
+});
+
+test("status and scale are there where the version has them, and only a structural schema is published", () => {
+  const loose = { openAPIV3Schema: { type: "object", properties: { a: {} } } } as Version["schema"];
+  const scale = { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" };
+  const versions = serve(
+    aDefinition([aVersion("v1", { subresources: { status: {}, scale } }), aVersion("v1beta1", { schema: loose })]),
+  );
+  assert.deepEqual(
+    versions.map((version) => [
+      version.definition.statusStrategy !== undefined,
+      version.definition.scale !== undefined,
+      publishedOf(version)?.schema !== undefined,
+    ]),
+    [
+      [true, true, true],
+      [false, false, false],
+    ],
+  );
+});
