@@ -204,7 +204,7 @@ class SchedulingLoop implements Scheduler {
     this.#nominator.set(current, nominatedNode);
     this.#decisions.refused(current, err, {
       diagnose: () => diagnose(profile, info, this.#cache.snapshot(), this.#nominator),
-      preemption: nominatedNode ? "room is being made for it: it waits until pods of lower priority have ended" : preemption,
+      preemption: nominatedNode ? "preemption is in progress: it waits until pods of lower priority have ended" : preemption,
       nextTryMs: () => this.#nextTryMs(current),
     });
     this.#report(current, "Warning", "FailedScheduling", truncated(message), "Scheduling");
@@ -335,9 +335,9 @@ class SchedulingLoop implements Scheduler {
 }
 
 function preemptionText(pod: Pod, { reasons }: Status): string {
-  if (pod.spec.preemptionPolicy === "Never") return "its preemption policy forbids to make room for it";
+  if (pod.spec.preemptionPolicy === "Never") return "its preemption policy forbids preemption";
   const [text] = reasons;
-  return text === undefined ? "no room was made for it" : "no pods of lower priority would make room for it";
+  return text === undefined ? "no preemption took place" : "preempting pods of lower priority would not help";
 }
 
 /** One scheduling attempt of one pod. */

@@ -31,7 +31,7 @@ test("reports the smallest shortage, taints and other rejections, each with the 
   assert.deepEqual(parts, [
     "does not tolerate the taint x=y:NoSchedule of 2 of 6 nodes",
     "needs 300m more CPU on any of 3 nodes",
-    "no pods of lower priority would make room for it",
+    "preempting pods of lower priority would not help",
     "node(s) were unschedulable: 1 of 6 nodes",
   ]);
   const { refused, lastAttempt } = (decision?.details ?? {}) as { refused: { node: string }[]; lastAttempt: string };
@@ -79,7 +79,7 @@ test("reports preemption that the policy forbids, and victims that are still ter
   names.pod("old", { on: "a", cpu: "4" });
   names.pod("modest", { cpu: "4", priority: 10, spec: { preemptionPolicy: "Never" } });
   await step();
-  assert.match(reported(running, "modest")?.summary ?? "", /its preemption policy forbids to make room for it/);
+  assert.match(reported(running, "modest")?.summary ?? "", /its preemption policy forbids preemption/);
   client.react("delete", "pods", () => ({}));
   names.pod("urgent", { cpu: "4", priority: 10 });
   await step();
