@@ -31,8 +31,8 @@ test("reports the smallest shortage, taints and other rejections, each with the 
   assert.deepEqual(parts, [
     "does not tolerate the taint x=y:NoSchedule of 2 of 6 nodes",
     "needs 300m more CPU on any of 3 nodes",
-    "preempting pods of lower priority would not help",
     "node(s) were unschedulable: 1 of 6 nodes",
+    "preempting pods of lower priority would not help",
   ]);
   const { refused, lastAttempt } = (decision?.details ?? {}) as { refused: { node: string }[]; lastAttempt: string };
   assert.deepEqual(
