@@ -82,6 +82,7 @@ export const longForms: readonly LongForm[] = [
     name: "first week, and churn of Services",
     files: [
       "e2e/cluster-services/first-week.test.ts",
+      "e2e/cluster-services/killed.test.ts",
       "packages/cluster-services/src/load-balancers/announcer.test.ts",
       "packages/cluster-services/src/services/churn.test.ts",
     ],

@@ -5,7 +5,7 @@ import { endpointSlices, nodes, pods, services } from "@coxswain/apimachinery/ob
 import type { Part, PartContext } from "../part.ts";
 import { candidatesFor, hostPortConflicts } from "./announcements.ts";
 import { Announcer } from "./announcer.ts";
-import { thisMachine } from "./local-addresses.ts";
+import { releaseAddresses, thisMachine } from "./local-addresses.ts";
 import { newAnnouncerMetrics } from "./metrics.ts";
 import { byServiceIndex, readyNodes, serviceOf } from "./part.ts";
 import { poolOf } from "./settings.ts";
@@ -31,13 +31,16 @@ async function startAnnouncer(context: PartContext): Promise<Part> {
     nodeAddresses: () => (nodeInformer.lister.get(nodeName)?.status?.addresses ?? []).map(({ address }) => address),
     metrics: newAnnouncerMetrics(context.metrics),
   });
-  const changed = (): void => {
-    const candidates = candidatesFor({
+  const candidates = (): ReadonlySet<string> =>
+    candidatesFor({
       ...{ nodeName, pool, services: serviceInformer.lister.list(), node: nodeInformer.lister.get(nodeName) },
       nodesWithEndpoints: (key) => readyNodes(sliceInformer.lister.byIndex(byServiceIndex, key)),
     });
-    announcer.set(candidates, signal);
-  };
+  const changed = (): void => announcer.set(candidates(), signal);
+  // Those of Services that went after an earlier process was killed. The kernel would have them for some seconds more.
+  await releaseAddresses(pool, thisMachine.run, candidates()).catch((err: unknown) =>
+    log.error("cannot take left addresses away", err),
+  );
   const stopGathering = gathered(context, changed, [serviceInformer, sliceInformer, nodeInformer]);
   const running = announcer.run(signal).catch(fail);
   return {

@@ -100,10 +100,11 @@ export const prepareLink = async (host: AddressHost, ip: string, link: Link): Pr
   if (!isIPv4(ip)) await host.set(`/proc/sys/net/ipv6/conf/${link.name}/ndisc_notify`, "1");
 };
 
-/** Takes all addresses of the pool away from this machine. */
-export async function releaseAddresses(pool: Pool, run: RunProgram): Promise<void> {
+/** Takes the addresses of the pool away from this machine, all but those to keep. */
+export async function releaseAddresses(pool: Pool, run: RunProgram, keep: ReadonlySet<string> = new Set()): Promise<void> {
   if (pool.isEmpty) return;
   for (const { name, addresses } of await readLinks(run)) {
-    for (const { ip, bits } of addresses) if (bits === hostBits(ip) && pool.has(ip)) await unbindAddress(run, ip, name);
+    for (const { ip, bits } of addresses)
+      if (bits === hostBits(ip) && pool.has(ip) && !keep.has(ip)) await unbindAddress(run, ip, name);
   }
 }

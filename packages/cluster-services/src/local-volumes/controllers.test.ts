@@ -104,6 +104,13 @@ test("a claim gets a volume in a folder of its own, after a failure of the disk 
   assert.equal(disk.calls.length, 3);
 });
 
+test("a claim that is seen before its class gets its volume when the class is there", async (t) => {
+  const { client, disk } = await start(t, newProvisioner, [nodes, node], [persistentVolumeClaims, aClaim()]);
+  assert.deepEqual(disk.calls, []);
+  client.put(storageClasses, local);
+  await waitFor(() => client.object(persistentVolumes, volumeName) !== undefined);
+});
+
 test("the volume of an earlier attempt is taken; a claim that asks for more than there is is warned", async (t) => {
   const { events, disk } = await start(
     ...([t, newProvisioner] as const),

@@ -5,6 +5,7 @@ import { enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { Node, PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import {
@@ -80,9 +81,12 @@ export function newProvisioner(options: LocalVolumesOptions): Controller {
       recorder.event(claim, "Warning", "LittleSpace", littleSpace(nodeName, requested, space.freeBytes));
     return done;
   };
+  // The cache may show a claim before its class.
+  const claimsOf = ({ metadata }: StorageClass): string[] =>
+    claims.lister.list().flatMap((claim) => (classNameOf(claim) === metadata.name ? [keyOf(claim)] : []));
   return newController({
     name: "local-volumes-provisioner",
-    sources: [enqueueSelf(claims), needsSynced(classes), needsSynced(nodeInformer)],
+    sources: [enqueueSelf(claims), enqueueMapped(classes, claimsOf), needsSynced(nodeInformer)],
     reconcile,
     ...{ workers, log, clock },
   });

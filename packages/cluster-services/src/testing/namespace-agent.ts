@@ -3,6 +3,7 @@
  * on standard input and output. Ends with its input; the namespace ends with it.
  */
 import { createSocket } from "node:dgram";
+import { Resolver } from "node:dns/promises";
 import { writeFileSync } from "node:fs";
 import { connect, createServer, isIPv4 } from "node:net";
 import { createInterface } from "node:readline";
@@ -11,6 +12,10 @@ export type AgentRequest =
   | { readonly op: "listen"; readonly name: string; readonly port: number }
   | { readonly op: "set"; readonly file: string; readonly value: string }
   | { readonly op: "send"; readonly from: string; readonly to: string }
+  /** Passes connections to a port of the namespace's loopback on to a Unix socket, which no namespace separates. */
+  | { readonly op: "relay"; readonly port: number; readonly socket: string }
+  /** Asks a DNS server at `address:port` for IPv4 addresses. */
+  | { readonly op: "resolve"; readonly server: string; readonly host: string }
   | (ConnectRequest & { readonly op: "ask" });
 
 export interface ConnectRequest {
@@ -82,8 +87,29 @@ function send(from: string, to: string): Promise<string[]> {
   });
 }
 
+function relay(port: number, path: string): Promise<string[]> {
+  const server = createServer((client) => {
+    const upstream = connect(path);
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const)
+      one.on("error", () => other.destroy()).on("close", () => other.destroy());
+    client.pipe(upstream).pipe(client);
+  });
+  return new Promise((resolve) => server.listen(port, "127.0.0.1", () => resolve([])));
+}
+
+function resolveName(server: string, host: string): Promise<string[]> {
+  const resolver = new Resolver({ timeout: patienceMs, tries: 1 });
+  resolver.setServers([server]);
+  return resolver.resolve4(host).catch((err: NodeJS.ErrnoException) => [err.code ?? err.message]);
+}
+
 async function answer(request: AgentRequest): Promise<string[]> {
   if (request.op === "listen") return listen(request.name, request.port);
+  if (request.op === "relay") return relay(request.port, request.socket);
+  if (request.op === "resolve") return resolveName(request.server, request.host);
   if (request.op === "send") return send(request.from, request.to);
   if (request.op === "set") {
     writeFileSync(request.file, request.value);
