@@ -77,11 +77,11 @@ export function sizeOf({ sizes }: DaemonBenchOptions, flag: string): number {
   return size;
 }
 
-/** What `--help` prints. */
-export function helpOf(verb: string, about: string, sizeFlags: SizeFlags): string {
+/** What `--help` prints. @param warmsUp whether a round that is not counted comes first */
+export function helpOf(verb: string, about: string, sizeFlags: SizeFlags, warmsUp = true): string {
   const rows: (readonly [string, string])[] = [
     ["--peer-bin <folder>", "programs of another implementation, measured in alternating rounds"],
-    ["--rounds <n>", "rounds of each row, after one of warm-up; default 3 (the median is shown)"],
+    ["--rounds <n>", `rounds of each row${warmsUp ? ", after one of warm-up" : ""}; default 3 (the median is shown)`],
     ["--only <text>", "only rows whose name contains this"],
     ["--quick", "small sizes and one round: shows that all rows work"],
     ["--json", "prints the rows as JSON"],

@@ -23,7 +23,7 @@ const serviceSizes: SizeFlags = {
 
 const about = `The part services of coxswain-services, with kube-proxy as the other implementation: until all Services are in the kernel, until a change
 of one is (a connection to its cluster IP reaches the new endpoint), and without changes. CPU time is that of the daemon and of the
-programs that it runs. In a network namespace of its own, as root.`;
+programs that it runs. Each round starts the daemon anew. In a network namespace of its own, as root.`;
 
 const namespaceMark = "COX_BENCH_NETWORK_NAMESPACE";
 const nodeName = "bench-node";
@@ -35,7 +35,7 @@ const probe = { name: "probe", clusterIp: "10.96.255.254", ports: [8081, 8082] }
 export async function benchServices(argv: readonly string[]): Promise<readonly RowReport[]> {
   const options = parseDaemonOptions(argv, serviceSizes);
   if (options.isHelp) {
-    process.stdout.write(helpOf("services", about, serviceSizes));
+    process.stdout.write(helpOf("services", about, serviceSizes, false));
     return [];
   }
   if (process.env[namespaceMark] === undefined) {
