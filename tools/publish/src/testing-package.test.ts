@@ -8,7 +8,7 @@ import { after, test } from "node:test";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { limits, measure, mostHeapGrowthMb } from "./limits/measurements.ts";
+import { limits, measure, mostHeapGrowthMb, mostRssGrowthMb } from "./limits/measurements.ts";
 import { checkTypes, projectWith, root, run } from "./testing-project.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "cox-publish-"));
@@ -169,6 +169,7 @@ test("a cluster, a copy of it, and a Deployment take little CPU time, and nothin
   assert.ok(fork.cpuMs < slack * limits.forkMs, JSON.stringify(fork));
   assert.ok(deployment.cpuMs < slack * limits.deploymentMs, JSON.stringify(deployment));
   assert.ok(cycles.heapMbAfter - cycles.heapMbBefore < mostHeapGrowthMb, JSON.stringify(cycles));
+  if (isLong) assert.ok(cycles.rssMbAfter - cycles.rssMbBefore < mostRssGrowthMb, JSON.stringify(cycles));
   assert.equal(cycles.handlesLeft, 0);
 });
 
