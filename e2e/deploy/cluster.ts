@@ -32,7 +32,7 @@ export class MachineCluster {
   }
 
   async remove(): Promise<void> {
-    rmSync(this.#folder, { recursive: true });
+    rmSync(this.#folder, { recursive: true, force: true });
     await this.network.remove();
   }
 

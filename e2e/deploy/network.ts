@@ -7,6 +7,8 @@ import { bootMachine, type Machine, unpackRelease } from "./machine.ts";
 /** Machines on one network, with a release that is unpacked and nothing else. */
 export interface Network {
   readonly address: (number: number) => string;
+  /** Before a program of the host: runs it on the network, beside the machines. */
+  readonly inside: readonly string[];
   /** @param number last byte of its address */
   boot(name: string, number: number): Promise<Machine>;
   /** Kills all machines and removes the network. */
@@ -25,6 +27,7 @@ export async function newNetwork(): Promise<Network> {
     ip("-n", lan, "link", "add", "lan", "type", "bridge");
     ip("-n", lan, "address", "add", `${address(254)}/24`, "dev", "lan");
     ip("-n", lan, "link", "set", "lan", "up");
+    ip("-n", lan, "link", "set", "lo", "up");
     await unpackRelease(release);
   } catch (err) {
     ip("netns", "delete", lan);
@@ -32,6 +35,7 @@ export async function newNetwork(): Promise<Network> {
   }
   return {
     address,
+    inside: ["nsenter", `--net=/run/netns/${lan}`],
     async boot(name, number) {
       const machine = await bootMachine({
         units: ["containerd.service"],

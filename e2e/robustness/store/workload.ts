@@ -3,10 +3,9 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { check } from "../../framework/history/check.ts";
 import type { EtcdHistory } from "../../framework/history/etcd-history.ts";
 import { newRecording, newRecordingClient, type PatchType, type RecordingClient } from "../../framework/history/recorder.ts";
-import { byLabel, byName, everything, type Read, type Resource } from "../../framework/history/records.ts";
+import { byLabel, byName, everything, type Read, type Recording, type Resource } from "../../framework/history/records.ts";
 import { newTimeline } from "../../framework/history/timeline.ts";
 import { waitFor } from "../../framework/wait-for.ts";
-import type { ApiServers } from "./apiservers.ts";
 import { startInformer } from "./informer.ts";
 
 export const configMaps: Resource = { root: "/api/v1", plural: "configmaps", folder: "configmaps" };
@@ -15,6 +14,8 @@ export const configMaps: Resource = { root: "/api/v1", plural: "configmaps", fol
 export interface Workload {
   /** Acknowledged writes so far. */
   readonly acknowledged: number;
+  /** What its clients have seen so far. */
+  readonly recording: Recording;
   /** Starts a watcher this many revisions before the current one (after it, if negative). */
   addWatcher(revisionsBack: number): void;
   /**
@@ -38,7 +39,7 @@ export interface Figures {
 }
 
 export interface WorkloadOptions {
-  apis: ApiServers;
+  apis: { readonly servers: readonly { readonly url: string }[]; readonly ca: string; readonly token: string };
   history: EtcdHistory;
   writers: number;
   readers: number;
@@ -46,17 +47,19 @@ export interface WorkloadOptions {
   /** Two existing namespaces. */
   namespaces: readonly [string, string];
   names?: number;
+  /** Pause between two requests of one client; the default is for short runs, which are not to saturate the CPU. */
+  paceMs?: number;
+  /** After which a client gives up a request, and a watch that has not ended by itself; default 15 s. */
+  timeoutMs?: number;
 }
 
 const patchTypes: readonly PatchType[] = ["json", "merge", "strategic-merge", "apply"];
 const groups = ["a", "b", "c"];
-/** Pause between two requests of one client, so that short runs do not saturate the CPU. */
-const paceMs = 10;
 const catchUpMs = 60_000;
 
 export function startWorkload(options: WorkloadOptions): Workload {
   const { apis, history, namespaces } = options;
-  const names = options.names ?? 12;
+  const { names = 12, paceMs = 10, timeoutMs = 15_000 } = options;
   const recording = newRecording();
   const stopping = new AbortController();
   const clients: RecordingClient[] = [];
@@ -70,7 +73,7 @@ export function startWorkload(options: WorkloadOptions): Workload {
   function newClient(name: string): { client: RecordingClient; move: () => void } {
     let server = clients.length;
     const client = newRecordingClient({
-      ...{ name, recording, resource: configMaps, ca: apis.ca, token: apis.token },
+      ...{ name, recording, resource: configMaps, ca: apis.ca, token: apis.token, timeoutMs },
       url: () => (apis.servers[server % apis.servers.length] as (typeof apis.servers)[number]).url,
     });
     clients.push(client);
@@ -99,7 +102,7 @@ export function startWorkload(options: WorkloadOptions): Workload {
       apiVersion: "v1",
       kind: "ConfigMap",
       metadata,
-      data: { tag: `tag-${tags++}`, more: "x".repeat(random(200)) },
+      data: { tag: `${namespaces[0]}-${tags++}`, more: "x".repeat(random(200)) },
     } as KubeObject;
   }
 
@@ -198,6 +201,7 @@ export function startWorkload(options: WorkloadOptions): Workload {
 
   return {
     stop,
+    recording,
     get acknowledged() {
       return recording.writes.filter(isDone).length;
     },
