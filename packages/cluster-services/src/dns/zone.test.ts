@@ -5,6 +5,7 @@ import { resolveAliases } from "./alias.ts";
 import { types } from "./protocol.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { encodeReply } from "./reply.ts";
+import { addressKeysOf } from "./service-records.ts";
 import { aService, aSlice, aView } from "./testing.ts";
 import { type ClusterView, newZone } from "./zone.ts";
 
@@ -99,4 +100,12 @@ test("answers with every ready endpoint of every slice, whatever the others are,
   view.slices.push(aSlice("many", [unready]), aSlice("many", [unready, two]), aSlice("many", [two]), aSlice("many", []));
   assert.deepEqual(new Set(answersOf(`many.default.${domain}`, "A", view)), new Set(["10.244.0.21", "10.244.0.22"]));
   assert.deepEqual(answersOf("22.0.244.10.in-addr.arpa", "PTR", view), [`two.many.default.${domain}`]);
+});
+
+test("a slice is found by each address of each of its endpoints, ready or not", () => {
+  const slice = aSlice("db", [
+    { addresses: ["10.244.0.5", "host.example"], conditions: { ready: true } },
+    { addresses: ["10.244.0.6"], conditions: { ready: false } },
+  ]);
+  assert.deepEqual(addressKeysOf(slice), ["0af40005", "0af40006"]);
 });
