@@ -120,6 +120,14 @@ for (const [from, to] of [
   });
 }
 
+test("headers that this server sets go in place of the client's, once", async () => {
+  const { backend } = upgrading({}, { host: "api.example", connection: "Upgrade, X", "x-forwarded-for": "10.9.9.9" });
+  await settle();
+  const ofConnection = backend.sent.split("\r\n").filter((line) => /^(host|connection|x-forwarded-for):/i.test(line));
+  assert.deepEqual(ofConnection, ["host: api.example", "connection: Upgrade", "x-forwarded-for: 10.9.9.9, 10.1.2.3"]);
+  backend.destroy();
+});
+
 test("a backend that agrees and is gone at once takes the client along", async () => {
   const { client, backend, done } = upgrading();
   await settle();
