@@ -71,8 +71,8 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "a lease is taken over before it has expired",
     file: "apimachinery/src/controller/leader-election.ts",
-    find: "clock.monotonic() - observedAt < leaseDurationMs;",
-    replace: "clock.monotonic() - observedAt < options.renewDeadlineMs;",
+    find: "clock.monotonic() - this.#observedAt < leaseDurationMs",
+    replace: "clock.monotonic() - this.#observedAt < this.#options.renewDeadlineMs",
     plans: ["deployment", "job"],
   },
   {
