@@ -26,9 +26,7 @@ for (const folder of folders) {
   });
 }
 
-const skip = process.env["COX_TEST_LONG"] === undefined ? "long: only with ./cox test --long" : false;
-
-describe("in a copy of its folder", { skip }, () => {
+describe("in a copy of its folder", () => {
   const scratch = mkdtempSync(join(tmpdir(), "cox-examples-"));
   after(() => rmSync(scratch, { recursive: true, force: true }));
   before(() => writePackages(["testing"], join(scratch, ".cox/packages")));
