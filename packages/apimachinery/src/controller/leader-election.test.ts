@@ -588,3 +588,23 @@ test("a leader renews with one request, and reads the lease only after a conflic
   assert.deepEqual(a.events, ["leader a", "started"]);
   a.stop.abort();
 });
+
+test("a candidate that finds its own lease of before a restart writes its own duration, also when the first attempt fails", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const spec = { holderIdentity: "a", leaseDurationSeconds: 60, acquireTime: "2021-12-31T00:00:00.000000Z", leaseTransitions: 4 };
+  client.put(leases, { metadata: { namespace: "kube-system", name: "test" }, spec } as KubeObject);
+  let away = true;
+  client.react("update", "leases", () => {
+    if (away) throw serviceUnavailable("away");
+    return undefined;
+  });
+  const a = candidate(client, clock, "a");
+  await settle();
+  assert.deepEqual(a.events, ["leader a"]);
+  away = false;
+  await clock.advance(2_000);
+  assert.deepEqual(a.events, ["leader a", "started"]);
+  assert.partialDeepStrictEqual(leaseOf(client), { ...spec, leaseDurationSeconds: 15 });
+  a.stop.abort();
+});

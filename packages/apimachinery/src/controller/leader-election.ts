@@ -165,10 +165,11 @@ class Candidate {
 
   /** Writes the lease without reading it first. @returns false when it is not as this candidate wrote it */
   async #renewOwn(signal: AbortSignal): Promise<boolean> {
-    const { identity, clock } = this.#options;
+    const { identity, leaseDurationMs, clock } = this.#options;
     if (this.#observed?.holderIdentity !== identity) return false;
     try {
-      return await this.#update({ ...this.#observed, renewTime: formatMicroTime(clock.now()) }, signal);
+      const own = { leaseDurationSeconds: Math.floor(leaseDurationMs / 1000), renewTime: formatMicroTime(clock.now()) };
+      return await this.#update({ ...this.#observed, ...own }, signal);
     } catch (err) {
       if (isConflict(err) || isNotFound(err)) return false;
       throw err;
