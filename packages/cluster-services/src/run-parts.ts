@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import type { Client, ClientFamily } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
@@ -12,6 +11,7 @@ import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ServicesFlags } from "./flags.ts";
+import { identityOf } from "./host/identity.ts";
 import type { PartContext, PartDefinition } from "./part.ts";
 import type { PartHealth } from "./part-health.ts";
 import { runPart } from "./run-part.ts";
@@ -81,8 +81,7 @@ async function whileLeading(options: RunOptions, work: (leading: AbortSignal) =>
       ...leaderElection,
       client: family.apart({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
       lock: newResourceLock(resourceLock, resourceNamespace, resourceName),
-      // The same after a restart: a process that was killed goes on at once, not when its lease has expired. There is one on each node.
-      identity: `${hostname()}_${nodeName}`,
+      identity: identityOf(nodeName),
       // After a restart the next leader does not have to wait for the lease to expire.
       releaseOnCancel: true,
       onStarted(leading) {

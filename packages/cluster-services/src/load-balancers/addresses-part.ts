@@ -1,7 +1,7 @@
-import { hostname } from "node:os";
 import type { Node, Pod, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, pods, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { identityOf } from "../host/identity.ts";
 import type { Part, PartContext } from "../part.ts";
 import { candidatesFor, hostPortConflicts } from "./announcements.ts";
 import { Announcer } from "./announcer.ts";
@@ -26,8 +26,7 @@ async function startAnnouncer(context: PartContext): Promise<Part> {
   await Promise.all([serviceInformer, sliceInformer, nodeInformer].map((informer) => informer.waitForSync(signal)));
   const announcer = new Announcer({
     ...{ client, log, clock, host: thisMachine, chainPrefix: flags["iptables-chain-prefix"] },
-    // The same after a restart: a process that was killed has its addresses again at once, not when their leases have expired.
-    identity: `${hostname()}_${nodeName}`,
+    identity: identityOf(nodeName),
     nodeAddresses: () => (nodeInformer.lister.get(nodeName)?.status?.addresses ?? []).map(({ address }) => address),
     metrics: newAnnouncerMetrics(context.metrics),
   });

@@ -5,9 +5,15 @@ import { hasChains } from "../services/iptables.ts";
 import type { Jump } from "../services/rule-set.ts";
 import { chainMark } from "./names.ts";
 
+/** Whether a chain is of this part. */
+export const isOfAddresses =
+  (chainPrefix: string) =>
+  (chain: string): boolean =>
+    chain.startsWith(`${chainPrefix}${chainMark}`);
+
 /** Whether the kernel has rules of this part. */
 export const hasRules = (chainPrefix: string, family: Family, run: RunProgram): Promise<boolean> =>
-  hasChains(family, (chain) => chain.startsWith(`${chainPrefix}${chainMark}`), run);
+  hasChains(family, isOfAddresses(chainPrefix), run);
 
 /**
  * Pure: rules that reject packets to one of the addresses that belong to no Service, so that programs that listen on all addresses

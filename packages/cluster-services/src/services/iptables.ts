@@ -102,6 +102,14 @@ export async function hasChains(family: Family, isOne: (chain: string) => boolea
   return chainsIn(saved).some(isOne);
 }
 
+/** Removes chains that an earlier process has left. @returns whether there were any */
+export async function removeLeftChains(isOne: (chain: string) => boolean, run: RunProgram): Promise<boolean> {
+  const present = await Promise.all((["IPv4", "IPv6"] as const).map((family) => hasChains(family, isOne, run)));
+  if (!present.includes(true)) return false;
+  await removeChains(isOne, run);
+  return true;
+}
+
 /** Pure: input for `restore` that removes the chains and all rules that lead to them. */
 export function removing(saved: string, isOne: (chain: string) => boolean): string {
   const parts = saved.split(/^(?=\*)/m).flatMap((text) => {
