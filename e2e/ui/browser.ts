@@ -74,7 +74,7 @@ export async function openPage(browser: Browser, options: PageOptions): Promise<
  */
 export async function load(navigate: () => Promise<unknown>): Promise<void> {
   const isNetworkChange = (err: unknown): boolean =>
-    /net::ERR_NETWORK_CHANGED|net::ERR_ABORTED|chrome-error:|interrupted by another navigation/.test(String(err));
+    /net::ERR_NETWORK_CHANGED|chrome-error:|interrupted by another navigation/.test(String(err));
   const hasLoaded = (): Promise<boolean> => navigate().then(() => true);
   await waitFor(hasLoaded, { what: "the page", retry: isNetworkChange });
 }
