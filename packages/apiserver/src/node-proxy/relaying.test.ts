@@ -14,6 +14,7 @@ import type { RequestContext } from "../request/context.ts";
 import { resolveTarget } from "./dial.ts";
 import { streamLog } from "./log.ts";
 import { pipe } from "./pipe.ts";
+import { newNodeProxy } from "./upstream.ts";
 
 const log = { v: () => undefined, warn: () => undefined } as never;
 const pod = { group: "", resource: "pods", name: "web-0" };
@@ -213,6 +214,31 @@ test("a log over a WebSocket is audited as an upgrade, and breaks off where the 
   (await cut.promise).destroy();
   assert.equal((await closed)[0], 1006, "abnormal, not 1000");
 });
+
+for (const leave of ["end", "resetAndDestroy"] as const) {
+  test(`an upgrade that its server has not answered is broken off by the client's ${leave}`, async (t) => {
+    const seen = await behind(t, () => {});
+    const front = createServer();
+    const errors: string[] = [];
+    front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
+      socket.on("error", () => {});
+      const { ctx } = aClient({ headers: req.headers, upgrade: { socket, head } } as never);
+      const target = { url: new URL(`http://127.0.0.1:${seen.port}/exec`), toNode: true, as: "tunnel" } as const;
+      newNodeProxy({ log })
+        .forward(ctx, target, pod)
+        .catch((err: Error) => {
+          errors.push(err.message);
+          socket.destroy();
+        });
+    });
+    const client = connect(await listening(t, front), "127.0.0.1");
+    client.write("POST / HTTP/1.1\r\nHost: api\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    await waitFor(() => seen.requests === 1, { what: "the request at the kubelet" });
+    client[leave]();
+    await waitFor(() => seen.gone === 1, { what: "the end of the request" });
+    assert.deepEqual(errors, ["the client has disconnected"]);
+  });
+}
 
 test("a log whose WebSocket is refused is not read any further", async (t) => {
   const seen = await behind(t, (_req, res) => void res.write("begin"));

@@ -181,6 +181,39 @@ for (const { name, answer, message } of [
   });
 }
 
+for (const { name, leave } of [
+  { name: "breaks off", leave: (client: End) => void client.destroy() },
+  { name: "sends its end", leave: (client: End) => void client.push(null) },
+]) {
+  test(`a client that ${name} before the backend has answered takes the backend's connection along`, async () => {
+    const { client, backend, done } = upgrading();
+    await settle();
+    backend.push("HTTP/1.1 101 Switching");
+    await settle();
+    assert.equal(backend.destroyed, false);
+    client.resume(); // as a socket, which reads without being asked
+    leave(client);
+    await assert.rejects(done, { code: 500, message: "the client has disconnected" });
+    assert.equal(backend.destroyed, true);
+  });
+
+  test(`a client that ${name} while the backend is dialled leaves no connection behind`, async () => {
+    const backend = new End();
+    const dialled = Promise.withResolvers<Connection>();
+    const dial = { ...dialOf(backend), tunnel: () => dialled.promise };
+    const client = new End();
+    const exchange = { method: "POST", headers: {}, remoteAddress: "10.1.2.3" };
+    const upgrade = { socket: client as unknown as Socket, head: Buffer.of() };
+    const done = splice({ exchange } as unknown as RequestContext, upgrade, target, dial, { log });
+    client.resume();
+    leave(client);
+    await settle();
+    dialled.resolve(backend);
+    await assert.rejects(done, { message: "the client has disconnected" });
+    assert.equal(backend.destroyed, true);
+  });
+}
+
 test("a backend that does not answer within 30 s is left", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { backend, done, isDone } = upgrading();
@@ -204,9 +237,11 @@ test("an answer in many pieces leaves nothing at the connection", async () => {
     await settle();
   }
   assert.equal(inPieces.client.sent, upgraded);
-  const listeners = ({ backend }: { backend: End }): number[] =>
-    ["data", "error", "close"].map((name) => getEventListeners(backend, name).length);
-  assert.deepEqual(listeners(inPieces), listeners(whole));
+  const listeners = (end: End): number[] => ["data", "end", "error", "close"].map((name) => getEventListeners(end, name).length);
+  assert.deepEqual(
+    [listeners(inPieces.backend), listeners(inPieces.client)],
+    [listeners(whole.backend), listeners(whole.client)],
+  );
 });
 
 const refused = "HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\n";

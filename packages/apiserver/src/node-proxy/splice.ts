@@ -41,7 +41,7 @@ export async function splice(
   { log, bytesPerSecond = 0, clock = realClock, redirects }: SpliceOptions,
   headers: OwnHeaders = {},
 ): Promise<void> {
-  const { backend, first, code } = await answered(ctx.exchange, target, dial, headers, redirects);
+  const { backend, first, code } = await answered(ctx.exchange, upgrade.socket, target, dial, headers, redirects);
   if (code !== 101 && code < 400) {
     backend.destroy();
     throw plainError(`invalid upgrade response: status code ${code}`);
@@ -69,6 +69,7 @@ interface Answered {
 /** Sends the upgrade request, following redirects if enabled. */
 async function answered(
   exchange: Exchange,
+  client: Socket,
   target: ConnectTarget,
   dial: Dial,
   headers: OwnHeaders,
@@ -79,6 +80,7 @@ async function answered(
     const own = redirects === undefined ? headers : { ...headers, host: at.url.host };
     const request = upgradeRequest(exchange, method, at, own);
     const backend = await openSocket(dialer, at);
+    const unbind = bindTo(client, backend);
     try {
       backend.write(request, "latin1");
       const first = await beginning(backend);
@@ -89,12 +91,26 @@ async function answered(
     } catch (err) {
       backend.destroy();
       throw plainError((err as Error).message, { cause: err });
+    } finally {
+      unbind();
     }
     backend.destroy();
     dialer = await redirects.dial(at);
     method = "GET";
   }
   throw plainError(`too many redirects (${mostRedirects + 1})`);
+}
+
+/** Destroys the backend's connection when the client leaves: nobody else notices before the backend answers. @returns stops that */
+function bindTo(client: Socket, backend: Backend): () => void {
+  const leave = (): void => void backend.destroy(new Error("the client has disconnected"));
+  if (client.destroyed || client.readableEnded) leave();
+  client.once("end", leave);
+  client.once("close", leave);
+  return () => {
+    client.off("end", leave);
+    client.off("close", leave);
+  };
 }
 
 const statusBytes = "HTTP/1.1 101 ".length;
