@@ -155,6 +155,7 @@ test("a renewal that fails is tried again after half a minute, and the certifica
   const dir = await tempDir(t);
   const ca = await newCa({ commonName: "ca" });
   const own = await newCertificate({ commonName: "self", usages: ["server"], ca });
+  await writeFile(join(dir, "kubelet-server-self-signed.pem.tmp"), "what a crash left", { mode: 0o644 });
   const file = await servingCertificateFile(dir, async () => ({ cert: own.certPem, key: own.keyPem }) as never);
   const before = await readFile(file, "utf8");
   assert.equal(before, own.certPem + own.keyPem);
@@ -169,7 +170,9 @@ test("a renewal that fails is tried again after half a minute, and the certifica
   const clock = newFakeClock();
   const stop = new AbortController();
   const onRotated = () => assert.fail("nothing was rotated");
-  const options = { nodeName: "n1", certDir: dir, clock, log: discardLogger, purpose: "server" as const, onRotated };
+  const said: string[] = [];
+  const metrics = { current: () => undefined, rotated: onRotated, renewalFailed: () => void said.push("failed") };
+  const options = { nodeName: "n1", certDir: dir, clock, log: discardLogger, purpose: "server" as const, onRotated, metrics };
   const running = rotateCertificate(client, options, stop.signal);
   for (const round of [1, 2]) {
     await waitFor(() => clock.waiting > 0 && tries === round, { what: `try ${round}` });
@@ -178,6 +181,7 @@ test("a renewal that fails is tried again after half a minute, and the certifica
     await clock.advance(1);
   }
   assert.equal(await readFile(file, "utf8"), before);
+  assert.deepEqual(said.slice(0, 2), ["failed", "failed"]);
   assert.deepEqual((await readdir(dir)).toSorted(), ["kubelet-server-current.pem", "kubelet-server-self-signed.pem"]);
   stop.abort();
   await running;

@@ -54,6 +54,7 @@ for (const setOnMs of [3_600_000, -3_600_000]) {
     check();
     assert.throws(check, { reason: "CrashLoopBackOff" });
     clock.setOn(setOnMs);
+    if (setOnMs < 0) assert.throws(check, { reason: "CrashLoopBackOff" }, "nor does it end one");
     assert.equal(backoff.isWaiting("a"), true);
     await clock.advance(10_000);
     assert.equal(backoff.isWaiting("a"), false);

@@ -51,7 +51,12 @@ function working() {
     next[call].push(() => promise);
     return resolve;
   };
-  return { workers, clock, calls, failures, control, fail, hold };
+  const interrupt = (call: Call): ((err: Error) => void) => {
+    const { promise, reject } = Promise.withResolvers<void>();
+    next[call].push(() => promise);
+    return reject;
+  };
+  return { workers, clock, calls, failures, control, fail, hold, interrupt };
 }
 
 const version = (v: string): NodePod => aNodePod({}, { labels: { v } });
@@ -281,4 +286,39 @@ test("after the stop nothing is begun, and no timer is left", async () => {
   workers.update(aNodePod({}, { uid: "uid-2", name: "other" }));
   await workers.idle();
   assert.deepEqual([calls, clock.waiting], [["sync uid-1"], 0]);
+});
+
+test("a sync that a deletion interrupts reports no failure, whatever became of it", async () => {
+  const { workers, calls, failures, interrupt } = working();
+  const fail = interrupt("sync");
+  workers.update(aNodePod());
+  await waitFor(() => calls.length === 1);
+  workers.update(deleted(aNodePod()));
+  fail(new Error("the sandbox is gone"));
+  await workers.idle();
+  assert.deepEqual([calls, failures], [["sync uid-1", "terminate uid-1", "clean uid-1 all", "gone uid-1"], []]);
+});
+
+test("after a kill that failed there is one kill at a time, with the shortest time that was asked for", async () => {
+  const { workers, calls, fail } = working();
+  workers.update(aNodePod());
+  await workers.idle();
+  fail("terminate");
+  void workers.evict("uid-1", evicted, 20);
+  await workers.idle();
+  workers.update(deleted(aNodePod(), 5));
+  await workers.idle();
+  assert.deepEqual(calls.slice(1), ["terminate uid-1 20 Evicted", "terminate uid-1 5 Evicted", "clean uid-1 all", "gone uid-1"]);
+});
+
+test("a pod that ends while the node stops is left as it is", async () => {
+  const { workers, calls, control, hold } = working();
+  const release = hold("sync");
+  control.outcome = { kind: "ended" } as SyncOutcome;
+  workers.update(aNodePod());
+  await waitFor(() => calls.length === 1);
+  workers.stop();
+  release();
+  await settle();
+  assert.deepEqual(calls, ["sync uid-1"]);
 });

@@ -198,11 +198,14 @@ class QueuedPodWorkers implements PodWorkers {
     try {
       while (worker.again && !this.#stopped) {
         worker.again = false;
+        const { stage } = worker;
         let delayMs: number | undefined;
         try {
           delayMs = await this.#step(worker);
         } catch (err) {
-          if (!worker.abort.signal.aborted || worker.stage !== "syncing") {
+          // A termination has interrupted the sync, so that its failure says nothing.
+          const isInterrupted = stage === "syncing" && worker.abort.signal.aborted;
+          if (!isInterrupted) {
             log.error("Error syncing pod, skipping", err, { pod: describePod(worker.pod), podUID: worker.pod.metadata.uid });
             this.#options.onFailure?.(worker.pod, err);
           }
@@ -210,8 +213,7 @@ class QueuedPodWorkers implements PodWorkers {
           if (worker.stage === "cleaning") worker.cleanRetryMs = Math.min(worker.cleanRetryMs * 2, maxCleanRetryMs);
           // No jitter on top of the delay for a failed kill.
           if (worker.stage === "terminating") delayMs = Math.min(delayMs, failureRetryMs);
-          if (!worker.abort.signal.aborted || worker.stage !== "syncing")
-            this.#options.onRetry?.(worker.pod, stageNames[worker.stage], err, delayMs);
+          if (!isInterrupted) this.#options.onRetry?.(worker.pod, stageNames[worker.stage], err, delayMs);
         }
         if (delayMs === 0) worker.again = true;
         else if (delayMs !== undefined && !worker.again) worker.timer = clock.after(delayMs, () => this.#kick(worker));

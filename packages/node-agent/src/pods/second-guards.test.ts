@@ -84,6 +84,14 @@ test("a container waits from the end of its newest life, and one that never ran 
   check(exited(first));
 });
 
+test("a container does not wait for another one of its pod that has ended", () => {
+  const clock = newFakeClock();
+  const loops = newCrashLoops({ clock, event: () => undefined });
+  const other = aContainerRecord({ name: "other", state: "exited", finishedAt: clock.now() });
+  const main = aContainerRecord({ state: "exited", finishedAt: clock.now() - 10_000 });
+  for (const _ of [1, 2]) loops.check(aNodePod(), aPodRecord([other, main]), aContainer(), "regular");
+});
+
 test("who waits for a pod's end has no timer left when it came in time, and the pod gets one event", async () => {
   const clock = newFakeClock();
   const reported: string[] = [];

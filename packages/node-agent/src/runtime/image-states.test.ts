@@ -269,6 +269,12 @@ test("a threshold of a hundred per cent turns the collection off; a disk without
   off.runtime.addImage("a");
   await off.gc.collect();
   assert.deepEqual([off.removed(), off.reported], [[], []]);
+  const young = collecting(0, { highThresholdPercent: 100 });
+  young.runtime.addImage("a");
+  await young.gc.collect();
+  await young.clock.advance(60_000);
+  await young.gc.removeUnused();
+  assert.deepEqual(young.removed(), ["a"], "images grow old all the same, for when the disk is short");
   const sizeless = collecting(0);
   sizeless.disk.capacityBytes = 0;
   await assert.rejects(sizeless.gc.collect(), { message: "invalid capacity 0 on image filesystem" });
@@ -306,7 +312,14 @@ test("what no kubelet made, what is still ready and the newest sandbox of a want
   const [first, second] = [...runtime.sandboxes.keys()];
   const { listPodSandboxes } = runtime;
   runtime.listPodSandboxes = async (filter) => (await listPodSandboxes(filter)).toReversed();
+  const { stopPodSandbox } = runtime;
+  const stopped: string[] = [];
+  runtime.stopPodSandbox = async (sandbox) => {
+    stopped.push(sandbox);
+    await stopPodSandbox(sandbox);
+  };
   await collect(["p"], { maxPerContainer: 0 });
   assert.deepEqual([...runtime.sandboxes.keys()], [second, foreign, ready]);
+  assert.deepEqual(stopped, [first], "its network is given back before it goes");
   assert.ok(runtime.containers.has(id) && first !== second);
 });

@@ -151,6 +151,8 @@ class ApiStatusManager implements StatusManager {
       }
     } finally {
       entry.working = false;
+      // Replaced or forgotten: nobody writes it any more, and those who wait for its end must not wait forever.
+      if (this.#entries.get(uid) !== entry) for (const resolve of entry.done.splice(0)) resolve();
     }
   }
 

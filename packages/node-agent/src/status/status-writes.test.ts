@@ -272,6 +272,19 @@ test("a pod that begins while the end of one of its uid is being written keeps i
   status.stop();
 });
 
+test("a pod that begins while the end of one of its uid cannot be written does not leave that end waiting", async () => {
+  const pod = deleting(pending());
+  const { status, failures, clock, deleted } = writing(pod);
+  failures.push(away);
+  const finished = status.finish({ ...pod, status: { phase: "Failed" } });
+  await settle();
+  status.set(pending(), { phase: "Running" });
+  await clock.advance(1_000);
+  await finished;
+  assert.deepEqual([status.get("uid-1")?.phase, deleted()], ["Running", []]);
+  status.stop();
+});
+
 test("a manager that is stopped while its server is away tries no more", async () => {
   const { status, failures, sent, clock } = writing(pending());
   failures.push(away, away, away);
