@@ -158,5 +158,5 @@ export function longestMinutes(
     const longest = Math.max(0, ...forms.map(({ minutes }) => minutes));
     return Math.min(sum(forms), (sum(forms) - longest) / lanes.concurrency + longest);
   };
-  return packed(unit) + Math.max(packed(own), sum(shared)) + sum(long.filter(({ files }) => files.length === 0));
+  return Math.max(packed(own) + packed(unit), sum(shared)) + sum(long.filter(({ files }) => files.length === 0));
 }

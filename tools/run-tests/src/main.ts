@@ -60,8 +60,9 @@ if (isWhole) {
   await check("layers", node("tools/check-layers/src/main.ts"));
   await check("docs", node("tools/check-docs/src/main.ts"));
 }
-await runTests("unit and integration", longestFirst(selected.filter((file) => !isEndToEnd(file))), { concurrency: 3 });
-await endToEnd(selected.filter(isEndToEnd));
+const prepared = await prepareClusters(selected.filter(isEndToEnd));
+const { shared, own } = lanesOf(prepared);
+await Promise.all([onSharedCluster(shared), besideSharedCluster(own)]);
 if (isWhole) await checkProofs();
 if (long && isWhole) await mutationTests();
 if (long) writeLongReport();
@@ -127,19 +128,28 @@ function runOne(file: string, env: Record<string, string>): Promise<FileRun> {
   });
 }
 
-/** Files with their own clusters run three at a time, in parallel with the start and use of the shared cluster: most of their time is waiting. */
-async function endToEnd(files: readonly string[]): Promise<void> {
-  if (files.length === 0 || interrupted.signal.aborted) return;
-  if (process.getuid?.() !== 0) return notRun(files, "the end-to-end tests need root, for containers");
+/** Prepares what clusters run. @returns the end-to-end files that can run */
+async function prepareClusters(files: readonly string[]): Promise<readonly string[]> {
+  if (files.length === 0 || interrupted.signal.aborted) return [];
+  const without = (reason: string): readonly string[] => {
+    notRun(files, reason);
+    return [];
+  };
+  if (process.getuid?.() !== 0) return without("the end-to-end tests need root, for containers");
   const isBuilt = isWhole || (await check("build", [bin("tsc"), "--build"]));
-  if (!isBuilt) return notRun(files, "the packages were not built");
+  if (!isBuilt) return without("the packages were not built");
   await runStep("build the page", node("tools/build-ui/src/main.ts"));
   await runStep("compile ahead", node("tools/dev-cluster/src/compile-ahead.ts"));
-  const { shared, own } = lanesOf(files);
-  await Promise.all([
-    onSharedCluster(shared),
-    runTests("end to end, clusters of their own", own, { concurrency: 3, env: e2eEnv }),
-  ]);
+  return files;
+}
+
+/**
+ * Three files at a time, because most of their time is waiting. The shared cluster's files take longer than those with their own clusters;
+ * unit tests, which load the cores most, come last and fill what the end of that lane leaves idle.
+ */
+async function besideSharedCluster(own: readonly string[]): Promise<void> {
+  await runTests("end to end, clusters of their own", own, { concurrency: 3, env: e2eEnv });
+  await runTests("unit and integration", longestFirst(selected.filter((file) => !isEndToEnd(file))), { concurrency: 3 });
 }
 
 /** Runs the files on one cluster, which is removed in any case. */
