@@ -1,3 +1,4 @@
+import { benchAll } from "./all/bench-all.ts";
 import { benchApi } from "./api.ts";
 import { benchCodec } from "./codec.ts";
 import { benchCluster } from "./daemons/cluster-idle.ts";
@@ -10,25 +11,30 @@ import { benchPortSharing } from "./port-sharing.ts";
 import { benchReasons } from "./reasons/bench-reasons.ts";
 import { benchStart } from "./start.ts";
 import { benchTesting } from "./testing/bench-testing.ts";
+import { usageOf } from "./usage.ts";
 import { benchWatchFloor } from "./watch-floor.ts";
 
 const argv = process.argv.slice(2);
+const [verb = "", ...args] = argv;
 /** Length of the list measured by `codec`. */
 const listedPods = 5_000;
 
 try {
-  // Only `codec`, `reasons` and `testing` exit with 1 for exceeded limits: the ratios of the first two hardly depend on the machine.
-  if (argv.length === 1 && argv[0] === "codec") process.exitCode = benchCodec(listedPods) ? 0 : 1;
-  else if (argv[0] === "reasons") process.exitCode = (await benchReasons(parseReasonsOptions(argv))) ? 0 : 1;
-  else if (argv[0] === "testing") process.exitCode = (await benchTesting(argv.slice(1))) ? 0 : 1;
-  else if (argv[0] === "start") await benchStart(argv);
-  else if (argv[0] === "controllers") await benchControllers(argv.slice(1));
-  else if (argv[0] === "cluster") await benchCluster(argv.slice(1));
-  else if (argv[0] === "node") await benchNode(argv.slice(1));
-  else if (argv[0] === "services") await benchServices(argv.slice(1));
-  else if (argv[0] === "scheduler") await benchScheduler(argv.slice(1));
-  else if (argv.length === 1 && argv[0] === "ports") await benchPortSharing();
-  else if (argv.length === 1 && argv[0] === "floor") await benchWatchFloor();
+  const usage = args.includes("--help") || args.includes("-h") ? usageOf(verb) : undefined;
+  // Only `all`, `codec`, `reasons` and `testing` exit with 1 for what they measured: the ratios of the latter hardly depend on the machine.
+  if (usage !== undefined) process.stdout.write(usage);
+  else if (verb === "codec" && args.length === 0) process.exitCode = benchCodec(listedPods) ? 0 : 1;
+  else if (verb === "reasons") process.exitCode = (await benchReasons(parseReasonsOptions(argv))) ? 0 : 1;
+  else if (verb === "testing") process.exitCode = (await benchTesting(args)) ? 0 : 1;
+  else if (verb === "all") process.exitCode = (await benchAll(args)) ? 0 : 1;
+  else if (verb === "start") await benchStart(argv);
+  else if (verb === "controllers") await benchControllers(args);
+  else if (verb === "cluster") await benchCluster(args);
+  else if (verb === "node") await benchNode(args);
+  else if (verb === "services") await benchServices(args);
+  else if (verb === "scheduler") await benchScheduler(args);
+  else if (verb === "ports" && args.length === 0) await benchPortSharing();
+  else if (verb === "floor" && args.length === 0) await benchWatchFloor();
   else await benchApi(argv);
 } catch (err) {
   const { code, message } = err as NodeJS.ErrnoException;

@@ -32,7 +32,7 @@ const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n
        [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]
        ./cox bench reasons [--rounds <n>] [--pods <n>] [--only <daemon>]
        ./cox bench codec|ports|floor
-       ./cox bench scheduler|controllers|node|cluster|testing --help`;
+       ./cox bench all|scheduler|controllers|node|cluster|services|testing --help`;
 
 /** Options of `bench reasons`. */
 export interface ReasonsOptions {

@@ -27,6 +27,12 @@ export function residentMb(pid: number): number {
   return Number(kb ?? 0) / 1024;
 }
 
+/** Proportional set size in MB: a page that several processes map, such as one of the program, counts for each with its share. */
+export function proportionalMb(pid: number): number {
+  const kb = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1];
+  return Number(kb ?? 0) / 1024;
+}
+
 /**
  * Memory in MB that several processes have in RAM together: pages of a file that more than one of them maps, such as the program,
  * count once. (Of each file the largest part that one process has in RAM is counted, as if the others had no other pages of it.)

@@ -5,7 +5,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type DaemonName, daemonNames, daemonProcess } from "@coxswain/dev-cluster/daemons";
 import type { Settings } from "@coxswain/dev-cluster/settings";
 import { adminClient } from "@coxswain/dev-cluster/up";
-import { cpuSeconds, residentMb, togetherMb } from "../process-usage.ts";
+import { cpuSeconds, proportionalMb, residentMb, togetherMb } from "../process-usage.ts";
 import { makeNamespace } from "./cluster.ts";
 import { repeat } from "./cluster-objects.ts";
 import { type DaemonProgram, programsOf, type RunningDaemon, spawnDaemon } from "./daemon.ts";
@@ -85,6 +85,7 @@ function allOf({ daemons, togetherMb }: IdleRound): RoundResult {
     serverCpuSeconds: sum("serverCpuSeconds"),
     apiCalls: sum("apiCalls"),
     residentMb: togetherMb,
+    proportionalMb: sum("proportionalMb"),
   };
 }
 
@@ -105,6 +106,7 @@ async function measureRound(settings: Settings, name: DaemonProgram["name"], opt
       serverCpuSeconds: 0,
       apiCalls: 0,
       residentMb: residentMb(pid),
+      proportionalMb: proportionalMb(pid),
     });
     return {
       daemons: new Map([...running].map(([daemon, { pid }]) => [daemon, resultOf(daemon, pid)])),

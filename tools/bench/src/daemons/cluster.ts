@@ -5,7 +5,7 @@ import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
 import { namespaces, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { freePort, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
-import { cpuSeconds, residentMb } from "../process-usage.ts";
+import { cpuSeconds, proportionalMb, residentMb } from "../process-usage.ts";
 import { startProgram } from "../program.ts";
 import { ourProgram } from "../target.ts";
 import { type DaemonProgram, type RunningDaemon, startDaemon } from "./daemon.ts";
@@ -20,6 +20,7 @@ export interface Usage {
   /** Requests that the API server has answered, without those of this process. */
   readonly apiCalls: number;
   readonly residentMb: number;
+  readonly proportionalMb: number;
 }
 
 /** A cluster of etcd, our API server and one daemon, with objects in place of machines. */
@@ -115,6 +116,7 @@ async function start(parts: Parts, program: DaemonProgram, flags: readonly strin
         serverCpuSeconds: cpuSeconds(apiPid),
         apiCalls: calls,
         residentMb: residentMb(daemon.pid),
+        proportionalMb: proportionalMb(daemon.pid),
       };
     },
     stop: () => parts.stop(),

@@ -8,7 +8,7 @@ import { stop as stopSupervised } from "@coxswain/dev-cluster/processes";
 import { readSettings } from "@coxswain/dev-cluster/read-settings";
 import type { Settings } from "@coxswain/dev-cluster/settings";
 import { adminClient } from "@coxswain/dev-cluster/up";
-import { cpuSeconds, residentMb } from "../process-usage.ts";
+import { cpuSeconds, proportionalMb, residentMb } from "../process-usage.ts";
 import { type DaemonCluster, makeNamespace, type Usage } from "./cluster.ts";
 import { type DaemonProgram, type RunningDaemon, root, spawnDaemon } from "./daemon.ts";
 import { sumOfSamples } from "./metrics-text.ts";
@@ -30,7 +30,9 @@ export class NodeStage {
     const env = { ...process.env, COX_STATE: state, COX_NODE_NAME: "bench-node", COX_ETCD_WITHOUT_SYNC: "1" };
     try {
       execFileSync(cox, ["up"], { env, stdio: ["ignore", "ignore", "pipe"] });
-      return new NodeStage(readSettings(root, env), env);
+      const stage = new NodeStage(readSettings(root, env), env);
+      process.once("SIGTERM", stage.#endedBySignal);
+      return stage;
     } catch (err) {
       remove(state, env);
       throw err;
@@ -42,7 +44,14 @@ export class NodeStage {
     for (const name of names) await stopSupervised(this.settings, name);
   }
 
+  /** A cluster outlives the process that has started it. */
+  readonly #endedBySignal = (): void => {
+    this.remove();
+    process.exit(143);
+  };
+
   remove(): void {
+    process.off("SIGTERM", this.#endedBySignal);
     remove(this.settings.state, this.#env);
   }
 }
@@ -105,6 +114,7 @@ export class NodeCluster implements DaemonCluster {
       serverCpuSeconds: 0,
       apiCalls: sumOfSamples(metrics.body.toString(), "apiserver_request_total"),
       residentMb: pid === undefined ? 0 : residentMb(pid),
+      proportionalMb: pid === undefined ? 0 : proportionalMb(pid),
     };
   }
 

@@ -4,7 +4,7 @@ import { newCriClient } from "@coxswain/node-agent/runtime/cri-client";
 import { programsOf } from "./daemon.ts";
 import { nodeScenarios } from "./node-scenarios.ts";
 import { NodeCluster, NodeStage } from "./node-stage.ts";
-import { type DaemonBenchOptions, helpOf, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
+import { type DaemonBenchOptions, helpOf, isChosen, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
 import { ReportPrinter } from "./printer.ts";
 import { type RowReport, reportOf } from "./report.ts";
 import { type RoundResult, runScenario } from "./scenario.ts";
@@ -41,10 +41,10 @@ async function measure({ settings }: NodeStage, options: DaemonBenchOptions): Pr
   const printer = new ReportPrinter(options);
   const size = (flag: string): number => sizeOf(options, flag);
   const scenarios = nodeScenarios({ pods: size("pods"), idleSeconds: size("idle-seconds"), requests: size("requests") });
-  const chosen = scenarios.filter(({ name }) => name.includes(options.only));
+  const chosen = scenarios.filter(({ name }) => isChosen(options, name));
   const programs = programsOf("kubelet", options);
   const results = programs.map(() => chosen.map((): RoundResult[] => []));
-  for (let round = options.isQuick ? 0 : -1; round < options.rounds; round++) {
+  for (let round = options.warmsUp ? -1 : 0; round < options.rounds; round++) {
     for (const [which, program] of programs.entries()) {
       const cluster = await NodeCluster.open(settings, program);
       try {

@@ -6,8 +6,10 @@ export interface DaemonBenchOptions {
   readonly peerBin?: string;
   readonly rounds: number;
   readonly isQuick: boolean;
-  /** Runs only rows whose name contains this. */
-  readonly only: string;
+  /** Runs only rows whose name contains one of these; none given: all. */
+  readonly only: readonly string[];
+  /** Whether a round that is not counted comes first. */
+  readonly warmsUp: boolean;
   readonly isJson: boolean;
   readonly svgFile?: string;
   readonly cpuProfileFolder?: string;
@@ -35,7 +37,8 @@ export function parseDaemonOptions(argv: readonly string[], sizeFlags: SizeFlags
       quick: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
       rounds: { type: "string" },
-      only: { type: "string", default: "" },
+      only: { type: "string", multiple: true, default: [] },
+      "no-warm-up": { type: "boolean", default: false },
       svg: { type: "string" },
       "peer-bin": { type: "string" },
       "cpu-prof": { type: "string" },
@@ -51,6 +54,7 @@ export function parseDaemonOptions(argv: readonly string[], sizeFlags: SizeFlags
     isHelp: values.help,
     isJson: values.json,
     only: values.only,
+    warmsUp: !quick && !values["no-warm-up"],
     nodeFlags: values["node-flag"],
     sizes: Object.fromEntries(
       Object.entries(sizeFlags).map(([flag, { normal, quick: short, most }]) => {
@@ -70,6 +74,10 @@ function wholeNumber(flag: string, text: string, most: number): number {
   return value;
 }
 
+/** Whether a row is among the chosen ones. */
+export const isChosen = ({ only }: DaemonBenchOptions, name: string): boolean =>
+  only.length === 0 || only.some((text) => name.includes(text));
+
 /** The size of a flag with one value. */
 export function sizeOf({ sizes }: DaemonBenchOptions, flag: string): number {
   const [size, ...more] = sizes[flag] ?? [];
@@ -82,7 +90,8 @@ export function helpOf(verb: string, about: string, sizeFlags: SizeFlags, warmsU
   const rows: (readonly [string, string])[] = [
     ["--peer-bin <folder>", "programs of another implementation, measured in alternating rounds"],
     ["--rounds <n>", `rounds of each row${warmsUp ? ", after one of warm-up" : ""}; default 3 (the median is shown)`],
-    ["--only <text>", "only rows whose name contains this"],
+    ["--only <text>", "only rows whose name contains this; may be repeated"],
+    ...(warmsUp ? [["--no-warm-up", "counts the first round too: for rows that are long"] as const] : []),
     ["--quick", "small sizes and one round: shows that all rows work"],
     ["--json", "prints the rows as JSON"],
     ["--svg <file>", "writes a picture of the ratios"],

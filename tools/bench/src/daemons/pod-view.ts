@@ -32,16 +32,26 @@ export class PodView {
   }
 
   async #follow(resourceVersion: string): Promise<void> {
-    const events = this.#client.watch<Pod>(pods, {}, { resourceVersion, signal: this.#ended.signal, timeoutSeconds: 36_000 });
-    for await (const { type, object } of events) {
-      const { uid = "" } = object.metadata;
-      if (type === "DELETED") {
-        this.#pods.delete(uid);
-        this.#done.delete(uid);
-      } else {
-        this.#pods.set(uid, object);
-        if (this.fate !== "none" && !this.#done.has(uid)) this.#write(object, this.fate);
+    const { signal } = this.#ended;
+    let seen = resourceVersion;
+    // A server ends a watch that does not read fast enough; the next one continues where it ended.
+    while (!signal.aborted) {
+      const events = this.#client.watch<Pod>(pods, {}, { resourceVersion: seen, signal, timeoutSeconds: 36_000 });
+      for await (const { type, object } of events) {
+        seen = object.metadata.resourceVersion ?? seen;
+        this.#take(type, object);
       }
+    }
+  }
+
+  #take(type: string, object: Pod): void {
+    const { uid = "" } = object.metadata;
+    if (type === "DELETED") {
+      this.#pods.delete(uid);
+      this.#done.delete(uid);
+    } else if (type === "ADDED" || type === "MODIFIED") {
+      this.#pods.set(uid, object);
+      if (this.fate !== "none" && !this.#done.has(uid)) this.#write(object, this.fate);
     }
   }
 
@@ -75,7 +85,7 @@ export class PodView {
         if (this.#failure !== undefined) throw this.#failure;
         return seen(this.count(matches)) === count;
       },
-      { what, timeoutMs: 120_000, intervalMs: 10 },
+      { what, timeoutMs: 600_000, intervalMs: 10 },
     );
   }
 

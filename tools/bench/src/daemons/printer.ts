@@ -31,6 +31,10 @@ export class ReportPrinter {
     for (const line of reportLines(report)) this.#say(line);
   }
 
+  get reports(): readonly RowReport[] {
+    return this.#reports;
+  }
+
   end(title: string): readonly RowReport[] {
     const { isJson, svgFile } = this.#options;
     const all = { machine: this.#machine, notes: this.#notes, reports: this.#reports };

@@ -12,6 +12,7 @@ const round = (more: Partial<RoundResult> = {}): RoundResult => ({
   serverCpuSeconds: 1,
   apiCalls: 20,
   residentMb: 100,
+  proportionalMb: 90,
   ...more,
 });
 

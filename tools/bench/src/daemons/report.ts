@@ -24,6 +24,7 @@ export function medianOf(rounds: readonly RoundResult[]): RoundResult {
     serverCpuSeconds: of("serverCpuSeconds"),
     apiCalls: of("apiCalls"),
     residentMb: of("residentMb"),
+    proportionalMb: of("proportionalMb"),
   };
 }
 
@@ -42,6 +43,7 @@ const columns: readonly Column[] = [
   { title: "API calls", digits: 0, limit: "apiCalls", of: ({ apiCalls }) => apiCalls },
   { title: "server CPU s", digits: 2, of: ({ serverCpuSeconds }) => serverCpuSeconds },
   { title: "RSS MB", digits: 0, limit: "memory", of: ({ residentMb }) => residentMb },
+  { title: "PSS MB", digits: 0, of: ({ proportionalMb }) => proportionalMb },
 ];
 
 const width = 13;

@@ -1,6 +1,6 @@
 import { type DaemonCluster, startDaemonCluster } from "./cluster.ts";
 import { type DaemonName, programsOf } from "./daemon.ts";
-import type { DaemonBenchOptions } from "./options.ts";
+import { type DaemonBenchOptions, isChosen } from "./options.ts";
 import { ReportPrinter } from "./printer.ts";
 import { type RowReport, reportOf } from "./report.ts";
 import { type RoundResult, runScenario, type Scenario } from "./scenario.ts";
@@ -26,11 +26,15 @@ export async function runDaemonBench(bench: DaemonBench, options: DaemonBenchOpt
       clusters.push(await startDaemonCluster(program, flags));
     }
     const printer = new ReportPrinter(options);
-    for (const scenario of bench.scenarios.filter(({ name }) => name.includes(options.only))) {
-      const rounds = await measureScenario(scenario, clusters, options);
-      printer.row(reportOf(scenario.name, scenario.limits, rounds));
+    try {
+      for (const scenario of bench.scenarios.filter(({ name }) => isChosen(options, name))) {
+        const rounds = await measureScenario(scenario, clusters, options);
+        printer.row(reportOf(scenario.name, scenario.limits, rounds));
+      }
+    } finally {
+      printer.end(bench.daemon); // the rows before one that failed, too
     }
-    return printer.end(bench.daemon);
+    return printer.reports;
   } finally {
     for (const cluster of clusters) await cluster.stop();
   }
@@ -39,10 +43,10 @@ export async function runDaemonBench(bench: DaemonBench, options: DaemonBenchOpt
 async function measureScenario(
   scenario: Scenario,
   clusters: readonly DaemonCluster[],
-  { rounds, isQuick }: DaemonBenchOptions,
+  { rounds, warmsUp }: DaemonBenchOptions,
 ): Promise<RoundResult[][]> {
   const results: RoundResult[][] = clusters.map(() => []);
-  for (let round = isQuick ? 0 : -1; round < rounds; round++) {
+  for (let round = warmsUp ? -1 : 0; round < rounds; round++) {
     for (const [index, cluster] of clusters.entries()) {
       const result = await runScenario(scenario, cluster).catch((err: unknown) => {
         throw new Error(`${scenario.name}, ${cluster.name}`, { cause: err });

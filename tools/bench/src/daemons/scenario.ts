@@ -28,6 +28,7 @@ export interface RoundResult {
   readonly serverCpuSeconds: number;
   readonly apiCalls: number;
   readonly residentMb: number;
+  readonly proportionalMb: number;
 }
 
 export async function runScenario<Cluster extends DaemonCluster>(
@@ -47,5 +48,6 @@ export async function runScenario<Cluster extends DaemonCluster>(
     serverCpuSeconds: after.serverCpuSeconds - before.serverCpuSeconds,
     apiCalls: after.apiCalls - before.apiCalls,
     residentMb: after.residentMb,
+    proportionalMb: after.proportionalMb,
   };
 }

@@ -5,11 +5,11 @@ import type { Node, Service } from "@coxswain/apimachinery/objects/schema/kinds/
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
-import { cpuSeconds, cpuSecondsWithChildren, residentMb } from "../process-usage.ts";
+import { cpuSeconds, cpuSecondsWithChildren, proportionalMb, residentMb } from "../process-usage.ts";
 import { type ControlPlane, Parts, startControlPlane } from "./cluster.ts";
 import { repeat } from "./cluster-objects.ts";
 import { type DaemonProgram, programsOf, type RunningDaemon, spawnDaemon } from "./daemon.ts";
-import { type DaemonBenchOptions, helpOf, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
+import { type DaemonBenchOptions, helpOf, isChosen, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
 import { ReportPrinter } from "./printer.ts";
 import { type RowReport, reportOf } from "./report.ts";
 import type { RoundResult } from "./scenario.ts";
@@ -174,7 +174,7 @@ async function measureAll(plane: ControlPlane, options: DaemonBenchOptions): Pro
     idle: `no change, ${all} Services`,
   };
   for (const [row, name] of Object.entries(names) as [keyof Rows, string][]) {
-    if (!name.includes(options.only)) continue;
+    if (!isChosen(options, name)) continue;
     printer.row(
       reportOf(
         name,
@@ -207,6 +207,7 @@ async function measure(plane: ControlPlane, program: DaemonProgram, options: Dae
       serverCpuSeconds: after.server - before.server,
       apiCalls: after.calls - before.calls,
       residentMb: daemon === undefined ? 0 : residentMb(daemon.pid),
+      proportionalMb: daemon === undefined ? 0 : proportionalMb(daemon.pid),
     };
   };
   let at: number = probe.ports[0];

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { RoundResult } from "../daemons/scenario.ts";
+import { usageOf } from "../usage.ts";
+import { holds, markdownOf } from "./markdown.ts";
+import { argsOf, steps } from "./steps.ts";
+
+const round = (more: Partial<RoundResult> = {}): RoundResult => ({
+  ...{ operations: 10, seconds: 1, cpuSeconds: 1, serverCpuSeconds: 1, apiCalls: 20, residentMb: 100, proportionalMb: 90 },
+  ...more,
+});
+
+test("the whole table takes at most 45 minutes, and no two benchmarks write the same files", () => {
+  assert.ok(steps.reduce((sum, { mostMinutes }) => sum + mostMinutes, 0) <= 45);
+  assert.equal(new Set(steps.map(({ name }) => name)).size, steps.length);
+});
+
+for (const { name, isQuick, want } of [
+  {
+    name: "a normal run has the step's sizes",
+    isQuick: false,
+    want: ["controllers", "--only", "a", "--only", "b", "--jobs", "5"],
+  },
+  { name: "a quick run has its rows only", isQuick: true, want: ["controllers", "--quick", "--only", "a", "--only", "b"] },
+]) {
+  test(name, () => {
+    const step = { name: "x", title: "X", args: ["controllers", "--only", "a", "--only", "b", "--jobs", "5"], mostMinutes: 1 };
+    const args = argsOf(step, { peer: "/bin", out: "out", isQuick });
+    assert.deepEqual(args, [...want, "--json", "--peer-bin", "/bin", "--svg", "out/x.svg"]);
+  });
+}
+
+const within = { name: "row", limits: { cpu: 0.5 }, ours: round({ cpuSeconds: 0.5 }), peer: round() };
+const above = { ...within, ours: round({ cpuSeconds: 0.51 }) };
+for (const { name, results, want } of [
+  { name: "holds at the limit", results: [{ title: "a", reports: [within] }], want: true },
+  {
+    name: "fails above it, in the second step too",
+    results: [
+      { title: "a", reports: [within] },
+      { title: "b", reports: [above] },
+    ],
+    want: false,
+  },
+  { name: "fails when a step did not end", results: [{ title: "a", reports: [within], failure: "late" }], want: false },
+]) {
+  test(name, () => assert.equal(holds(results), want));
+}
+
+test("shows both, their ratio and the verdict; what is not measured stays empty", () => {
+  const row = { ...above, ours: round({ cpuSeconds: 0.51, apiCalls: 0 }), peer: round({ apiCalls: 0 }) };
+  const text = markdownOf([{ title: "Kubelet", machine: "2 cores", reports: [row], failure: "not done after 1 minutes" }]);
+  assert.match(text, /^## Kubelet\n\n2 cores\n\n\| row \|/);
+  assert.match(
+    text,
+    /\| row \| 1\.00 \/ 1\.00 \(1\.00\) \| 0\.51 \/ 1\.00 \(0\.51, limit 0\.5: NOT OK\) \| {2}\| 100 \/ 100 \(1\.00\) \|/,
+  );
+  assert.match(text, /Not complete: not done after 1 minutes/);
+});
+
+test("benchmarks without a table of flags have their own help", () => {
+  for (const verb of ["api", "start", "reasons", "codec", "ports", "floor"])
+    assert.ok(usageOf(verb)?.startsWith(`usage: ./cox bench ${verb}`), verb);
+  assert.equal(usageOf("toString"), undefined);
+});
