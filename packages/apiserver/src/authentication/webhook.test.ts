@@ -61,12 +61,21 @@ for (const { name, status, wanted, want } of [
 
 test("a token that the webhook does not know is nobody's, with its error when it has one", async (t) => {
   const { authenticate } = await peerWith(t, (attempt) =>
-    says([{ authenticated: false }, { authenticated: false, error: "revoked" }, { error: "no answer" }][attempt - 1] ?? {}),
+    says(
+      [
+        { authenticated: false },
+        { authenticated: false, error: "revoked" },
+        { error: "no answer" },
+        {},
+        { authenticated: "false", user: jane },
+      ][attempt - 1] ?? {},
+    ),
   );
   assert.equal(await authenticate("t", undefined), undefined);
   await assert.rejects(authenticate("t", undefined), { message: "revoked" });
   await assert.rejects(authenticate("t", undefined), { message: "no answer" });
   assert.equal(await authenticate("t", undefined), undefined);
+  assert.equal(await authenticate("t", undefined), undefined, "a text is no yes");
 });
 
 for (const { name, answer } of [

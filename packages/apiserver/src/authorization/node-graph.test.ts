@@ -166,6 +166,19 @@ test("a secret that several volumes name belongs to the nodes of each of them, u
   await waitFor(() => reached() === "", { what: "the claim to be forgotten" });
 });
 
+test("the graph is known when the last kind of its objects is", async (t) => {
+  const client = newFakeClient();
+  client.react("list", "volumeattachments", () => new Promise(() => {}));
+  const informers = newInformerFactory(client, { log: discardLogger, clock: newFakeClock() });
+  const graph = informedNodeGraph(informers, { configSources: true });
+  const end = new AbortController();
+  t.after(() => end.abort());
+  informers.start(end.signal);
+  const others = [pods, persistentVolumes, nodes].map((ref) => informers.for(ref));
+  await waitFor(() => others.every(({ synced }) => synced), { what: "the others" });
+  assert.equal(graph.synced, false);
+});
+
 test("a node reads the config map of its own configuration, none of that name elsewhere, and only where that is on", async (t) => {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });

@@ -134,8 +134,40 @@ test("names a role that is missing", async () => {
       { metadata: { name: "b" }, subjects: [{ kind: "User", name: "jane" }], roleRef: { kind: "ClusterRole", name: "gone" } },
     ],
   });
-  const decision = await rbac(newRuleResolver(missing))(asks({}));
+  const resolver = newRuleResolver(missing);
+  const decision = await rbac(resolver)(asks({}));
   assert.deepEqual(decision, { decision: "no-opinion", reason: 'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found' });
+  const { incomplete, errors } = await resolver.resolve(jane, "web");
+  assert.deepEqual([incomplete, errors.length], [true, 1], "the rules that are known may not be all");
+});
+
+test("names each role that is missing, and takes no account without a namespace for one of the cluster", async () => {
+  const bound = (name: string, subject: { kind: string; name: string }): RbacBinding => ({
+    metadata: { name },
+    subjects: [subject],
+    roleRef: { kind: "ClusterRole", name },
+  });
+  const user = { kind: "User", name: "jane" };
+  const two = policy({ clusterRoleBindings: [bound("gone", user), bound("lost", user)] });
+  const { reason = "" } = await rbac(newRuleResolver(two))(asks({}));
+  assert.match(reason, /^RBAC: \[.*"gone" not found, .*"lost" not found\]$/);
+  const rules = { all: [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }] };
+  const stray = policy({ clusterRoles: rules, clusterRoleBindings: [bound("all", { kind: "ServiceAccount", name: "robot" })] });
+  const nobody = { name: "system:serviceaccount::robot", groups: [] };
+  assert.equal((await rbac(newRuleResolver(stray))(asks({ user: nobody }))).decision, "no-opinion");
+});
+
+test("a policy is known when all kinds of it are, not before the last", async (t) => {
+  const client = newFakeClient();
+  client.react("list", "clusterrolebindings", () => new Promise(() => {}));
+  const informers = newInformerFactory(client, { log: discardLogger, clock: newFakeClock() });
+  const stored = informedRbacPolicy(informers);
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  informers.start(stop.signal);
+  const others = [roles, roleBindings, clusterRoles].map((ref) => informers.for(ref));
+  await waitFor(() => others.every(({ synced }) => synced), { what: "the others" });
+  assert.equal(stored.synced, false);
 });
 
 test("the policy of informers has another version after each change of a role or a binding", async (t) => {

@@ -52,7 +52,12 @@ function claimIn(client: ReturnType<typeof newFakeClient>) {
 test("adoption and release are written to the objects", async () => {
   const client = newFakeClient();
   client.put(replicaSets, owner);
-  client.put(pods, aPod({ name: "orphan", labels: { app: "web" } }), aPod({ name: "relabelled", labels: { app: "api" }, owner }));
+  client.put(
+    pods,
+    aPod({ name: "another", labels: { app: "api" } }),
+    aPod({ name: "orphan", labels: { app: "web" } }),
+    aPod({ name: "relabelled", labels: { app: "api" }, owner }),
+  );
   const claimed = await claimIn(client);
   assert.deepEqual(
     claimed.map(({ metadata }) => metadata.name),

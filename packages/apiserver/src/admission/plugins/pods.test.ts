@@ -219,6 +219,35 @@ test("a pod's second pull secret is looked at as the first, and its init contain
     );
 });
 
+test("a token is mounted once, by the volume that is there, and only where it is needed; the pod's own word comes first", async () => {
+  const path = "/var/run/secrets/kubernetes.io/serviceaccount";
+  const account = { metadata: { name: "quiet" }, automountServiceAccountToken: false, imagePullSecrets: [{ name: "mine" }] };
+  await server.request("POST", "/api/v1/namespaces/default/serviceaccounts", account);
+  const made = async (name: string, spec: object, container: object = {}) => {
+    const { code, body, text } = await server.request("POST", pods, aPod(name, spec, container));
+    assert.equal(code, 201, text);
+    const mounts: { name: string; mountPath: string }[] = body.spec.containers[0].volumeMounts ?? [];
+    return {
+      volumes: ((body.spec.volumes ?? []) as { name: string }[]).map((volume) => volume.name.replace(/-[a-z0-9]{5}$/, "")),
+      mounts: mounts.map((mount) => `${mount.name.replace(/-[a-z0-9]{5}$/, "")} ${mount.mountPath}`),
+    };
+  };
+  const volume = (name: string) => ({ volumes: [{ name, emptyDir: {} }] });
+  assert.deepEqual(await made("there", volume("kube-api-access-mine")), {
+    volumes: ["kube-api-access-mine"],
+    mounts: [`kube-api-access-mine ${path}`],
+  });
+  assert.deepEqual(await made("own", volume("own"), { volumeMounts: [{ name: "own", mountPath: path }] }), {
+    volumes: ["own"],
+    mounts: [`own ${path}`],
+  });
+  assert.deepEqual(await made("quiet", { serviceAccountName: "quiet" }), { volumes: [], mounts: [] });
+  assert.deepEqual(await made("loud", { serviceAccountName: "quiet", automountServiceAccountToken: true }), {
+    volumes: ["kube-api-access"],
+    mounts: [`kube-api-access ${path}`],
+  });
+});
+
 test("a second class may not become the default by an update; a pod keeps its preemption policy when a client drops it", async () => {
   const classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
   for (const [name, globalDefault] of [

@@ -110,6 +110,23 @@ test("a dry run gets the answer that a charge would give and takes nothing", asy
   assert.equal((await create("dry", aPod("b"), "?dryRun=All")).code, 403);
 });
 
+test("neither an eviction nor an update of a pod is charged, nor held to a quota that came after the pod", async () => {
+  await server.request("POST", "/api/v1/namespaces", { metadata: { name: "later" } });
+  assert.equal((await create("later", aPod("a"))).code, 201);
+  await quota("later", "q", { pods: "1", "requests.cpu": "1" });
+  const path = inNamespace("later", "pods/a");
+  const labelled = await server.request(
+    "PATCH",
+    path,
+    { metadata: { labels: { a: "b" } } },
+    { "content-type": "application/merge-patch+json" },
+  );
+  assert.equal(labelled.code, 200, labelled.text);
+  const evicted = await server.request("POST", `${path}/eviction`, { metadata: { name: "a" } });
+  assert.equal(evicted.code, 201, evicted.text);
+  assert.deepEqual(await usedIn("later"), { pods: "0", "requests.cpu": "0" });
+});
+
 test("a quota that nobody has counted yet lets nothing through, from its first moment on", async () => {
   await server.request("POST", "/api/v1/namespaces", { metadata: { name: "young" } });
   await server.request("POST", inNamespace("young", "resourcequotas"), {

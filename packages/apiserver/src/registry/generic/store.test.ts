@@ -93,6 +93,7 @@ test("what beginCreate took is given back when the write fails", async (t) => {
     /no/,
   );
   assert.deepEqual(log, ["commit", "revert", "revert"]);
+  assert.equal(await present(store, "b"), false, "admission comes before the write");
 });
 
 test("what beginUpdate took is given back when the removal that the update has become fails", async (t) => {
@@ -213,6 +214,18 @@ test("an update of a subresource creates nothing, whatever its own strategy says
   );
 });
 
+test("an object that an update of a subresource may create is prepared as the resource's, and takes no version that is none", async (t) => {
+  const prepareForCreate = (object: object) => void Object.assign(object, { data: { prepared: "1" } });
+  const store = (await aStore(t, { allowCreateOnUpdate: true, prepareForCreate })).withStrategy({ namespaceScoped: true });
+  const { entry } = await store.update(ctx(), "a", () => configMap({ name: "a" }), {});
+  assert.deepEqual((entry.object() as ConfigMap).data, { prepared: "1" });
+  await assert.rejects(
+    store.update(ctx(), "b", () => configMap({ name: "b", resourceVersion: "new" }), {}),
+    /parsing "new": invalid syntax/,
+  );
+  assert.equal(await present(store, "b"), false);
+});
+
 test("an update that changes nothing writes nothing", async (t) => {
   const store = await aStore(t);
   const created = await store.create(ctx(), configMap({ name: "a" }, { n: "1" }), {});
@@ -310,6 +323,10 @@ test("a dry-run deletes nothing, creates nothing and updates nothing", async (t)
   await store.delete(dry, "a", { gracePeriodSeconds: 0 });
   await store.deleteCollection(dry, {}, {});
   assert.equal((await store.get("web", "a")).revision, created.revision);
+  let told = 0;
+  const telling = store.withStrategy({ namespaceScoped: true, afterDelete: () => void told++ });
+  assert.equal((await telling.delete(dry, "a", {})).deleted, true);
+  assert.equal(told, 0, "nobody is told of a deletion that was only tried");
 });
 
 test("a deletion of an object that changes after it was decided is decided anew", async (t) => {

@@ -117,6 +117,10 @@ test("a pod carries its revision and generation, and is for one node alone", () 
   assert.equal(targetNodeOf({ metadata: {}, spec: template.spec as PodSpec }), "n1");
   assert.equal(targetNodeOf(aPod({ nodeName: "n2" })), "n2");
   assert.equal(targetNodeOf(aPod()), undefined);
+  const matchFields = [{ key: "metadata.name", operator: "NotIn", values: ["n1"] }];
+  const requiredDuringSchedulingIgnoredDuringExecution = { nodeSelectorTerms: [{ matchFields }] };
+  const elsewhere = { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution } } };
+  assert.equal(targetNodeOf({ metadata: {}, spec: { containers: [], ...elsewhere } }), undefined, "kept away is not pinned");
   assert.deepEqual(daemonSet.spec.template.metadata?.labels, { app: "agent" }, "the set's own template stays as it is");
 });
 
@@ -137,7 +141,11 @@ test("tolerates every trouble of a node without end, once each", () => {
       "unschedulable:NoSchedule:ever",
     ],
   );
-  assert.equal(withDaemonTolerations({ containers: [], hostNetwork: true }).tolerations?.length, 7);
+  const ofHost = withDaemonTolerations({ containers: [], hostNetwork: true }).tolerations ?? [];
+  assert.deepEqual(
+    [ofHost.length, ofHost.at(-1)],
+    [7, { key: "node.kubernetes.io/network-unavailable", operator: "Exists", effect: "NoSchedule" }],
+  );
 });
 
 /** A pinned Pod that is not scheduled yet. */
