@@ -13,7 +13,7 @@ test("the page of a long run lists stages, figures, slow files, failures and ski
     { ...aRun, file: "a.test.ts", skipped: [{ name: "y", reason: "no docker" }] },
   ];
   const totals = newTotals();
-  totals.stages.push({ name: "unit", durationMs: 7_325_400 });
+  totals.stages.push({ name: "unit", durationMs: 7_325_400, busyMs: 0 });
   for (const run of runs) addFile(totals, run);
   const machine = { cpus: 2, memoryGb: 24, commit: "abc", begun: "2026-01-02T03:04:05Z", load: [1, 0.5, 0.25] };
   assert.equal(

@@ -6,6 +6,7 @@ import { parseArguments } from "./arguments.ts";
 import { inNetworkOfItsOwn, lanesOf, longestFirst } from "./lanes.ts";
 import { longRunOf, mutation, nightHours, type PlannedForm, planOf } from "./long-forms.ts";
 import { longReport } from "./long-report.ts";
+import { busyMs } from "./machine-load.ts";
 import { addFile, addRepeated, closingReport, exitCode, fileReport, newTotals } from "./report.ts";
 import { type FileRun, type Limits, runFile } from "./run-file.ts";
 
@@ -27,6 +28,7 @@ const isWhole = paths.length === 0 && namePatterns.length === 0;
 let repeatsLeft = isWhole && !long ? 2 : 0;
 const isEndToEnd = (file: string): boolean => file.startsWith("e2e/");
 
+const busyBeforeMs = busyMs();
 const begun = new Date().toISOString();
 const totals = newTotals();
 const runs: FileRun[] = [];
@@ -67,7 +69,7 @@ if (isWhole) await checkProofs();
 if (long && isWhole) await mutationTests();
 if (long) writeLongReport();
 
-process.stdout.write(closingReport(totals, performance.now()));
+process.stdout.write(closingReport(totals, { durationMs: performance.now(), busyMs: busyMs() - busyBeforeMs }));
 process.exitCode = interrupted.signal.aborted ? (interrupted.signal.reason as number) : exitCode(totals);
 
 async function check(name: string, command: string[], limitMs?: number): Promise<boolean> {
@@ -89,7 +91,7 @@ async function runTests(
 ): Promise<void> {
   if (files.length === 0) return;
   console.log(`== ${name}`);
-  const begin = performance.now();
+  const begin = { ms: performance.now(), busyMs: busyMs() };
   const waiting = [...files];
   const toRepeat: FileRun[] = [];
   const work = async (): Promise<void> => {
@@ -255,7 +257,7 @@ async function runStep(
   limitMs?: number,
 ): Promise<number> {
   console.log(`== ${name}`);
-  const begin = performance.now();
+  const begin = { ms: performance.now(), busyMs: busyMs() };
   const child = spawn(command, rest, {
     cwd: root,
     stdio: ["ignore", "inherit", "inherit"],
@@ -273,8 +275,8 @@ async function runStep(
   return code;
 }
 
-function endStage(name: string, begin: number, outcome = "ended"): void {
-  const durationMs = performance.now() - begin;
-  totals.stages.push({ name, durationMs });
+function endStage(name: string, begin: { readonly ms: number; readonly busyMs: number }, outcome = "ended"): void {
+  const durationMs = performance.now() - begin.ms;
+  totals.stages.push({ name, durationMs, busyMs: busyMs() - begin.busyMs });
   console.log(`== ${name}: ${outcome} after ${(durationMs / 1000).toFixed(1)} s`);
 }

@@ -17,7 +17,7 @@ const aFailure = { name: "x", where: "a.test.ts:1", error: "wrong:\n  1 !== 2" }
 
 test("the closing line counts to-do tests as skipped; reasons, stages and the time of all stand above it", () => {
   const totals = newTotals();
-  totals.stages.push({ name: "unit", durationMs: 61_240 }, { name: "end to end", durationMs: 1_000 });
+  totals.stages.push({ name: "unit", durationMs: 61_240, busyMs: 110_232 }, { name: "end to end", durationMs: 0, busyMs: 0 });
   addFile(totals, {
     ...aRun,
     passed: 2,
@@ -26,7 +26,7 @@ test("the closing line counts to-do tests as skipped; reasons, stages and the ti
   });
   addFile(totals, { ...aRun, file: "b.test.ts", failed: [aFailure], skipped: [{ name: "z", reason: "needs root" }] });
   assert.equal(
-    closingReport(totals, 61_500),
+    closingReport(totals, { durationMs: 61_500, busyMs: 123_000 }),
     `2 skipped:
   needs root:
     a.test.ts: x
@@ -34,10 +34,10 @@ test("the closing line counts to-do tests as skipped; reasons, stages and the ti
 1 todo:
   not written:
     a.test.ts: y
-stages:
-     61.2 s  unit
-      1.0 s  end to end
-     61.5 s  together
+stages, and the machine's cores that were busy meanwhile:
+     61.2 s   1.8  unit
+      0.0 s   0.0  end to end
+     61.5 s   2.0  together
 failed:
   b.test.ts: x
     wrong: 1 !== 2
@@ -56,7 +56,7 @@ test("a repeated file counts once; what failed at first only is flaky, what fail
     { ...aRun, file: "b.test.ts", passed: 1, failed: [failure("twice", "second"), failure("anew", "odd")] },
   );
   assert.equal(
-    closingReport(totals, 0).replace(/^stages:.*\n.*together\n/, ""),
+    closingReport(totals, { durationMs: 0, busyMs: 0 }).replace(/^stages.*\n.*together\n/, ""),
     `flaky, passed when repeated:
   b.test.ts: once
     late
@@ -90,5 +90,5 @@ for (const { name, passed, failed, skipped, want } of [
     addFile(totals, { ...aRun, passed, failed: Array.from({ length: failed }, () => aFailure), skipped: unrun });
     assert.equal(exitCode(totals), want);
     const line = new RegExp(`\\n?${passed} passed, ${failed} failed, ${skipped} skipped\\n$`);
-    assert.match(closingReport(totals, 1), line);
+    assert.match(closingReport(totals, { durationMs: 1, busyMs: 1 }), line);
   });

@@ -1,6 +1,14 @@
 import type { Failed, Unrun } from "./reported.ts";
 import type { FileRun } from "./run-file.ts";
 
+/** What a part of a run took. */
+export interface Stage {
+  readonly name: string;
+  readonly durationMs: number;
+  /** What all cores of the machine worked meanwhile, for whatever program. */
+  readonly busyMs: number;
+}
+
 /** Totals of a run. */
 export interface Totals {
   passed: number;
@@ -12,7 +20,7 @@ export interface Totals {
   /** With file or stage; to-do tests are listed separately but count as skipped in the closing line. */
   readonly skipped: Unrun[];
   readonly todo: Unrun[];
-  readonly stages: { readonly name: string; readonly durationMs: number }[];
+  readonly stages: Stage[];
 }
 
 export const newTotals = (): Totals => ({ passed: 0, failed: 0, failures: [], flaky: [], skipped: [], todo: [], stages: [] });
@@ -63,21 +71,27 @@ const indented = (text: string, by: string): string => text.replaceAll(/^/gm, by
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
 /**
- * Skipped and to-do tests by reason, durations of the stages, what was flaky, what failed, and the closing line.
- * @param durationMs total time; stages may overlap
+ * Skipped and to-do tests by reason, the stages with their durations and how many cores were busy on average, what was flaky, what failed, and
+ * the closing line.
+ * @param together the whole run; stages may overlap
  */
-export function closingReport(totals: Totals, durationMs: number): string {
+export function closingReport(totals: Totals, together: Omit<Stage, "name">): string {
   const skipped = totals.skipped.length + totals.todo.length;
-  const time = totals.stages.map((stage) => `  ${seconds(stage.durationMs).padStart(9)}  ${stage.name}\n`).join("");
+  const time = [...totals.stages, { ...together, name: "together" }].map(stageLine).join("");
   return [
     unrunReport("skipped", totals.skipped),
     unrunReport("todo", totals.todo),
-    time === "" ? "" : `stages:\n${time}  ${seconds(durationMs).padStart(9)}  together\n`,
+    `stages, and the machine's cores that were busy meanwhile:\n${time}`,
     listed("flaky, passed when repeated", totals.flaky),
     listed("failed", totals.failures),
     totals.passed + totals.failed === 0 ? "nothing ran\n" : "",
     `${totals.passed} passed, ${totals.failed} failed, ${skipped} skipped${totals.flaky.length > 0 ? `, ${totals.flaky.length} flaky` : ""}\n`,
   ].join("");
+}
+
+function stageLine({ name, durationMs, busyMs }: Stage): string {
+  const cores = durationMs > 0 ? busyMs / durationMs : 0;
+  return `  ${seconds(durationMs).padStart(9)}  ${cores.toFixed(1).padStart(4)}  ${name}\n`;
 }
 
 const listed = (title: string, lines: readonly string[]): string =>
