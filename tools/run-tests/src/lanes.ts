@@ -35,10 +35,10 @@ export const lastInSharedCluster: readonly string[] = ["e2e/cluster-services/pro
 
 /** Files that take longer than 15 s, with measured seconds; they start first, to shorten the total time. */
 export const slow: Readonly<Record<string, number>> = {
-  "e2e/start/cold-starts.test.ts": 200,
   "e2e/robustness/recovery/recovery.test.ts": 158,
   "e2e/deploy/machines.test.ts": 107,
   "e2e/robustness/store/faults.test.ts": 84,
+  "e2e/start/cold-starts.test.ts": 82,
   "e2e/ui/page.test.ts": 80,
   "e2e/hostile/hostile.test.ts": 76,
   "e2e/deploy/systemd.test.ts": 63,

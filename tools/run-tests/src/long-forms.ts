@@ -66,8 +66,13 @@ export const longForms: readonly LongForm[] = [
   },
   {
     name: "starts",
-    files: ["e2e/start/any-order.test.ts", "e2e/start/interrupted-up.test.ts", "e2e/start/lost-lease.test.ts"],
-    minutes: 30,
+    files: [
+      "e2e/start/any-order.test.ts",
+      "e2e/start/cold-starts.test.ts",
+      "e2e/start/interrupted-up.test.ts",
+      "e2e/start/lost-lease.test.ts",
+    ],
+    minutes: 36,
   },
   // The same as in every run.
   { name: "kills", files: ["e2e/robustness/kill.test.ts", "e2e/robustness/recovery/recovery.test.ts"], minutes: 10 },
