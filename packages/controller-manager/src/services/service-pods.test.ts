@@ -5,6 +5,7 @@ import { countsAsEndpoint, endpointChanged, familiesOf, hostnameIn, isSelectedBy
 
 for (const { name, labels, selector, want } of [
   { name: "all labels of the selector", labels: { app: "web", tier: "x" }, selector: { app: "web" }, want: true },
+  { name: "the first label of the selector only", labels: { app: "web" }, selector: { app: "web", tier: "x" }, want: false },
   { name: "another value", labels: { app: "api" }, selector: { app: "web" }, want: false },
   { name: "no labels", labels: {}, selector: { app: "web" }, want: false },
   { name: "an empty selector", labels: { app: "web" }, selector: {}, want: false },

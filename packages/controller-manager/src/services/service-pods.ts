@@ -11,8 +11,13 @@ export function isSelectedBy(pod: Pod, service: Service): boolean {
   const { selector } = service.spec ?? {};
   if (selector === undefined) return false;
   const labels = pod.metadata.labels ?? {};
-  const wanted = Object.entries(selector);
-  return wanted.length > 0 && wanted.every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value);
+  let isEmpty = true;
+  // Without a list of the entries: each Pod is compared with all Services of its namespace.
+  for (const key in selector) {
+    if (labels[key] !== selector[key] || !Object.hasOwn(labels, key)) return false;
+    isEmpty = false;
+  }
+  return !isEmpty;
 }
 
 /** Pods selected by the Service. */
