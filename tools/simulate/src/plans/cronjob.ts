@@ -33,16 +33,20 @@ export const cronJobPlan: Plan = {
     });
   },
   missing(view) {
-    const { metadata, status = {} } = view.get("cronjobs", `${namespace}/tick`) ?? {};
+    const { metadata, spec, status = {} } = view.get("cronjobs", `${namespace}/tick`) ?? {};
     if (metadata === undefined) return "the CronJob is gone";
     const jobs = view.all("jobs").filter((job) => controllerOf(job) === metadata.uid);
     const running = jobs.find(({ status }) => (status?.succeeded ?? 0) < 1);
     if (running !== undefined) return `the Job ${running.metadata.name} is not complete`;
-    if (jobs.length !== 1) return `${jobs.length} finished Jobs, one is kept`;
+    // Replace deletes a running Job before it makes the next one, which may fail until the CronJob is suspended (as in Kubernetes).
+    const isReplaced = jobs.length === 0 && spec.concurrencyPolicy === "Replace";
+    if (jobs.length !== 1 && !isReplaced) return `${jobs.length} finished Jobs, one is kept`;
     if ((status.active ?? []).length > 0) return `the status has active Jobs: ${JSON.stringify(status)}`;
     const lastMinute = Math.max(...jobs.map(({ metadata }) => Number(metadata.name?.split("-").at(-1))));
     const reported = Date.parse(status.lastScheduleTime ?? "");
     // The time of a Job whose creation got no answer is not recorded (as in Kubernetes).
-    return reported > 0 && reported <= lastMinute * minuteMs ? undefined : `the status tells of ${status.lastScheduleTime}`;
+    return reported > 0 && (isReplaced || reported <= lastMinute * minuteMs)
+      ? undefined
+      : `the status tells of ${status.lastScheduleTime}`;
   },
 };
