@@ -27,7 +27,7 @@ import { until } from "../host/until.ts";
 import { adminConf, clientBy, type Machine, pkiFile } from "../machine.ts";
 import { type Credentials, credentialsStep, tlsBootstrapStep } from "../node/join-steps.ts";
 import { installStep, kubeletStep, links, servicesStep, usesApiProxy } from "../node/steps.ts";
-import { preflight } from "../preflight/preflight.ts";
+import { preflight, preflightEtcdData } from "../preflight/preflight.ts";
 import { runSteps, type Step } from "../steps.ts";
 import { type Archive, type CommonFlags, documentsOf, list, newCommand, port, refuseBeside, withSetUpFlags } from "./options.ts";
 
@@ -100,19 +100,19 @@ async function join(home: string, endpoint: string | undefined, flags: Flags): P
   );
   const print = (line: string): void => console.log(line);
   const skip = [...flags.skipPhases, ...(requested.skipPhases ?? [])];
-  if (!skip.includes("preflight"))
+  const isChecked = !skip.includes("preflight");
+  const ignored = [...flags.ignorePreflightErrors, ...(requested.nodeRegistration?.ignorePreflightErrors ?? [])];
+  if (isChecked)
     await preflight(
       {
         ...{ isControlPlane, isNew: true, nodeName: node.name, address: node.advertiseAddress, bindPort: node.bindPort },
-        ...{ criSocket: node.criSocket, etcdDataDir: "/var/lib/etcd", staticPods: false },
+        ...{ criSocket: node.criSocket, etcdDataDir: undefined, staticPods: false },
       },
-      {
-        ...{ home, links, print, kubeletFlags: node.kubeletFlags },
-        ignored: [...flags.ignorePreflightErrors, ...(requested.nodeRegistration?.ignorePreflightErrors ?? [])],
-      },
+      { home, links, print, kubeletFlags: node.kubeletFlags, ignored },
     );
   const found = await discovered(requested);
   const known = await readCluster(found, isControlPlane);
+  if (isChecked && isControlPlane) preflightEtcdData(known.cluster.etcdDataDir, { ignored, print });
   const machine: Machine = { home, cluster: known.cluster, node, print };
   const steps = isControlPlane
     ? controlPlaneSteps(known.kubelet, sharedCertificates(known.sealed, key), found.server)

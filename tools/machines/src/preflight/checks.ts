@@ -46,7 +46,8 @@ export interface Role {
   readonly address: string;
   readonly bindPort: number;
   readonly criSocket: string;
-  readonly etcdDataDir: string;
+  /** undefined: the cluster says it later, see {@link etcdDataFindings}. */
+  readonly etcdDataDir: string | undefined;
   readonly staticPods: boolean;
 }
 
@@ -186,14 +187,18 @@ const checks: readonly Check[] = [
         return error(`Port-${port}`, `port ${port} of ${of} is in use${owner ? ` by ${owner}` : ""}`, stop);
       }),
   ({ hasEtcdData }, { isControlPlane, isNew, etcdDataDir }) =>
-    when(isControlPlane && isNew && hasEtcdData, () =>
-      error(
-        `DirAvailable-${etcdDataDir.replaceAll("/", "-")}`,
-        `${etcdDataDir}/member has the data of an etcd`,
-        "coxswain reset removes it; or move it away",
-      ),
-    ),
+    isControlPlane && isNew && etcdDataDir !== undefined ? etcdDataFindings(hasEtcdData, etcdDataDir) : [],
 ];
+
+/** A new member of etcd must not start with the data of another one. */
+export const etcdDataFindings = (hasEtcdData: boolean, etcdDataDir: string): readonly Finding[] =>
+  when(hasEtcdData, () =>
+    error(
+      `DirAvailable-${etcdDataDir.replaceAll("/", "-")}`,
+      `${etcdDataDir}/member has the data of an etcd`,
+      "coxswain reset removes it; or move it away",
+    ),
+  );
 
 /** Ports that must be free. Those of units that an earlier attempt has started are left out by the facts. */
 export function portsOf({ isControlPlane, bindPort }: Role): { port: number; of: string }[] {

@@ -60,9 +60,12 @@ export async function readFacts(role: Role, { home, links, kubeletFlags }: Facts
       return target !== undefined && !target.startsWith(`${home}/`);
     }),
     busyPorts: await busyPorts(role),
-    hasEtcdData: existsSync(join(role.etcdDataDir, "member")) && !isOurs(etcdDropIn) && !runsPods(role),
+    hasEtcdData: role.etcdDataDir !== undefined && hasEtcdData(role.etcdDataDir) && !runsPods(role),
   };
 }
+
+/** Data that an earlier attempt of this program did not write. */
+export const hasEtcdData = (folder: string): boolean => existsSync(join(folder, "member")) && !isOurs(etcdDropIn);
 
 const isOurs = (path: string): boolean => readIfThere(path)?.startsWith(header.trimEnd()) === true;
 

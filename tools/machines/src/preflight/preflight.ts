@@ -1,14 +1,25 @@
 import { Failure } from "../failure.ts";
-import { type Finding, findings, type Role, withIgnored } from "./checks.ts";
-import { type FactsOptions, readFacts } from "./facts.ts";
+import { etcdDataFindings, type Finding, findings, type Role, withIgnored } from "./checks.ts";
+import { type FactsOptions, hasEtcdData, readFacts } from "./facts.ts";
+
+interface ReportOptions {
+  readonly ignored: readonly string[];
+  readonly print: (line: string) => void;
+}
 
 /** Prints warnings. @throws Failure with a line for each error and its remedy */
-export async function preflight(
-  role: Role,
-  options: FactsOptions & { readonly ignored: readonly string[]; readonly print: (line: string) => void },
-): Promise<void> {
-  const found = withIgnored(findings(await readFacts(role, options), role), options.ignored);
-  for (const finding of found) if (!finding.isError) options.print(`[preflight] warning ${shown(finding)}`);
+export async function preflight(role: Role, options: FactsOptions & ReportOptions): Promise<void> {
+  report(findings(await readFacts(role, options), role), options);
+}
+
+/** The check that a machine which joins can make only when the cluster has said where etcd's data are. @throws Failure */
+export function preflightEtcdData(etcdDataDir: string, options: ReportOptions): void {
+  report(etcdDataFindings(hasEtcdData(etcdDataDir), etcdDataDir), options);
+}
+
+function report(all: readonly Finding[], { ignored, print }: ReportOptions): void {
+  const found = withIgnored(all, ignored);
+  for (const finding of found) if (!finding.isError) print(`[preflight] warning ${shown(finding)}`);
   const errors = found.filter(({ isError }) => isError);
   if (errors.length > 0)
     throw new Failure([
