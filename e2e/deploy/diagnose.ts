@@ -4,7 +4,7 @@ interface Findings {
   readonly findings: readonly { readonly harm: string; readonly check: string; readonly summary: string }[];
 }
 
-/** What `coxswain doctor` says on a machine. The disk is the one of whoever runs the test, however full. */
+/** What `coxswain doctor` says on a machine. The disk is the test machine's, so findings about free space are ignored. */
 export async function diagnose(machine: Machine): Promise<{ code: number; findings: string[] }> {
   const output = await machine.run("sh", "-c", "coxswain doctor -o json; echo $?");
   const end = output.trimEnd().lastIndexOf("\n");

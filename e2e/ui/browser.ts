@@ -24,7 +24,7 @@ export async function startBrowser(t: { after(fn: () => Promise<void>): void }):
 
 export interface PageOptions extends BrowserContextOptions {
   readonly url: string;
-  /** undefined: nobody signs in. */
+  /** undefined: no sign-in. */
   readonly token?: string;
   /** The page's time, which does not advance. */
   readonly nowMs?: number;

@@ -186,7 +186,7 @@ const unreachable = /^(0\.0\.0\.0|127\..*|::|::1)$/;
 
 /**
  * The first usable address of the primary range is that of the service `kubernetes`. Which addresses nodes and pods have
- * the API server does not know: that the ranges are apart is up to whoever gives them.
+ * the API server does not know: the operator must choose ranges that do not overlap.
  * Source: cmd/kube-apiserver/app/options/validation.go, pkg/controlplane/services.go
  */
 function serviceRange(text: string): string[] {

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { rmSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { whole } from "./cluster/whole.ts";
+import { wholeNumber } from "./cluster/number-flag.ts";
 import { type Cluster, createCluster } from "./create-cluster.ts";
 import { usualAnswers } from "./nodes/kubelet/usual-answers.ts";
 
@@ -78,12 +78,12 @@ function read(args: readonly string[]) {
     help: values.help,
     file: values.kubeconfig,
     cluster: {
-      nodes: whole("nodes", values.nodes, 5_000),
+      nodes: wholeNumber("nodes", values.nodes, 5_000),
       pods: [usualAnswers],
       controllers: values.controllers,
       scheduler: values.scheduler,
-      socket: { host: values.host, port: whole("port", values.port, 65_535) },
-      ...(values.log !== undefined && { log: whole("log", values.log, 10) }),
+      socket: { host: values.host, port: wholeNumber("port", values.port, 65_535) },
+      ...(values.log !== undefined && { log: wholeNumber("log", values.log, 10) }),
     },
   };
 }

@@ -8,7 +8,7 @@ import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
-import { whole } from "./cluster/whole.ts";
+import { wholeNumber } from "./cluster/number-flag.ts";
 import { FakeNodes } from "./nodes/fake-nodes.ts";
 import { usualAnswers } from "./nodes/kubelet/usual-answers.ts";
 
@@ -105,7 +105,7 @@ function read(args: readonly string[]) {
   return {
     file: (name: (typeof files)[number]): string => values[name] as string,
     address: values.address,
-    nodes: whole("nodes", values.nodes as string, 5_000),
-    port: whole("port", values.port, 65_535),
+    nodes: wholeNumber("nodes", values.nodes as string, 5_000),
+    port: wholeNumber("port", values.port, 65_535),
   };
 }

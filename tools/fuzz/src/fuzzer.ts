@@ -75,7 +75,7 @@ export async function fuzz(
   return { inputs, corpus, characters: coverage?.characters ?? 0 };
 }
 
-/** Newer ones more often: nobody has looked behind them yet. */
+/** Prefers newer inputs: fewer mutations of them were tried. */
 function chosen(kept: readonly Buffer[], below: Below): Buffer {
   const from = below(2) === 0 ? Math.floor((kept.length * 3) / 4) : 0;
   return kept[from + below(kept.length - from)] as Buffer;

@@ -101,7 +101,7 @@ async function answered(
   throw plainError(`too many redirects (${mostRedirects + 1})`);
 }
 
-/** Destroys the backend's connection when the client leaves: nobody else notices before the backend answers. @returns stops that */
+/** Destroys the backend's connection when the client disconnects, also while the backend has not answered. @returns removes the listener */
 function bindTo(client: Socket, backend: Backend): () => void {
   const leave = (): void => void backend.destroy(new Error("the client has disconnected"));
   if (client.destroyed || client.readableEnded) leave();

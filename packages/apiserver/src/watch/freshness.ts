@@ -56,7 +56,7 @@ export class Freshness {
     this.#isReady = false;
   }
 
-  /** The state is not updated any more. `whenReady` keeps what it was: nobody is left waiting. */
+  /** Ends updates. `whenReady` keeps its state, so that no caller waits for ever. */
   end(): void {
     this.#isReady = false;
   }
@@ -143,7 +143,7 @@ export class AppliedRevision {
     this.#waiters = still;
   }
 
-  /** Sets the value, also to an earlier one, and resolves nobody: the caches do not hold this revision yet. */
+  /** Sets the value, also to an earlier one, without resolving waiters: the caches do not hold this revision yet. */
   restartAt(revision: number): void {
     this.#value = revision;
   }

@@ -40,7 +40,7 @@ export async function startApiProxy(context: PartContext): Promise<Part> {
   const changed = (slice: EndpointSlice): void => {
     if (!isOfServers(slice)) return;
     const servers = serversOf(slices.lister.list().filter(isOfServers));
-    // Nobody answers for a Service without endpoints; the servers that were there last may come back.
+    // A Service without endpoints is unreachable; the last known servers may come back.
     if (servers.length === 0 || servers.join() === written) return;
     proxy.setServers(servers);
     try {

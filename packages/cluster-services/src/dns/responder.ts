@@ -11,7 +11,7 @@ import type { Zone } from "./zone.ts";
 
 export interface ResponderOptions {
   readonly zone: Zone;
-  /** Whether the zone is known; until then its names get SERVFAIL, so that nobody remembers that they do not exist. */
+  /** False until the zone was loaded: its names get SERVFAIL, because resolvers would cache NXDOMAIN. */
   readonly isReady: () => boolean;
   readonly forwarder: Forwarder;
   readonly loop: LoopDetector;

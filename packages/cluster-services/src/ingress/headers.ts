@@ -50,7 +50,7 @@ function endToEnd(received: IncomingHttpHeaders, isLeftOut: (name: string) => bo
       .split(",")
       .map((name) => name.trim().toLowerCase()),
   );
-  // Nobody may have these removed: they are what the recipient relies on.
+  // The header Connection must not remove these: backends rely on them.
   for (const name of ["host", "content-length", "content-type", "authorization", "cookie"]) named.delete(name);
   const headers: Headers = {};
   for (const [name, value] of Object.entries(received)) {

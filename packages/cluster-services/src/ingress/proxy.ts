@@ -225,7 +225,7 @@ export const refusalText = (code: number, text: string): string => `${code} ${na
 function refuse(request: Request, response: Response, code: number, text: string): void {
   const body = refusalText(code, text);
   const headers = { "content-type": "text/plain; charset=utf-8", "content-length": Buffer.byteLength(body) };
-  // The rest of a body that nobody wants is not read: the connection ends.
+  // The rest of an unread body is not drained: the connection is closed.
   const closes = request.httpVersionMajor < 2 && bodyFollows(request);
   (response as ServerResponse).writeHead(code, { ...headers, ...(closes && { connection: "close" }) });
   response.end(request.method === "HEAD" ? undefined : body);

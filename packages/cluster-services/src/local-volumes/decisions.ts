@@ -31,7 +31,7 @@ export function planClaim(claim: PersistentVolumeClaim, storageClass: StorageCla
   const { annotations = {}, uid = "" } = metadata;
   if (metadata.deletionTimestamp || spec.volumeName) return none;
   if ((annotations[storageProvisioner] ?? annotations[betaStorageProvisioner]) !== provisioner) return none;
-  // The scheduler chooses the node after it chose the pod's; with another binding mode nobody does.
+  // The scheduler selects the volume's node together with the pod's; with another binding mode no node is selected.
   if (storageClass?.provisioner !== provisioner || annotations[selectedNode] !== nodeName) return none;
   if (spec.volumeMode === "Block") return refuse("volumes of mode Block are not supported");
   if (spec.selector !== undefined && spec.selector !== null) return refuse("a selector is not supported");

@@ -26,7 +26,7 @@ export interface Space {
   readonly freeFiles: number;
 }
 
-/** Containers of any user may write; nobody else gets through the root folder. */
+/** Containers of any user may write; the mode of the root folder keeps out other users of the machine. */
 const volumeMode = 0o777;
 const rootMode = 0o700;
 

@@ -22,7 +22,7 @@ export interface Registration {
   readonly caPem: string;
 }
 
-/** Who serves the metrics API already, instead of this program; undefined: nobody, or this program elsewhere. */
+/** The other server that is registered for the metrics API; undefined: none, or an instance of this program. */
 function otherServer(existing: APIService | undefined): string | undefined {
   if (existing === undefined) return undefined;
   const { service } = existing.spec ?? {};

@@ -151,7 +151,7 @@ class ApiStatusManager implements StatusManager {
       }
     } finally {
       entry.working = false;
-      // Replaced or forgotten: nobody writes it any more, and those who wait for its end must not wait forever.
+      // Replaced or forgotten: it will never be written, so its waiters are released.
       if (this.#entries.get(uid) !== entry) for (const resolve of entry.done.splice(0)) resolve();
     }
   }

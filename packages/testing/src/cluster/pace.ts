@@ -58,7 +58,7 @@ export class Pace {
   }
 
   /**
-   * Waits for `work`, and moves time on when it cannot end otherwise and nobody else moves it; for work that others wait for while they
+   * Waits for `work`, and advances time when it cannot end otherwise and no other caller advances it; for work that others wait for while they
    * move time.
    */
   async assist<T>(what: string, work: Promise<T>): Promise<T> {

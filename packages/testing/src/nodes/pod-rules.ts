@@ -24,7 +24,7 @@ export interface PodRule {
   readonly logs?: Logs;
   /** Answers `kubectl exec`. Default: commands are refused. */
   readonly exec?: Exec;
-  /** What its containers use, for autoscalers and `kubectl top`: `{ cpu: "250m", memory: "64Mi" }`. Default: nobody measures it. */
+  /** What its containers use, for autoscalers and `kubectl top`: `{ cpu: "250m", memory: "64Mi" }`. Default: no metrics. */
   readonly usage?: ContainerUsages;
 }
 

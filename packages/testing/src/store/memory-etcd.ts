@@ -37,7 +37,7 @@ export interface MemoryEtcd {
   onRestore(listener: () => void): () => void;
   /** Goes back to the state after `revision`, as from a backup of that time: later revisions are given out again. */
   restore(revision: number): void;
-  /** A store with the same contents, without their past, of which neither sees what the other writes from now on. Nobody watches it yet. */
+  /** An independent copy of the current keys, without earlier revisions and without watchers. */
   fork(): MemoryEtcd;
   /** What is stored now, in the order of keys. */
   entries(prefix: string): readonly KeyValue[];
@@ -163,7 +163,7 @@ class InMemoryEtcd implements MemoryEtcd {
     copy.#revision = this.#revision;
     copy.#compacted = this.#compacted;
     copy.#leases = this.#leases;
-    // Nobody has watched the copy before, so nobody asks it for the past.
+    // The copy has no watchers that could resume, so it needs no earlier revisions.
     if (copy.#revision > copy.#compacted) copy.compact(copy.#revision);
     return copy;
   }

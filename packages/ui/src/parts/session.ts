@@ -9,7 +9,7 @@ export type Session =
   | { readonly state: "out"; readonly message: string }
   | { readonly state: "in"; readonly token: string };
 
-/** What any user may read, and nobody without authentication. */
+/** A path that every authenticated user may read, and no anonymous one. */
 const probe = "/apis";
 
 export async function resume(): Promise<Session> {

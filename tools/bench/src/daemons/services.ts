@@ -54,7 +54,7 @@ export async function benchServices(argv: readonly string[]): Promise<readonly R
   }
 }
 
-/** Runs the same command again, where its rules concern nobody. */
+/** Runs the same command again in a network namespace, where its rules affect no other process. */
 function inNetworkNamespace(argv: readonly string[]): void {
   const [, main = ""] = process.argv;
   const { status } = spawnSync("unshare", ["--net", process.execPath, ...process.execArgv, main, "services", ...argv], {

@@ -14,7 +14,7 @@ const nameForm = /^etcd-(.+)-(\d{8}T\d{6}Z)\.db$/;
 export const snapshotName = (machine: string, nowMs: number): string =>
   `etcd-${machine}-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, "")}.db`;
 
-/** Pure: the names to remove so that the newest `keep` of a machine stay. Files of other names are nobody's to remove. */
+/** Pure: the names to remove so that the newest `keep` of a machine stay. Files of other names are never removed. */
 export function surplus(names: readonly string[], machine: string, keep: number): string[] {
   const own = names.filter((name) => nameForm.exec(name)?.[1] === machine).sort();
   return own.slice(0, Math.max(0, own.length - keep));

@@ -13,7 +13,7 @@ import type { World } from "../world/world.ts";
 export interface ApiNetwork {
   /** One way, in ms. */
   delayMs(): number;
-  /** `request`: it never arrives; `answer`: it is carried out, and nobody hears of it. */
+  /** `request`: the request is lost; `answer`: the request is executed and its response is lost. */
   loses(process: SimulatedProcess, method: string, path: string): "request" | "answer" | undefined;
   /** Notified when a server has carried out a request of a process, before the answer is on its way. */
   carriedOut?(process: SimulatedProcess, method: string): void;
@@ -25,7 +25,7 @@ export interface ApiNetwork {
   observed?: Observed | undefined;
 }
 
-/** Where requests of a process go at present; undefined: nobody is there. */
+/** The server that requests of a process reach at present; undefined: none. */
 export type Backend = () => { readonly serve: ExchangeHandler; readonly process: SimulatedProcess } | undefined;
 
 export interface SimulatedTransport extends Transport {

@@ -11,7 +11,7 @@ export interface Shape {
   readonly nodes: number;
   /** Flags of leader election. */
   readonly leases: readonly string[];
-  /** false: nobody stores events, which no program depends on. */
+  /** false: events are not stored; no program depends on them. */
   readonly storesEvents: boolean;
 }
 

@@ -107,7 +107,7 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
           current = (used + 1) % members.length;
         }
         if (!movable || closing.signal.aborted) throw failure;
-        // All members failed: retry until the deadline, or until nobody needs the answer.
+        // All members failed: retry until the deadline, or until the call is aborted.
         if (attempt % members.length === 0) await pause(roundMs, undefined, { signal: closing.signal }).catch(() => {});
         leftMs = deadlineMs - Math.ceil(performance.now() - started);
         if (leftMs <= 0) throw failure;

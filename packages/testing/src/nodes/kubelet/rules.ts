@@ -8,7 +8,7 @@ export interface LogRequest {
   /** The log of the container's life before this one. */
   readonly previous: boolean;
   readonly follow: boolean;
-  /** Aborted when nobody reads any longer. */
+  /** Aborted when the client stops reading. */
   readonly signal: AbortSignal;
 }
 

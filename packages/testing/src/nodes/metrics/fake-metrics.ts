@@ -21,7 +21,7 @@ interface Inventory {
 
 /** As metrics-server's default. */
 const windowMs = 15_000;
-/** Nobody listens there: the API server connects to the Service's address, in this process. */
+/** Not a listening address: the API server's connections to the Service's address are handled in this process. */
 const nominalAddress = "10.128.255.254";
 const port = 443;
 

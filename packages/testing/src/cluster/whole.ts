@@ -1,5 +1,0 @@
-/** A number of the command line. @throws Error that names the flag */
-export function whole(name: string, text: string, most: number): number {
-  if (/^\d{1,5}$/.test(text) && Number(text) <= most) return Number(text);
-  throw new Error(`--${name}: ${JSON.stringify(text)} is no number from 0 to ${most}`);
-}
