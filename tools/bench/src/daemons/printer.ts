@@ -15,7 +15,14 @@ export class ReportPrinter {
     this.#options = options;
     this.#say(this.#machine);
     this.#say(reportHeader());
+    process.prependListener("SIGTERM", this.#interrupted);
   }
+
+  /** Prints the rows so far; a cluster that has to be removed first has a listener of its own, which ends the process. */
+  readonly #interrupted = (): void => {
+    this.end("not complete");
+    if (process.listenerCount("SIGTERM") === 0) process.exit(143);
+  };
 
   #say(line: string): void {
     if (!this.#options.isJson) console.log(line);
@@ -36,6 +43,7 @@ export class ReportPrinter {
   }
 
   end(title: string): readonly RowReport[] {
+    process.off("SIGTERM", this.#interrupted);
     const { isJson, svgFile } = this.#options;
     const all = { machine: this.#machine, notes: this.#notes, reports: this.#reports };
     if (isJson) console.log(JSON.stringify(all, undefined, 2));
