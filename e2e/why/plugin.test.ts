@@ -91,7 +91,7 @@ test("a watch tells when the next attempt is, and ends with 0 when the object is
   });
   await apply(manifest("v1", "ConfigMap", "settings", { data: { a: "b" } }));
   const { code, stdout } = await watch.ended;
-  assert.match(stdout, /\nWell: pod\/web: /);
+  assert.match(stdout, /\nHealthy: pod\/web: /);
   assert.equal(code, 0);
 });
 

@@ -147,6 +147,6 @@ test("and of what concerns the whole cluster", { skip: isLong ? false : "takes m
 
 test("an object that is well is said to be, with exit code 0", async () => {
   const answer = await why(["svc/kubernetes"], "default");
-  assert.deepEqual([answer.code, firstLine(answer)], [0, "Well: service/kubernetes: nothing is wrong with it."]);
+  assert.deepEqual([answer.code, firstLine(answer)], [0, "Healthy: service/kubernetes: nothing is wrong with it."]);
   assert.equal((await why(["node", settings.nodeName], "default")).code, 0);
 });

@@ -90,7 +90,7 @@ for (const { args, path, flags = "" } of [
 }
 
 for (const { name, args, answer, code, kubectl = 0 } of [
-  { name: "well", args: ["pod/web"], answer: "Well: pod/web: nothing is wrong with it.\n", code: 0 },
+  { name: "well", args: ["pod/web"], answer: "Healthy: pod/web: nothing is wrong with it.\n", code: 0 },
   { name: "well, as JSON", args: ["pod/web", "-o", "json"], answer: '{"healthy":true}\n', code: 0 },
   {
     name: "not well, as JSON with a text that says otherwise",
@@ -99,7 +99,7 @@ for (const { name, args, answer, code, kubectl = 0 } of [
     code: 1,
   },
   { name: "no answer", args: ["pod/web"], answer: "", code: 2, kubectl: 1 },
-  { name: "well at once, watched", args: ["pod/web", "--watch"], answer: "Well: pod/web\n", code: 0 },
+  { name: "well at once, watched", args: ["pod/web", "--watch"], answer: "Healthy: pod/web\n", code: 0 },
 ]) {
   test(`the exit code of kubectl why tells: ${name}`, async (t) => {
     assert.equal((await why(t, args, answer, kubectl)).code, code);
@@ -191,9 +191,9 @@ const missing = 'Error from server (NotFound): pods "web" not found';
 
 test("a watch prints each change, goes on while the server is away, and ends with 0 when the object is well", async (t) => {
   const other = wrong.replace("x", "y");
-  const script = { answers: [wrong, wrong, "", "", other, "Well: pod/web\n"], failures: ["", "", away, away, "", ""] };
+  const script = { answers: [wrong, wrong, "", "", other, "Healthy: pod/web\n"], failures: ["", "", away, away, "", ""] };
   const { code, stdout, stderr } = await why(t, ["pod/web", "--watch"], script);
-  assert.deepEqual([code, stdout], [0, `${wrong}\n${other}\nWell: pod/web\n`]);
+  assert.deepEqual([code, stdout], [0, `${wrong}\n${other}\nHealthy: pod/web\n`]);
   assert.match(stderr, /^kubectl why: the API server does not answer: .*; asking again\n$/);
 });
 

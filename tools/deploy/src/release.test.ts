@@ -195,7 +195,7 @@ async function plugins(t: TestContext, kubeconfig: string, server: string): Prom
   assert.doesNotMatch(listed.stdout + listed.stderr, /warning/);
   for (const name of ["why", "explain-why"]) {
     const { stdout } = await kubectl(name, "namespace/default", "--server", server);
-    assert.equal(stdout.split("\n")[0], "Well: namespace/default: nothing is wrong with it.", name);
+    assert.equal(stdout.split("\n")[0], "Healthy: namespace/default: nothing is wrong with it.", name);
   }
   await assert.rejects(kubectl("why", "namespace/none", "--server", server), {
     code: 2,

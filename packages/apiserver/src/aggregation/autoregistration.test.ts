@@ -34,7 +34,7 @@ for (const { name, wanted, current, wasThere = false, isDone = false, want } of 
   { name: "4A what another server made since the start is left to it", current: onStart, want: "nothing" },
   { name: "4B as it is", current: onStart, wanted: otherOnStart, want: "nothing" },
   { name: "4C whatever is wanted", current: onStart, wanted: otherAlways, want: "nothing" },
-  { name: "5A what an earlier start left goes", current: onStart, wasThere: true, want: "delete" },
+  { name: "5A what an earlier start left is deleted", current: onStart, wasThere: true, want: "delete" },
   { name: "5A once", current: onStart, wasThere: true, isDone: true, want: "nothing" },
   {
     name: "5B what an earlier start made is brought up to date",
@@ -45,7 +45,7 @@ for (const { name, wanted, current, wasThere = false, isDone = false, want } of 
   },
   { name: "5B once", current: onStart, wanted: otherOnStart, wasThere: true, isDone: true, want: "nothing" },
   { name: "5C likewise", current: onStart, wanted: otherAlways, wasThere: true, want: "update" },
-  { name: "6A what nobody serves any more goes", current: always, isDone: true, want: "delete" },
+  { name: "6A what is no longer served is deleted", current: always, isDone: true, want: "delete" },
   { name: "6B is brought up to date", current: always, wanted: otherOnStart, want: "update" },
   { name: "6C is kept up to date", current: always, wanted: otherAlways, isDone: true, want: "update" },
   { name: "what is right stays", current: always, wanted: anApiService("true"), want: "nothing" },

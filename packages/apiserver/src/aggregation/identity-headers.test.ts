@@ -14,7 +14,7 @@ test("names, groups and extras become headers of bytes", () => {
   });
 });
 
-test("nobody's groups are no header", () => {
+test("groups without a user are not sent as headers", () => {
   assert.deepEqual(identityHeaders({ name: "a", groups: [] }), { "x-remote-user": "a" });
 });
 

@@ -68,7 +68,7 @@ async function silent(t: TestContext, clock: FakeClock) {
   };
 }
 
-test("a server that does not answer discovery holds nobody up longer than 5 s", async (t) => {
+test("a server that does not answer discovery delays others by at most 5 s", async (t) => {
   const clock = newFakeClock();
   const server = await silent(t, clock);
   const answer = server.ask("/apis/example.com/v1", new AbortController().signal);
@@ -77,7 +77,7 @@ test("a server that does not answer discovery holds nobody up longer than 5 s", 
   assert.deepEqual(await answer, { status: 503, text: "error trying to reach service: context deadline exceeded\n" });
 });
 
-test("another request waits for its own deadline, which has an answer of its own", async (t) => {
+test("another request waits for its own deadline, and gets its own answer", async (t) => {
   const clock = newFakeClock();
   const server = await silent(t, clock);
   const deadline = new AbortController();

@@ -41,7 +41,7 @@ for (const { name, spec, subsets, random, want } of [
   },
   { name: "no cluster IP", spec: { ...clusterIp, clusterIP: "None" }, want: 'cannot route to service with ClusterIP "None"' },
   { name: "another port", spec: { ...clusterIp, ports: [{ port: 1 }] }, want: 'no service port 443 found for service "api"' },
-  { name: "a type that nobody knows", spec: { type: "Odd" as never }, want: 'unsupported service type "Odd"' },
+  { name: "an unknown type", spec: { type: "Odd" as never }, want: 'unsupported service type "Odd"' },
   { name: "an endpoint that is ready", spec: clusterIp, subsets: two, want: "10.1.0.1:8443" },
   { name: "another endpoint at another time", spec: clusterIp, subsets: two, random: 0.9, want: "10.1.0.2:8443" },
   { name: "endpoints of a headless service", spec: { ...clusterIp, clusterIP: "None" }, subsets: two, want: "10.1.0.1:8443" },

@@ -75,7 +75,7 @@ for (const { version, apiVersion, apiGroup } of [
   });
 }
 
-test("a batch goes out when it is full or has waited, and the rest at the end", async () => {
+test("a batch is sent when it is full or has waited, and the rest at the end", async () => {
   const clock = newFakeClock();
   const sink = collector();
   const options = { bufferSize: 10, maxBatchSize: 3, maxBatchWaitMs: 1000, throttle: undefined, concurrent: true };

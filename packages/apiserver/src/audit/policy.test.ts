@@ -11,9 +11,9 @@ for (const { name, method = "GET", url = pods, user = jane, matcher, want } of [
   { name: "an empty rule matches everything", matcher: {}, want: true },
   { name: "a user by name", matcher: { users: ["jane"] }, want: true },
   { name: "another user", matcher: { users: ["joe"] }, want: false },
-  { name: "nobody is no user", user: undefined, matcher: { users: ["jane"] }, want: false },
-  { name: "nobody is in no group", user: undefined, matcher: { userGroups: ["developers"] }, want: false },
-  { name: "nobody matches a rule without users", user: null, matcher: { verbs: ["list"] }, want: true },
+  { name: "without a user no list of users matches", user: undefined, matcher: { users: ["jane"] }, want: false },
+  { name: "without a user no list of groups matches", user: undefined, matcher: { userGroups: ["developers"] }, want: false },
+  { name: "without a user a rule that names no users matches", user: null, matcher: { verbs: ["list"] }, want: true },
   { name: "one group of several", matcher: { userGroups: ["x", "developers"] }, want: true },
   { name: "the verb", matcher: { verbs: ["list"] }, want: true },
   { name: "another verb", matcher: { verbs: ["get"] }, want: false },
@@ -58,7 +58,7 @@ for (const { name, method = "GET", url = pods, user = jane, matcher, want } of [
   want: boolean;
 }[]) {
   test(`a rule: ${name}`, () => {
-    const who = name.startsWith("nobody") ? undefined : (user ?? undefined);
+    const who = name.startsWith("without a user") ? undefined : (user ?? undefined);
     const { level } = newPolicyEvaluator({ rules: [rule(matcher)] })(who, parseRequestInfo(method, url));
     assert.equal(level, want ? "Metadata" : "None");
   });

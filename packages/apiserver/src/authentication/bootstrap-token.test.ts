@@ -36,7 +36,7 @@ for (const { name, data = {}, deletionTimestamp, type = "bootstrap.kubernetes.io
   },
   { name: "whose secret begins alike", data: { "token-secret": "0123456789abcdef0" }, want: undefined },
 ] as { name: string; data?: Record<string, string>; deletionTimestamp?: string; type?: string; want: string[] | undefined }[]) {
-  test(`a bootstrap token ${name} is ${want === undefined ? "nobody's" : `in ${want.length} groups`}`, async () => {
+  test(`a bootstrap token ${name} is ${want === undefined ? "not accepted" : `in ${want.length} groups`}`, async () => {
     const secret = {
       metadata: { name: "bootstrap-token-abcdef", ...(deletionTimestamp !== undefined && { deletionTimestamp }) },
       type,

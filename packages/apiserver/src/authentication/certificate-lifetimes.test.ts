@@ -4,7 +4,7 @@ import { request } from "node:https";
 import { test } from "node:test";
 import { startTestServer } from "../testing/start-test-server.ts";
 
-test("each request with a client certificate tells how long that is still good", async (t) => {
+test("each request with a client certificate counts its remaining lifetime", async (t) => {
   const server = await startTestServer(t);
   const { cert, key } = await server.clientCertificate("jane", ["developers"]);
   for (let i = 0; i < 2; i++) {

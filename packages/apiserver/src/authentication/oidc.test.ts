@@ -337,7 +337,7 @@ const distributed = (endpoint: string, more: object = {}): object => ({
   _claim_sources: { src: { endpoint, access_token: "key", ...more } },
 });
 
-test("OIDC: groups may be at another place, in a JWT of their own", async (t) => {
+test("OIDC: groups may be in a distributed claim, a separate JWT", async (t) => {
   const provider = await startProvider(t);
   const oidc = authenticatorOf(t, provider, { groupsClaim: "groups", groupsPrefix: "g:" });
   provider.state.claims.set("/groups", await sign(oidc.claims({ groups: ["far"] })));

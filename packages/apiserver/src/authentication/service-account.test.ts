@@ -129,7 +129,7 @@ for (const { name, claims, requested, granted } of [
     requested: ["b", "a"],
     granted: ["a", "b"],
   },
-  { name: "that nobody asks an audience of names none", claims: {}, requested: undefined, granted: undefined },
+  { name: "that is reviewed without audiences has none", claims: {}, requested: undefined, granted: undefined },
 ]) {
   test(`a token ${name}`, async () => {
     const result = await boundServiceAccountToken(options(alive))(await sign(boundClaims(claims)), requested);

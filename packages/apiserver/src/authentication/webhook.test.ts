@@ -25,7 +25,7 @@ const says = (status: object, version = "v1"): PeerAnswer => ({
 });
 
 for (const version of ["v1", "v1beta1"]) {
-  test(`a token review in ${version} goes out as upstream's, and its user comes back`, async (t) => {
+  test(`a token review in ${version} is sent as upstream's, and its user is returned`, async (t) => {
     const { peer, authenticate } = await peerWith(t, () => says({ authenticated: true, user: jane }, version), version);
     const result = await authenticate("s3cret", undefined);
     assert.deepEqual(result, {
@@ -59,7 +59,7 @@ for (const { name, status, wanted, want } of [
   });
 }
 
-test("a token that the webhook does not know is nobody's, with its error when it has one", async (t) => {
+test("a token that the webhook does not know is not accepted, with the webhook's error if any", async (t) => {
   const { authenticate } = await peerWith(t, (attempt) =>
     says(
       [

@@ -30,12 +30,17 @@ const everything = { namespace: "*", resource: "*", apiGroup: "*", nonResourcePa
 for (const { name, line, request, allowed } of [
   { name: "a policy allows its user what it names", line: { user: "alice", ...everything }, request: {}, allowed: true },
   { name: "a policy says nothing of other users", line: { user: "bob", ...everything }, request: {}, allowed: false },
-  { name: "a policy without user and group is nobody's", line: everything, request: {}, allowed: false },
+  { name: "a policy without user and group matches no user", line: everything, request: {}, allowed: false },
   { name: "a group's policy is its members'", line: { group: "dev", ...everything }, request: {}, allowed: true },
   { name: "both user and group must fit", line: { user: "alice", group: "ops", ...everything }, request: {}, allowed: false },
   { name: "* is every authenticated user", line: { user: "*", ...everything }, request: {}, allowed: true },
-  { name: "* is not the anonymous", line: { user: "*", ...everything }, request: { user: nobody }, allowed: false },
-  { name: "* as group is not the anonymous", line: { group: "*", ...everything }, request: { user: nobody }, allowed: false },
+  { name: "* does not match the anonymous user", line: { user: "*", ...everything }, request: { user: nobody }, allowed: false },
+  {
+    name: "* as group does not match the anonymous user",
+    line: { group: "*", ...everything },
+    request: { user: nobody },
+    allowed: false,
+  },
   {
     name: "readonly allows to read",
     line: { user: "alice", readonly: true, ...everything },
@@ -94,7 +99,12 @@ for (const { name, line, request, allowed } of [
 
 for (const { name, line, request, allowed } of [
   { name: "an empty line allows the authenticated everything", line: "{}", request: {}, allowed: true },
-  { name: "nobody named is not the anonymous", line: "{}", request: { user: nobody }, allowed: false },
+  {
+    name: "a policy that names no user does not match the anonymous user",
+    line: "{}",
+    request: { user: nobody },
+    allowed: false,
+  },
   { name: "a user alone is everywhere", line: `{"user":"alice"}`, request: { group: "apps", namespace: "db" }, allowed: true },
   { name: "a user alone may see all paths", line: `{"user":"alice"}`, request: path("/metrics"), allowed: true },
   {

@@ -135,7 +135,7 @@ test("a node agent reaches what pods on its node refer to, directly or through c
   assert.equal(await own("GET", "/api/v1/persistentvolumes/mine"), false);
 });
 
-test("a secret that several volumes name belongs to the nodes of each of them, until the pod or the claim goes", async (t) => {
+test("a secret that several volumes name belongs to the nodes of each of them, until the pod or the claim is deleted", async (t) => {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
   const end = new AbortController();

@@ -114,7 +114,7 @@ function ownCsiNode(node: string, attributes: Attributes): Decision {
 }
 
 /**
- * The graph as informer indexes, which need no synchronization of their own.
+ * The graph as informer indexes, which need no further synchronization.
  * @param options.configSources whether nodes may read the config map of their spec.configSource
  */
 export function informedNodeGraph(informers: InformerFactory, options: { configSources: boolean }): NodeGraph {

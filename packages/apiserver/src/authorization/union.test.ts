@@ -17,7 +17,11 @@ for (const later of [false, true]) {
   };
   for (const { name, of, want } of [
     { name: "the second allows what the first has no opinion of", of: [one(none("1")), one(allow)], want: allow },
-    { name: "a denial ends the asking, whoever would allow it after", of: [one(none("1")), one(deny), one(allow)], want: deny },
+    {
+      name: "a denial is final, also when a later authorizer would allow the request",
+      of: [one(none("1")), one(deny), one(allow)],
+      want: deny,
+    },
     { name: "who allows first is not overruled", of: [one(allow), one(deny)], want: allow },
     { name: "one that fails neither allows nor keeps the next one from it", of: [one(fails), one(allow)], want: allow },
     { name: "one that fails does not keep the next one from denying", of: [one(fails), one(deny)], want: deny },

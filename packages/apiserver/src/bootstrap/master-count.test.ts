@@ -6,9 +6,9 @@ for (const { name, current, count, want } of [
   { name: "the first server", current: [], count: 1, want: ["10.0.0.5"] },
   { name: "one that is there already", current: ["10.0.0.9", "10.0.0.5"], count: 2, want: ["10.0.0.9", "10.0.0.5"] },
   { name: "one more, as a number stands and not as a text", current: ["10.0.0.10"], count: 2, want: ["10.0.0.5", "10.0.0.10"] },
-  { name: "one too many: the next one goes", current: ["10.0.0.4", "10.0.0.6"], count: 2, want: ["10.0.0.4", "10.0.0.5"] },
+  { name: "one too many: the next one is removed", current: ["10.0.0.4", "10.0.0.6"], count: 2, want: ["10.0.0.4", "10.0.0.5"] },
   {
-    name: "one too many at the end: the first one goes",
+    name: "one too many at the end: the first one is removed",
     current: ["10.0.0.3", "10.0.0.4"],
     count: 2,
     want: ["10.0.0.4", "10.0.0.5"],

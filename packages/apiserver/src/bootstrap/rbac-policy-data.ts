@@ -1,6 +1,6 @@
 /**
  * The default RBAC policy of 1.23; `rbac-policy.ts` applies it. Cluster roles named `system:controller:<x>` are bound to the
- * service account `<x>` in kube-system without a row of their own.
+ * service account `<x>` in kube-system without a separate row.
  * Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/{policy,controller_policy,namespace_policy}.go
  */
 export interface RuleRow {

@@ -129,7 +129,7 @@ function literalAt(text: string, at: number): Match {
 }
 
 const escaped = /\\(?:[abfnrtv"'\\?`]|[0-3][0-7]{2}|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})/y;
-/** The longest valid prefix of an escape, to report where an invalid one goes wrong. */
+/** The longest valid prefix of an escape, to report where an invalid one stops being valid. */
 const escapedBegin = /\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?/y;
 
 function quotedEnd(

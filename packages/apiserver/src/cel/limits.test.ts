@@ -95,7 +95,7 @@ const characters = 99_000;
 
 for (const [name, expression] of [
   ["a long list", `[${"1,".repeat(characters / 2)}1].size() > 0`],
-  ["names that nobody declared", `[${"x,".repeat(characters / 2)}x].size() > 0`],
+  ["undeclared names", `[${"x,".repeat(characters / 2)}x].size() > 0`],
   ["lists in a list", `[${"[1],".repeat(characters / 4)}[1]].size() > 0`],
   ["comparisons", `${"1==1&&".repeat(characters / 6)}true`],
   ["macros", `[${"[1].all(x,x>0),".repeat(characters / 15)}true].size() > 0`],

@@ -103,7 +103,7 @@ for (const { name, versions, want } of [
   });
 }
 
-test("a deprecation warning of its own is given as it is", () => {
+test("a custom deprecation warning is sent unchanged", () => {
   const version = aVersion("v1", { deprecated: true, deprecationWarning: "do not" });
   assert.equal(serve(aDefinition([version]))[0]?.version.deprecation, "do not");
 });

@@ -56,7 +56,7 @@ for (const { name, says, message } of [
   });
 }
 
-test("packets for other connections and answers to other dials are nobody's", async (t) => {
+test("packets for unknown connections and responses to unknown dials are ignored", async (t) => {
   // IDs beyond Number.MAX_SAFE_INTEGER.
   const [mine, another] = ["9007199254740993", "9007199254740992"];
   const { ask } = await aServer(t, (call) => {

@@ -1,5 +1,5 @@
 /**
- * Connections through a konnectivity server, whose agents dial the target. Each connection uses a gRPC call of its own, so
+ * Connections through a konnectivity server, whose agents dial the target. Each connection uses a separate gRPC call, so
  * that flow control works per connection and a slow reader blocks no other connection.
  * Source: sigs.k8s.io/apiserver-network-proxy konnectivity-client/pkg/client
  */

@@ -17,7 +17,7 @@ const blocks = new RequestBlocks({ scheme: "http", authority: "localhost" });
 const noBytes = Buffer.alloc(0);
 
 /**
- * Starts a bidirectional gRPC call on a connection of its own.
+ * Starts a bidirectional gRPC call on a new connection.
  * @param socket connection to the server; closed at the end of the call
  * @param path `/ProxyService/Proxy`
  */

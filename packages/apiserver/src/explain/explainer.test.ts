@@ -68,7 +68,7 @@ test("the last decisions are told beside the findings, also of what is well, in 
   const now = Date.parse("2026-03-01T12:00:00Z");
   assert.equal(
     explanationText(all, now),
-    `Well: pod/p: nothing is wrong with it.\n\nLast decisions:\n  pod/p  kube-scheduler scheduler: ${placed.summary}  (for 10m, since ${earlier})\n`,
+    `Healthy: pod/p: nothing is wrong with it.\n\nLast decisions:\n  pod/p  kube-scheduler scheduler: ${placed.summary}  (for 10m, since ${earlier})\n`,
   );
   const some = await explained({ objects: [well], decisions: [placed], hidden: ["nodes"] });
   assert.equal(some.decisions?.[0]?.summary, "placed on the best of 3 nodes");

@@ -457,7 +457,7 @@ const rows: readonly Row[] = [
     says: /they have web/,
   },
   {
-    name: "a load balancer that nobody serves",
+    name: "a load balancer without a provider",
     objects: [
       service({ type: "LoadBalancer", selector: { app: "web" }, ports: [{ port: 80 }] }),
       pod("p", running, onNode, { labels: { app: "web" } }),
@@ -533,7 +533,7 @@ const rows: readonly Row[] = [
     says: /pods \(2 of 2\)$/,
   },
   {
-    name: "a request for a certificate that nobody has approved",
+    name: "a certificate signing request that is not approved",
     objects: [stored("certificates.k8s.io/v1", "CertificateSigningRequest", "r", { spec: { signerName: "example.com/s" } })],
     chain: ["certificatesigningrequest/r"],
     reason: "RequestNotApproved",
@@ -575,7 +575,7 @@ for (const { name, objects, events = [], hidden = [], chain, reason, says } of r
     if (says !== undefined) assert.match(explanation.cause?.summary ?? "", says);
     assert.match(
       explanationText(explanation, Date.parse("2026-03-01T12:00:00Z")),
-      chain.length === 0 ? /^Well: / : /^Cause: .*\n\n(?: {2}.*\n)+\nWhat to do:\n {2}\S/,
+      chain.length === 0 ? /^Healthy: / : /^Cause: .*\n\n(?: {2}.*\n)+\nWhat to do:\n {2}\S/,
     );
   });
 }

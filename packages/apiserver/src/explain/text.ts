@@ -5,11 +5,11 @@ import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/ti
 import { type Explanation, type Finding, nameOf } from "./explanation.ts";
 import { oneLine } from "./rule.ts";
 
-/** The first line begins with `Cause: ` or, when nothing is wrong, with `Well: `. */
+/** The first line begins with `Cause: ` or, when nothing is wrong, with `Healthy: `. */
 export function explanationText({ object, cause, chain, decisions = [], silent = [] }: Explanation, now: number): string {
   const lines: string[] = [];
   if (cause === undefined) {
-    lines.push(`Well: ${nameOf(object)}: nothing is wrong with it.`);
+    lines.push(`Healthy: ${nameOf(object)}: nothing is wrong with it.`);
   } else {
     lines.push(`Cause: ${nameOf(cause.object)}: ${cause.summary}`, "");
     const width = Math.max(...chain.map(({ object: each }) => nameOf(each).length));

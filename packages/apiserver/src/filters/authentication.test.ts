@@ -42,7 +42,7 @@ for (const { name, answer, want } of [
     want: { isThrough: true },
   },
   { name: "one for others", answer: () => ({ user: jane, audiences: ["other"] }), want: { isThrough: false, code: 401 } },
-  { name: "one for nobody", answer: () => ({ user: jane, audiences: [] }), want: { isThrough: false, code: 401 } },
+  { name: "for no audience", answer: () => ({ user: jane, audiences: [] }), want: { isThrough: false, code: 401 } },
   ...[
     [400, 401],
     [403, 401],

@@ -24,7 +24,7 @@ test("who shows nothing is anonymous and may ask for health and version only", a
   });
 });
 
-test("a token that nobody knows is 401, not anonymous", async () => {
+test("an unknown token is 401, not anonymous", async () => {
   const { code, body } = await server.request("GET", "/healthz", undefined, { authorization: "Bearer wrong" });
   assert.equal(code, 401);
   assert.partialDeepStrictEqual(body, {

@@ -55,7 +55,7 @@ export interface FilterChainOptions {
   /** Probability, 0 to 0.02, that an HTTP/2 client gets GOAWAY and reconnects, which rebalances the load. */
   goawayChance: number;
   drain: Drain;
-  /** Whether the resource exists; others get no metric series of their own. */
+  /** Whether the resource exists; others get no separate metric series. */
   isServed: (info: RequestInfo) => boolean;
   writeError: (exchange: Exchange, err: unknown, request?: ServerRequest) => void;
   clock: Clock;

@@ -119,7 +119,7 @@ test("the anonymous user that is said to be unauthenticated is that once", async
 });
 
 for (const part of ["impersonate-uid", "impersonate-group", "impersonate-extra-a"]) {
-  test(`${part} without a user is an error, and goes no further`, async () => {
+  test(`${part} without a user is an error, and the request is not handled`, async () => {
     const { passed, code, requested } = await ask({ [part]: "x" });
     assert.deepEqual([passed, code, requested], [false, 500, []]);
   });

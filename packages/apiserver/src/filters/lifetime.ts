@@ -15,7 +15,7 @@ interface TimeoutOptions {
   metrics: RequestMetrics;
 }
 
-/** After the deadline handlers have this long to notice the aborted signal and to send a response of their own. */
+/** After the deadline handlers have this long to notice the aborted signal and to send their own response. */
 const graceMs = 100;
 /** A handler still running this long after its request was answered is counted as pending. */
 const pendingMs = 5 * 60_000;

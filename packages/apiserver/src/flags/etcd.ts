@@ -6,7 +6,7 @@ import { bool, duration, int, string, stringSlice } from "@coxswain/apimachinery
 export const etcdFlags = {
   "default-watch-cache-size": int({
     default: 100,
-    help: "Default size of watch caches. 0 turns the watch cache off for resources that have no size of their own.",
+    help: "Default size of watch caches. 0 turns the watch cache off for resources without a separate size.",
   }),
   "delete-collection-workers": int({
     default: 1,

@@ -67,7 +67,7 @@ export const genericFlags = {
       (ms) => ms > 0,
       (_, name) => `${name} can not be negative value`,
     ),
-    help: "How long a handler may keep a request open before it times it out. Long-running requests may have a limit of their own, --min-request-timeout.",
+    help: "How long a handler may keep a request open before it times it out. Long-running requests have a separate limit, --min-request-timeout.",
   }),
   "shutdown-delay-duration": duration({
     help: "How long the server continues to serve after it received SIGTERM; /readyz fails meanwhile, so that load balancers choose other servers.",
@@ -120,7 +120,7 @@ export const featureFlags = {
   }),
   profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
   ui: bool({
-    help: "Serves a page at host:port/ui/ that shows the cluster live, with the rights of whoever opens it. Upstream has no such flag.",
+    help: "Serves a page at host:port/ui/ that shows the cluster live, limited to what the signed-in user may read. Upstream has no such flag.",
   }),
 };
 

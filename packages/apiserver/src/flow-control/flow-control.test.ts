@@ -84,7 +84,7 @@ test("a request is of the first schema that matches, and its flow is distinguish
   assert.equal(ask("nobody").schema, "catch-all");
 });
 
-test("a deleted level at work stays until its last request has finished; an idle one goes at once", () => {
+test("a deleted level with running requests stays until the last has finished; an idle one is removed at once", () => {
   const { flowControl, levels, ask, start } = aFlowControl();
   const wanted = { levels: [level("idle"), level("busy")], schemas: [schema("s", "busy", "joe")] };
   flowControl.configure(wanted);
@@ -173,7 +173,7 @@ test("a handler that fails gives its seat back, and the next in the queue runs",
 });
 
 for (const when of ["before it waits", "while it waits"]) {
-  test(`a client that goes ${when} leaves the queue; its handler never runs`, async () => {
+  test(`a client that disconnects ${when} leaves the queue; its handler never runs`, async () => {
     const { send, gauges, queues } = aFilter(2);
     const hold = Promise.withResolvers<void>();
     const first = send("GET", pods, () => hold.promise);

@@ -152,7 +152,7 @@ test("a wide request waits until there is room and holds the others back; one wi
   assert.equal(third?.state, "executing");
 });
 
-test("a full queue refuses nobody while a seat is free, which its first request is too wide for", () => {
+test("a full queue refuses no request while a seat is free, which its first request is too wide for", () => {
   const { ask } = aSet({ queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } });
   const tickets = [ask("a"), ask("b", { ...oneSeat, initialSeats: 2 }), ask("c")];
   assert.deepEqual(states(tickets), ["executing", "waiting", "waiting"]);
@@ -186,13 +186,13 @@ test("queues that are too many go when they are empty", () => {
   set.reconfigure({ concurrencyLimit: 100, queuing: { queues: 2, handSize: 1, queueLengthLimit: 3 }, requestWaitLimitMs: 1 });
   for (const ticket of tickets) ticket.finish();
   assert.equal(set.idle, true);
-  // A queue is removed after a request of its own.
+  // A queue is removed after one of its requests.
   assert.equal(set.queues.length, 64 - new Set(tickets.map(({ queue }) => queue)).size);
   const more = Array.from({ length: 5 }, (_, i) => ask(`flow-${i}`)) as Ticket[];
   assert.deepEqual(new Set(states(more)), new Set(["executing"]));
 });
 
-test("a queue that is not wanted any more goes after the last of its requests", () => {
+test("a queue that is no longer configured is removed after the last of its requests", () => {
   const { ask, set } = aSet({ concurrencyLimit: 1, queuing: { queues: 2, handSize: 1, queueLengthLimit: 9 } });
   const tickets = [ask("a"), ask("a"), ask("a")] as Ticket[];
   set.reconfigure({ concurrencyLimit: 1, queuing: undefined, requestWaitLimitMs: 1 });

@@ -191,7 +191,7 @@ test("items that others added stay where they are, and one's own go when they ar
   assert.deepEqual(one.ports, [{ containerPort: 81, protocol: "TCP" }]);
 });
 
-test("status and scale have entries of their own", async () => {
+test("status and scale have separate entries", async () => {
   const path = `${deployments}/parts`;
   await apply(path, "main", web("parts", { replicas: 1 }));
   const current = await server.request("GET", path);
@@ -386,7 +386,7 @@ for (const { name, path, query, config, code, message } of [
     message: 'deployments.apps "none" not found',
   },
   {
-    name: "with a uid that nobody has",
+    name: "with an unknown uid",
     path: `${configMaps}/bad`,
     query: "?fieldManager=x",
     config: { ...aConfigMap("bad"), metadata: { name: "bad", uid: "1" } },

@@ -32,7 +32,7 @@ test("who browses a proxy without a slash is sent to the one with it", async () 
   }
 });
 
-test("other methods go on without a slash, and 503 says that nobody is there", {
+test("other methods are proxied without a slash, and an unreachable target is 503", {
   skip: ownAddress === undefined && "this machine has no address besides loopback",
 }, async () => {
   for (const method of ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"]) {

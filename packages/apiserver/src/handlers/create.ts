@@ -10,7 +10,7 @@ import { writeOptions } from "./options.ts";
 import { writeEntry } from "./response.ts";
 
 /**
- * POST on a collection: 201 with the stored object. The stages, each in a file of its own: negotiate, read, decode (with defaults, to
+ * POST on a collection: 201 with the stored object. The stages, each in a separate file: negotiate, read, decode (with defaults, to
  * the hub version), track managed fields, mutating admission, store (strategy, validation, validating admission, write), respond. From
  * decoding to storing all of them work on one `object`, in place.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go

@@ -38,7 +38,7 @@ const registries = {
   collection: "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30",
 };
 
-/** Groups whose kinds upstream registers in schemes of their own. */
+/** Groups whose kinds upstream registers in separate schemes. */
 const keptApart = new Set(["meta.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"]);
 
 /**

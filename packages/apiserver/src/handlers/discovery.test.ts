@@ -64,7 +64,7 @@ test("a group without resources is no longer served", () => {
   assert.deepEqual(resources.groups(), []);
 });
 
-test("what is removed goes alone, what is added again is new, and each change has another generation", () => {
+test("only what was removed disappears, what is added again is new, and each change has another generation", () => {
   const resources = newServedResources();
   const generations = new Set<number>();
   const changed = (): number => generations.add(resources.generation).size;
@@ -120,7 +120,7 @@ test("the core group is no named one; only autoscaling has its beta versions asc
   );
 });
 
-/** Discovery over two groups of its own and one of an aggregated server. @returns the document, undefined when there is none */
+/** Discovery over two local groups and one of an aggregated server. @returns the document, undefined when there is none */
 async function discover(path: string, { method = "GET", storageVersionHashes = true } = {}) {
   const resources = newServedResources();
   const store = {} as RegistryStore;

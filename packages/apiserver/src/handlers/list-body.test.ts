@@ -52,7 +52,7 @@ describe("a hundred long lists at once", () => {
   const result: ListResult = { entries: entriesOf(5000, 1500), revision: 9 };
 
   for (const mediaType of [jsonMediaType, protobufMediaType]) {
-    test(`${mediaType}: the event loop goes on, and nobody is more than a chunk ahead of its client`, async () => {
+    test(`${mediaType}: the event loop is not blocked, and no response is more than a chunk ahead of its client`, async () => {
       let clients: ReturnType<typeof aClient>[] = [];
       const longestMs = await longestTurnOf(60, async () => {
         clients = Array.from({ length: 100 }, (_, i) => aClient(i === 0));

@@ -58,7 +58,7 @@ test("a deprecated API that was requested is named, with the release that remove
   }
 });
 
-test("requests are counted by upstream's verbs, dry run and code; what nobody serves is not", async () => {
+test("requests are counted by upstream's verbs, dry run and code; requests that are not served are not", async () => {
   const apply = { "content-type": "application/apply-patch+yaml" };
   const named = { metadata: { name: "verbs" } };
   await server.request("POST", configMaps, named);

@@ -1,6 +1,6 @@
 /**
  * Encodes an OpenAPI v3 document as protobuf, `application/com.github.proto-openapi.spec.v3@v1.0+protobuf`, with field
- * numbers written by hand.
+ * numbers written manually.
  * Source: github.com/google/gnostic openapiv3/OpenAPIv3.proto
  */
 

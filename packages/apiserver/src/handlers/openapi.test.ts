@@ -256,7 +256,7 @@ test("requests that arrive while documents are made share the next ones, however
   builds[0]?.reject(new Error("no"));
   assert.deepEqual(new Set(await Promise.all(later)), new Set([10]));
   assert.equal(builds.length, 2);
-  assert.equal(await current(), 10, "the same generation waits for nobody");
+  assert.equal(await current(), 10, "the same generation is not waited for");
 });
 
 test("a request that ends does not wait for a document", async () => {

@@ -137,7 +137,7 @@ describe("get and list", () => {
     );
   });
 
-  test("an Accept that nobody serves is 406", async () => {
+  test("an Accept that cannot be satisfied is 406", async () => {
     const { code, body } = await server.request("GET", maps, undefined, { accept: "text/html" });
     assert.equal(code, 406);
     assert.equal(body.reason, "NotAcceptable");

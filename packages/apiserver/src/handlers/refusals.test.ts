@@ -348,7 +348,7 @@ const rows: readonly Row[] = [
     message: "name in URL does not match name in Eviction object",
   },
   {
-    name: "a component that nobody knows",
+    name: "an unknown component",
     request: ["GET", "/api/v1/componentstatuses/none"],
     code: 500,
     message: "Component not found: none",

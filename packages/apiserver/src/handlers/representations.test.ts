@@ -126,7 +126,7 @@ for (const query of ["dryRun", "dryRun=", "dryRun=all", "dryRun=All&dryRun=None"
   });
 }
 
-test("a watch goes on from any event's version, and from a list's, and misses nothing", async () => {
+test("a watch resumes from any event's version, and from a list's, and misses nothing", async () => {
   const label = "labelSelector=of=resume";
   const { body: list } = await server.request("GET", `${configMaps}?${label}`);
   const names = ["resume-a", "resume-b", "resume-c"];

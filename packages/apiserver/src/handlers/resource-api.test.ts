@@ -103,7 +103,7 @@ test("a cluster-scoped type lists at its path, a namespaced one over all namespa
   assert.equal((await server.request("GET", `${configMaps}?labelSelector=listed`)).body.items.length, 1);
 });
 
-test("a type without a table of its own has the columns Name and Created At", async () => {
+test("a type without a specific table has the columns Name and Created At", async () => {
   const limits = "/api/v1/namespaces/default/limitranges";
   await server.request("POST", limits, { metadata: { name: "plain" }, spec: { limits: [] } });
   const { body } = await server.request("GET", limits, undefined, { accept: "application/json;as=Table;g=meta.k8s.io;v=v1" });

@@ -46,7 +46,7 @@ describe("unusual requests", () => {
     }
   });
 
-  test("pages and what the aggregator tells look at no method; routes do", async () => {
+  test("pages and aggregated discovery ignore the method; routes do not", async () => {
     const reported = ["/", "/apis", "/apis/", "/apis/apps"];
     for (const path of reported)
       for (const method of ["HEAD", "POST", "DELETE"]) assert.equal((await server.request(method, path)).code, 200);
@@ -129,7 +129,7 @@ describe("unusual requests", () => {
     assert.equal((await server.request("GET", `${pods}/p/log`)).body.message, 'pods "n" not found');
   });
 
-  test("a node without an address cannot be reached, which is nobody's bad request", async () => {
+  test("a node without an address cannot be reached, which is no bad request", async () => {
     await server.request("POST", "/api/v1/nodes", { metadata: { name: "nowhere" } });
     const { code, body } = await server.request("GET", "/api/v1/nodes/nowhere/proxy/");
     assert.deepEqual([code, body.reason, body.message], [500, undefined, "no preferred addresses found; known addresses: []"]);

@@ -35,7 +35,7 @@ test("watches that see the same in one turn share its bytes", async () => {
   await Promise.resolve();
   const later = second([...events]);
   assert.deepEqual(later, batch);
-  assert.notEqual(later.frames[0], batch.frames[0], "nobody holds it any more");
+  assert.notEqual(later.frames[0], batch.frames[0], "the frame is not cached any more");
 });
 
 test("frames are counted for each watch that gets them, at the latest at the end of the turn", async () => {

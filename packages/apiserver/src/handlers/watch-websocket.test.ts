@@ -113,7 +113,7 @@ for (const { name, options, code, text } of [
     code: 400,
     text: "missing or bad WebSocket Version",
   },
-  { name: "with a token that nobody knows", options: { headers: { authorization: "Bearer x" } }, code: 401, text: undefined },
+  { name: "with an unknown token", options: { headers: { authorization: "Bearer x" } }, code: 401, text: undefined },
   {
     name: "whose token is the only protocol",
     options: { protocols: ["base64url.bearer.authorization.k8s.io.eA"], headers: { authorization: "" } },

@@ -1,4 +1,4 @@
-/** What becomes of a list whose client accepts gzip, goes away or breaks off in the middle. */
+/** What becomes of a list whose client accepts gzip, disconnects or resets the connection in the middle. */
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
@@ -79,7 +79,7 @@ test("a list is not written on when its client has gone away", async () => {
 const never = () => new Promise<void>(() => {});
 for (const { name, drained } of [
   {
-    name: "whose client goes away while it waits for it",
+    name: "whose client disconnects while it waits for it",
     drained: (aborted: AbortController) => {
       setImmediate(() => aborted.abort());
       return never();

@@ -23,7 +23,7 @@ for (const { method, httpVersion = "1.1", headers = {}, wanted } of [
   { method: "GET", wanted: "" },
 ]) {
   const how = Object.entries(headers).flat().join(" ") || "no length";
-  test(`a body of ${method} over HTTP/${httpVersion} with ${how} is no second request to whoever is proxied`, async (t) => {
+  test(`a body of ${method} over HTTP/${httpVersion} with ${how} is no second request to the proxied server`, async (t) => {
     let heard = "";
     const backend = createServer((socket) => {
       socket.on("error", () => {});

@@ -41,7 +41,7 @@ for (const { name, as, addresses, want } of [
   });
 }
 
-test("a name that nobody has here is a kubelet's name behind a tunnel, and nobody's otherwise", async () => {
+test("a name that does not resolve here is resolved behind a tunnel, and is an error otherwise", async () => {
   const nobody = async (): Promise<never> => {
     throw new Error("ENOTFOUND");
   };

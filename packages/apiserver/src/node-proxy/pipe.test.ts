@@ -141,7 +141,7 @@ for (const { link, want } of [
   });
 }
 
-test("an upgrade that nobody requested is an error", async (t) => {
+test("an upgrade that was not requested is an error", async (t) => {
   const server = createTcpServer((socket) => {
     socket.on("error", () => {});
     socket.once("data", () => socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nfree"));

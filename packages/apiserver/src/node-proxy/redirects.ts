@@ -1,6 +1,6 @@
 /**
  * Redirects in a kubelet's response to an upgrade request (feature gate StreamingProxyRedirects): the container runtime has a
- * streaming server of its own, and this server follows the redirect on behalf of the client.
+ * separate streaming server, and this server follows the redirect on behalf of the client.
  * Source: k8s.io/apimachinery pkg/util/net/http.go ConnectWithRedirects
  */
 import type { ConnectTarget } from "../registry/generic/resource.ts";

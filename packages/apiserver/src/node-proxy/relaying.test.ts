@@ -248,7 +248,7 @@ test("a log whose WebSocket is refused is not read any further", async (t) => {
   client.on("error", () => {}).terminate();
 });
 
-test("a log over a WebSocket that nobody reads is not read from the kubelet without end", async (t) => {
+test("a log over a WebSocket that is not read does not make the server read from the kubelet without end", async (t) => {
   const chunk = Buffer.alloc(1024 * 1024);
   const most = 64;
   let written = 0;

@@ -81,7 +81,7 @@ async function spliced(options: Partial<SpliceOptions> = {}, head = "") {
   return both;
 }
 
-test("what the client sent ahead goes first, and the upgrade is audited", async () => {
+test("what the client sent ahead is forwarded first, and the upgrade is audited", async () => {
   const { client, backend, codes } = await spliced({}, "early ");
   client.push("late");
   backend.push("hello");
@@ -132,7 +132,7 @@ test("a backend that agrees and is gone at once takes the client along", async (
   const { client, backend, done } = upgrading();
   await settle();
   backend.once("data", () => backend.destroy());
-  setImmediate(() => backend.push(upgraded)); // from a turn of its own, as sockets do: it closes before the answer is read
+  setImmediate(() => backend.push(upgraded)); // in a separate turn, as sockets do: it closes before the answer is read
   await done;
   assert.equal(client.destroyed, true);
 });
@@ -268,7 +268,7 @@ test("a refusal that is there in one piece is not waited on", async () => {
   assert.equal(client.sent, `${refused}none`);
 });
 
-for (const how of ["does not end within 10 s", "is broken off", "nobody reads any more"]) {
+for (const how of ["does not end within 10 s", "is broken off", "is not read any more"]) {
   test(`a refusal that ${how} closes both connections`, async (t: TestContext) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const { client, backend, done, isDone } = upgrading();
@@ -277,14 +277,14 @@ for (const how of ["does not end within 10 s", "is broken off", "nobody reads an
     await settle();
     assert.equal(isDone(), false);
     if (how === "is broken off") backend.destroy(new Error("ECONNRESET"));
-    else if (how === "nobody reads any more") client.destroy();
+    else if (how === "is not read any more") client.destroy();
     else t.mock.timers.tick(10_000);
     await done;
     assert.deepEqual([client.destroyed, backend.destroyed], [true, true]);
   });
 }
 
-test("a redirect is followed over a connection of its own, where it leads; the one before is closed", async () => {
+test("a redirect is followed over a new connection to its target; the previous one is closed", async () => {
   const second = new End();
   const dialled: string[] = [];
   const redirects: Redirects = {

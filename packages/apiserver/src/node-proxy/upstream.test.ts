@@ -115,7 +115,7 @@ test("a kubelet that is not there is 500 without a reason, and the message says 
   }
 });
 
-test("a kubelet whose name nobody has is reported with the requested name", async () => {
+test("a kubelet whose name does not resolve is reported with the requested name", async () => {
   const nobody = "dial tcp: lookup node.example: no such host";
   const lookup = async (): Promise<never> => Promise.reject(new Error("ENOTFOUND"));
   const upgrade = { socket: new PassThrough(), head: Buffer.alloc(0) };
@@ -235,7 +235,7 @@ const refusals = [
 ];
 
 for (const { name, bytes, more = "", ends } of refusals) {
-  test(`passes a refused upgrade on as the kubelet wrote it, ${name}, and lets nobody speak to it any more`, async (t) => {
+  test(`passes a refused upgrade on as the kubelet wrote it, ${name}, and forwards no more data to it`, async (t) => {
     let heard = "";
     const ended = Promise.withResolvers<void>();
     const backend = createTcpServer((socket) => {
@@ -294,7 +294,7 @@ for (const { protocols, sent, binary } of [
   });
 }
 
-test("a log is not sent in a protocol that nobody knows", async (t) => {
+test("a log is not sent in an unknown protocol", async (t) => {
   const server = await kubelet(t, (_req, res) => res.end("line 1\n"));
   const client = new WebSocket(await upgrading(t, target(server.port, "/containerLogs/default/web-0/app")), [
     "v4.channel.k8s.io",

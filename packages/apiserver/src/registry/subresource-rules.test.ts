@@ -19,7 +19,7 @@ testRefusals<() => FieldError[]>(
       want: ["spec.request: Invalid value: []byte(nil): PEM block type must be CERTIFICATE REQUEST"],
     },
     {
-      name: "a namespace finalized by nobody known",
+      name: "a namespace with an unknown finalizer",
       input: () => {
         const namespace = { metadata: { name: "n" }, spec: { finalizers: ["kubernetes", "mine"] } };
         return namespaceFinalizeStrategy.validateUpdate?.(namespace as never, namespace as never, {} as never) ?? [];

@@ -18,7 +18,7 @@ function warned(...texts: string[]): string[] {
 const lengthsOf = (headers: readonly string[]): number[] => headers.map((header) => header.length - '299 - ""'.length);
 
 for (const { name, texts, want } of [
-  { name: "keeps the order, tells each once", texts: ["b", "a", "b"], want: ['299 - "b"', '299 - "a"'] },
+  { name: "keeps the order, sends each once", texts: ["b", "a", "b"], want: ['299 - "b"', '299 - "a"'] },
   { name: "quotes", texts: ['say "\\"'], want: ['299 - "say \\"\\\\\\""'] },
   { name: "leaves out what no header may hold", texts: ["a\nb", "", "c"], want: ['299 - "c"'] },
   { name: "writes UTF-8", texts: ["é"], want: ['299 - "\u00c3\u00a9"'] },

@@ -59,7 +59,7 @@ test("a client that does not read makes the sender wait, until it reads", async 
   assert.equal(received, messages);
 });
 
-test("waiting for a client that goes away is rejected", async (t) => {
+test("waiting for a client that disconnects is rejected", async (t) => {
   const { client, stream } = await connected(t);
   await new Promise((resolve) => client.once("open", resolve));
   client.pause();

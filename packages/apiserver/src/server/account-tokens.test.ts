@@ -67,7 +67,7 @@ for (const { name, remove, again } of [
     again: () => make(accounts, { metadata: { name: "robot" } }),
   },
 ]) {
-  test(`the token of ${name} is nobody's, also when another of its name is made`, async () => {
+  test(`the token of ${name} is not accepted, also when another of its name is created`, async () => {
     await server.request("DELETE", `${pods}/worker?gracePeriodSeconds=0`);
     await server.request("DELETE", `${accounts}/robot`);
     await make(accounts, { metadata: { name: "robot" } });

@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => setup.stop());
 
-test("the condition Available says step by step what is missing, and nobody is proxied to before it is true", async (t) => {
+test("the condition Available says step by step what is missing, and no request is proxied before it is true", async (t) => {
   const group = "steps.example.com";
   const address = "127.0.10.201";
   const other = await startAggregatedServer(t, { group, address, names: ["steps.default.svc"], proxyCa: setup.proxyCa });
@@ -79,7 +79,7 @@ test("discovery announces groups of other servers by their priority, and kubectl
   assert.equal(names[0], "apiregistration.k8s.io");
   const at = names.indexOf("zebra.example.com");
   assert.deepEqual(names.slice(at - 1, at + 2), ["autoscaling", "zebra.example.com", "batch"]);
-  assert.equal(names.at(-1), "beta.example.com", "announced, though nobody answers");
+  assert.equal(names.at(-1), "beta.example.com", "announced, though its server does not answer");
   assert.deepEqual((await setup.server.request("GET", "/apis/zebra.example.com")).body, {
     kind: "APIGroup",
     apiVersion: "v1",

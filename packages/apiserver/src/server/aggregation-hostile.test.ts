@@ -91,7 +91,7 @@ for (const { name, path, want } of [
   { name: "nothing", path: "/silent", want: "error trying to reach service: EOF\n" },
   { name: "no HTTP", path: "/noise", want: "error trying to reach service: " },
   {
-    name: "an upgrade that nobody requested",
+    name: "an upgrade that was not requested",
     path: "/switch",
     want: 'backend tried to switch protocol "x" when "" was requested\n',
   },

@@ -176,7 +176,7 @@ for (const { name, group, spec, code, text } of [
     text: "unable to load root certificates: unable to parse bytes as PEM block\n",
   },
   {
-    name: "a certificate that nobody checks",
+    name: "a certificate that is not verified",
     group: "unchecked.example.com",
     spec: { caBundle: undefined, insecureSkipTLSVerify: true },
     code: 200,

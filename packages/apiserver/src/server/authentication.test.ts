@@ -294,7 +294,7 @@ for (const [index, { name, data = {}, type = "bootstrap.kubernetes.io/token", su
     { name: "with another secret", data: { "token-secret": "0123456789abcdee" }, want: false },
   ] as { name: string; data?: Record<string, string>; type?: string; suffix?: string; want: boolean }[]
 ).entries()) {
-  test(`a bootstrap token ${name} is ${want ? "good" : "nobody's"}`, async () => {
+  test(`a bootstrap token ${name} is ${want ? "accepted" : "not accepted"}`, async () => {
     const id = `aaaaa${index}`;
     const all: Record<string, string> = { "token-id": id, ...bootstrapData, ...data };
     const { code } = await server.request("POST", "/api/v1/namespaces/kube-system/secrets", {
@@ -343,7 +343,7 @@ test("a front proxy speaks for its users: groups, and extras with encoded keys",
   masters.close();
 });
 
-test("headers of a front proxy count from nobody else", async () => {
+test("headers of a front proxy are ignored from other clients", async () => {
   const stranger = await newCa({ commonName: "front proxies" });
   const masters = { "x-remote-user": "root", "x-remote-group": "system:masters" };
   for (const [what, pair, want] of [
@@ -425,7 +425,7 @@ test("impersonation without a user is an error that lists what was requested", a
   }
 });
 
-test("each part of an impersonated identity is a right of its own", async () => {
+test("each part of an impersonated identity needs a separate right", async () => {
   await server.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {
     metadata: { name: "as-ann" },
     rules: [

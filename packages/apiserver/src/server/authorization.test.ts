@@ -207,7 +207,7 @@ async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>):
   await Promise.all(Array.from({ length: 16 }, worker));
 }
 
-test("AlwaysAllow lets everybody who is known, AlwaysDeny nobody but system:masters, and others after it still decide", async (t) => {
+test("AlwaysAllow admits every known user, AlwaysDeny only system:masters, and others after it still decide", async (t) => {
   const jane = { authorization: "Bearer user-token" };
   const list = async (mode: string, headers: Record<string, string | undefined>) => {
     const one = await startTestServer(t, [`--authorization-mode=${mode}`]);
@@ -220,7 +220,11 @@ test("AlwaysAllow lets everybody who is known, AlwaysDeny nobody but system:mast
   };
   assert.deepEqual(await list("AlwaysAllow", jane), [200, 200, 200, undefined]);
   const nobody = { authorization: undefined };
-  assert.deepEqual((await list("AlwaysAllow,RBAC", nobody)).slice(0, 2), [401, 401], "nobody at all is not allowed everything");
+  assert.deepEqual(
+    (await list("AlwaysAllow,RBAC", nobody)).slice(0, 2),
+    [401, 401],
+    "an anonymous user is not allowed everything",
+  );
   const refusal = 'secrets is forbidden: User "jane" cannot list resource "secrets" in API group "" at the cluster scope';
   assert.deepEqual(await list("AlwaysDeny", jane), [403, 403, 200, `${refusal}: Everything is forbidden.`]);
   assert.deepEqual(await list("AlwaysDeny,RBAC", jane), [403, 200, 200, `${refusal}: Everything is forbidden.`]);

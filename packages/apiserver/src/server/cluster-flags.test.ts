@@ -57,7 +57,7 @@ test("--kubernetes-service-node-port makes the service kubernetes a NodePort, an
   assert.equal(after.ports[0].nodePort, undefined);
 });
 
-test("--external-hostname is the name in the URLs that the server tells", async (t) => {
+test("--external-hostname is the name in the URLs that the server publishes", async (t) => {
   const server = await startTestServer(t, ["--external-hostname=api.example.com"]);
   const { serverAddressByClientCIDRs } = (await server.request("GET", "/api")).body;
   // The port is the one of the flag, which is 0 in this test.

@@ -118,7 +118,7 @@ test("columns by paths that lead nowhere are empty", async (t) => {
   assert.deepEqual(table.body.rows[0].cells, ["a", null, null, null, null, "1"]);
 });
 
-test("of half a million wrong items some are reported, and nobody waits for the others", async (t) => {
+test("of half a million wrong items some are reported, and the others are not waited for", async (t) => {
   const server = await startTestServer(t);
   const strings = { type: "array", items: { type: "string" } };
   const either = { type: "object", anyOf: [{ properties: { list: { items: { maxLength: 1 } } } }, { required: ["list"] }] };

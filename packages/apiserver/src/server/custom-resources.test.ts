@@ -125,7 +125,7 @@ test("custom resources have to say what they are, and a body that is not an obje
   }
 });
 
-test("a definition is held by its finalizer from the first deletion on, whoever replaced it before", async (t) => {
+test("a definition is kept by its finalizer from the first deletion on, also after it was replaced", async (t) => {
   const server = await startTestServer(t);
   const tried = await server.request("POST", `${definitionsPath}?dryRun=All`, widgets(group));
   assert.equal(tried.code, 201, tried.text);
@@ -164,7 +164,7 @@ test("what the schema refuses is reported with its path", async (t) => {
   );
 });
 
-test("status and scale are parts of their own", async (t) => {
+test("status and scale are separate subresources", async (t) => {
   const server = await startTestServer(t);
   const version = {
     name: "v1",
@@ -276,7 +276,7 @@ test("two definitions of a group cannot have the same kind", async (t) => {
   assert.equal((await server.request("GET", `/apis/${group}/v1/gadgets`)).code, 200);
 });
 
-test("a definition goes with its instances, and its watches end", async (t) => {
+test("a definition is deleted with its instances, and its watches end", async (t) => {
   const server = await startTestServer(t);
   await define(server, widgets(group));
   await server.request("POST", path, aWidget(group, "a"));

@@ -95,7 +95,7 @@ for (const { name, method = "POST", path, body, headers, code = 201 } of [
     body: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "new" } },
     headers: { "content-type": "application/apply-patch+yaml" },
   },
-  { name: "a kind of its own", path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body: aDefinition },
+  { name: "a custom resource definition", path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body: aDefinition },
   { name: "the namespace's end", method: "DELETE", path: inDry, code: 200 },
 ]) {
   test(`a dry run leaves no trace of ${name}`, async () => {

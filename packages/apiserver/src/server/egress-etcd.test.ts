@@ -51,7 +51,7 @@ for (const { proxyProtocol, startProxy, labels } of [
       }
     })().catch(() => {});
     assert.equal((await create("before")).code, 201);
-    await waitFor(() => seen.includes("before"), { what: "the watch to tell of it" });
+    await waitFor(() => seen.includes("before"), { what: "the event of the watch" });
     assert.ok(proxy.requested.includes(here));
 
     await proxy.stop();

@@ -27,7 +27,7 @@ describe("without a watch cache", () => {
     return { code, body, events: code === 200 ? new WatchEventDecoder("application/json").push(Buffer.from(text)) : [] };
   };
 
-  test("a compacted revision is 410 to lists, watches and continue tokens, and the new token goes on", async () => {
+  test("a compacted revision is 410 to lists, watches and continue tokens, and the new token continues", async () => {
     const first = await create("expiry-a");
     for (const name of ["expiry-b", "expiry-c"]) await create(name);
     const requested = `limit=1&resourceVersion=${first}&resourceVersionMatch=NotOlderThan`;
@@ -93,7 +93,7 @@ test("a continue token expires when its revision is compacted, though the watch 
   assert.deepEqual((await page(expired.body.metadata.continue)).body.items?.length, 1);
 });
 
-test("without the gate APIListChunking a list is whole, without RemainingItemCount it tells no number", async (t) => {
+test("without the gate APIListChunking a list is whole, without RemainingItemCount it has no such count", async (t) => {
   const whole = await startTestServer(t, ["--feature-gates=APIListChunking=false"]);
   const { body } = await whole.request("GET", "/api/v1/namespaces?limit=1");
   assert.ok(body.items.length >= 4);
@@ -117,7 +117,7 @@ test("a list not older than a version beyond the server's is 504 with Retry-Afte
   });
 });
 
-test("a watch goes on from a version that only etcd still knows: from before the server started", async (t) => {
+test("a watch resumes from a version that only etcd still knows: from before the server started", async (t) => {
   const prefix = `--etcd-prefix=/restarted-${randomUUID()}`;
   const first = await startTestServer(undefined, [prefix]);
   const versions: string[] = [];

@@ -1,4 +1,4 @@
-/** What an explanation tells depends on what the user may read: for each right, which names of other objects occur. */
+/** What an explanation contains depends on what the user may read: for each right, which names of other objects occur. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newClient } from "@coxswain/apimachinery/client/client";
@@ -31,9 +31,9 @@ interface Row {
   readonly question: string;
   /** Its own kind, as `deployments.apps`. */
   readonly own: string;
-  /** Names, and the further rights that all together allow to tell them. */
+  /** Names, and the further rights that are all needed to show them. */
   readonly names: Readonly<Record<string, readonly string[]>>;
-  /** Allowed, and told to nobody: what has not to do with it. */
+  /** Allowed, and never shown: what is unrelated. */
   readonly never?: readonly string[];
 }
 

@@ -73,7 +73,7 @@ test("an explanation follows a pod to its claim, as JSON, Table and text, and na
   const well = await server.request("GET", "/debug/explain/configmaps/none?output=text");
   assert.match(well.text, /configmaps have a namespace/);
   const namespaced = await server.request("GET", "/debug/explain/namespaces/whatever/namespaces/b?output=text");
-  assert.equal(namespaced.text, "Well: namespace/b: nothing is wrong with it.\n");
+  assert.equal(namespaced.text, "Healthy: namespace/b: nothing is wrong with it.\n");
 });
 
 test("other paths, resources, methods and names are refused with a Status", async (t) => {
@@ -95,7 +95,7 @@ test("other paths, resources, methods and names are refused with a Status", asyn
   assert.equal((await server.request("POST", "/debug/explain/namespaces/a/pods/web", {})).code, 405);
 });
 
-test("an explanation shows only objects that the user may read, and nobody without a name is answered", async (t) => {
+test("an explanation shows only objects that the user may read, and anonymous users get no answer", async (t) => {
   const server = await prepared(t);
   await make(server, `${core}/pods`, pod("web", { nodeName: "secret-node", volumes: [{ name: "data", ...claim }] }));
   await make(server, `${core}/persistentvolumeclaims`, {
@@ -139,5 +139,5 @@ test("a watch sends one explanation for each change, and ends when the object is
   const subsets = [{ addresses: [{ ip: "192.0.2.1" }], ports: [{ port: 80 }] }];
   await make(server, `${core}/endpoints`, { metadata: { name: "web" }, subsets });
   const { text } = await watched;
-  assert.match(text, /Well: service\/web: nothing is wrong with it\.\n$/);
+  assert.match(text, /Healthy: service\/web: nothing is wrong with it\.\n$/);
 });

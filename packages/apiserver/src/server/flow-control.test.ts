@@ -120,7 +120,7 @@ test("requests beyond a level's seats get 429 and Retry-After, and those of othe
   assert.equal(refused.headers["content-type"], "text/plain; charset=utf-8");
   assert.equal(flowOf(refused.headers)[0], uid);
   assert.equal((await small.request("GET", "/version", undefined, as("joe", "a"))).code, 200);
-  assert.equal((await small.request("GET", "/version", undefined, jane)).code, 200, "the exempt schema goes before");
+  assert.equal((await small.request("GET", "/version", undefined, jane)).code, 200, "the exempt schema takes precedence");
   const pages = "/debug/api_priority_and_fairness";
   const levels = (await small.request("GET", `${pages}/dump_priority_levels`)).text;
   assert.match(levels, /^PriorityLevelName, +ActiveQueues, IsIdle, +IsQuiescing, WaitingRequests, ExecutingRequests\n/);
@@ -151,7 +151,7 @@ test("a request that waits for its turn is shown, and answered when the one befo
   );
   assert.match(requests, /^global-default, +global-default, +\d+, +0, +joe, +\S+Z, +1, +0, +0s, +joe, +get, +\/version, /m);
   assert.match(await show("dump_queues"), /^global-default, +\d+, +1, +\d, +\d, +[\d.]+ss, +1, +1, +0\.00300000ss$/m);
-  // One of one seat is occupied, and one of fifty queue places. Reads have no limit of their own and are counted as numbers.
+  // One of one seat is occupied, and one of fifty queue places. Reads have no separate limit and are counted as numbers.
   const sampled = await shareSeen(small, "priority_level_request_count", 'priority_level="global-default"');
   assert.deepEqual([sampled("executing"), sampled("waiting")], ["1", "0.1"]);
   const seats = await shareSeen(small, "priority_level_seat_count", 'priority_level="global-default"');

@@ -9,7 +9,7 @@ import { startTestServer } from "../testing/start-test-server.ts";
 
 const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
-test("APIServerIdentity=true: a server keeps a lease of its own, and takes expired ones away", async (t) => {
+test("APIServerIdentity=true: a server keeps its own lease, and deletes expired ones", async (t) => {
   const gate = "--feature-gates=APIServerIdentity=true";
   const server = await startTestServer(t, [gate, "--identity-lease-duration-seconds=60"]);
   const ours = async () => (await server.request("GET", leases)).body.items;

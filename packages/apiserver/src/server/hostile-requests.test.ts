@@ -96,7 +96,7 @@ const requests: readonly {
     codes: [201, 400, 413, 422],
   },
   {
-    name: "applying to whoever has them",
+    name: "applying to an object of 10,000 managers",
     method: "PATCH",
     path: `${path}/many?fieldManager=me`,
     type: "application/apply-patch+yaml",
@@ -153,7 +153,7 @@ const requests: readonly {
 /** A value merged into an absent one is copied instead of merged. */
 const owner = { apiVersion: "v1", kind: "Pod", name: "p", uid: "u" };
 
-test("hostile requests are refused or done, soon, and hold nobody up", async (t) => {
+test("hostile requests are refused or done, soon, and delay no other request", async (t) => {
   const server: TestServer = await startTestServer(t);
   const made = await server.request("POST", path, { metadata: { name: "a", ownerReferences: [owner] }, data: { a: "b" } });
   assert.equal(made.code, 201);

@@ -62,7 +62,7 @@ for (const { name, method = "GET", path, headers, body, code } of [
   { name: "an object takes no WebSocket", path: configMaps, headers: webSocket, code: 200 },
   { name: "an object takes no SPDY", path: configMaps, headers: spdy, code: 200 },
   { name: "health takes no WebSocket", path: "/livez", headers: webSocket, code: 200 },
-  { name: "a protocol nobody knows is not there", path: "/version", headers: ["Connection: Upgrade", "Upgrade: x/1"], code: 200 },
+  { name: "an unknown protocol is ignored", path: "/version", headers: ["Connection: Upgrade", "Upgrade: x/1"], code: 200 },
   {
     name: "HTTP/2 is not changed to in the open",
     path: "/version",
@@ -210,7 +210,7 @@ for (const { name, bytes } of [
   { name: "a stream opened with headers that do not inflate", bytes: "80030001000000120000000100000000000000ffffffffffffff" },
   { name: "data for a stream that is not there", bytes: "7fffffff0000000461626364" },
 ]) {
-  test(`${name} goes to the kubelet as it is; what it ends is ended for the client`, async (t) => {
+  test(`${name} is passed to the kubelet unchanged; what it ends is ended for the client`, async (t) => {
     const { streams } = await aKubelet(t);
     const talk = await open("POST", intoPod[0] as string, spdy);
     assert.equal(codeOf(talk), 101, talk.heard);

@@ -15,7 +15,7 @@ test("users are counted by what kind of name they have", async (t) => {
   assert.deepEqual(names.sort(), ["admin", "other"]);
 });
 
-test("clients' names, methods, paths and parameters of their own making make no series of their own", async (t) => {
+test("clients' names, methods, paths and parameters that clients invent create no separate series", async (t) => {
   const server = await startTestServer(t);
   const series = async (): Promise<number> =>
     (await server.request("GET", "/metrics")).text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length;

@@ -72,7 +72,7 @@ test("what is written in protobuf is stored as if it had come in JSON, and both 
   assert.deepEqual(await stored(client), await stored(server.client));
 });
 
-test("what a node agent writes goes in protobuf: its node, lease, mirror pods, events, tokens", async () => {
+test("what a node agent writes is sent in protobuf: its node, lease, mirror pods, events, tokens", async () => {
   const [namespace, name] = ["default", "n1"];
   const node = await client.create(nodes, {
     apiVersion: "v1",

@@ -26,7 +26,7 @@ test("a token webhook names the user, once for its time; when it fails the calle
   assert.equal(JSON.parse(peer.requests[0]?.body ?? "").apiVersion, "authentication.k8s.io/v1beta1");
   await Promise.all([get("good"), get("bad"), get("broken")]);
   assert.deepEqual([requested("good"), requested("bad"), requested("broken")], [1, 1, 2]);
-  assert.equal(requested(server.adminToken), 0, "tokens that are known here are nobody else's business");
+  assert.equal(requested(server.adminToken), 0, "tokens that are known here are not sent to the webhook");
   const review = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token: "good" } };
   const { body } = await server.request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review);
   assert.partialDeepStrictEqual(body.status, { authenticated: true, user: { username: "remote" } });
@@ -49,7 +49,7 @@ test("an OIDC provider's users come in with their prefix and groups, once it is 
   };
   const token = await sign({ groups: ["readers"] });
   const get = (bearer: string) => server.request("GET", "/api/v1/namespaces/default", undefined, as(bearer));
-  assert.equal((await get(token)).code, 401, "while the provider is away its users are nobody");
+  assert.equal((await get(token)).code, 401, "while the provider is away its users are not accepted");
   up = true;
   await waitFor(async () => (await get(token)).code === 403, { what: "the provider" });
   assert.match((await get(token)).body.message, new RegExp(`User "${peer.url}#jane" cannot get resource "namespaces"`));

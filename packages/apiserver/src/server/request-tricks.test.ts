@@ -169,7 +169,7 @@ for (const { name, bytes } of [
   },
   { name: "a length with a sign", bytes: `POST /version HTTP/1.1\r\n${head}Content-Length: +0\r\n\r\n${hidden}` },
   {
-    name: "a coding nobody knows",
+    name: "an unknown coding",
     bytes: `POST /version HTTP/1.1\r\n${head}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${hidden}`,
   },
   { name: "a space before the colon", bytes: `GET /version HTTP/1.1\r\nHost: x\r\nAuthorization : Bearer user-token\r\n\r\n` },

@@ -95,7 +95,7 @@ test("--runtime-config=api/v1 means the core group, too", () => {
   assert.throws(() => readRuntimeConfig({ "api/v2": "true" }), { message: "unknown api groups api" });
 });
 
-test("the APIService of a version that is served no more goes with the next start", async (t) => {
+test("the APIService of a version that is no longer served is deleted with the next start", async (t) => {
   const prefix = `--etcd-prefix=/runtime-config-${randomUUID()}`;
   const path = "/apis/apiregistration.k8s.io/v1/apiservices";
   const first = await startTestServer(undefined, [prefix]);

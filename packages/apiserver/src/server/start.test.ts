@@ -11,7 +11,7 @@ import { untilServable } from "./start-gate.ts";
 
 const authenticationInfo = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
 
-test("a server that is not ready sends everybody away but for health and the version, and refuses nobody", async (t) => {
+test("a server that is not ready answers 503 except for health and the version, and 401 or 403 to no request", async (t) => {
   const etcd = await startOwnEtcd(t);
   await pauseProcess(etcd.pid);
   const server = await launchTestServer(t, [`--etcd-servers=${etcd.endpoint}`]);

@@ -6,7 +6,7 @@ import { newEtcdClient } from "../storage/etcd/client.ts";
 import { startEtcdFront } from "../testing/etcd-front.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
 
-test("what etcd tells of its watch is counted for each resource that is cached", async (t) => {
+test("etcd's progress on watches is counted for each cached resource", async (t) => {
   const etcd = await startEtcd();
   const front = await startEtcdFront(t, etcd.endpoint, "3.4.23");
   const client = newEtcdClient({ servers: [etcd.endpoint] });

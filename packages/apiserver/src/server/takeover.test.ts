@@ -273,7 +273,7 @@ const hashes: Readonly<Record<string, string>> = {
   "storage.k8s.io/v1beta1 csistoragecapacities": "4as6MA/kOg0=",
 };
 
-test("discovery tells the stored versions of 1.23", async (t) => {
+test("discovery lists the storage versions of 1.23", async (t) => {
   const server = await startTestServer(t);
   for (const [of, want] of Object.entries(hashes)) {
     const [groupVersion, name] = of.split(" ");

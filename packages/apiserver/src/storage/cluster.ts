@@ -75,7 +75,7 @@ export function openCluster(servers: readonly string[], prefix: string, options:
       currentRevision: async () => (await translated(client.range({ key: below + barrierKey, keysOnly: true }))).revision,
       past: (after, upTo) => readPast(client, below, after, upTo, options),
       async writeBarrier() {
-        // A value of its own: a restored etcd may have another barrier at the same revision.
+        // A unique value: a restored etcd may have another barrier at the same revision.
         const value = Buffer.from(randomUUID());
         const revision = await translated(client.put(below + barrierKey, value));
         lastBarrier = { key: below + barrierKey, revision, value };

@@ -45,7 +45,7 @@ export class EntryMemory {
       resident.used = false;
       this.#hand = (this.#hand + 1) % hotEntries;
     }
-    // One goes even when all were used.
+    // One is dropped even when all were used.
     hot[this.#hand]?.cool();
     hot[this.#hand] = entry;
     this.#hand = (this.#hand + 1) % hotEntries;
@@ -73,7 +73,7 @@ class Encoding implements CachedBytes {
   }
 }
 
-/** The JSON in a buffer of its own that has a newline behind it, so that a GET response with the newline needs no copy. */
+/** The JSON in a separate buffer with a newline at the end, so that a GET response with the newline needs no copy. */
 function beforeNewline(json: string): Buffer {
   const size = Buffer.byteLength(json);
   const line = Buffer.allocUnsafeSlow(size + 1);

@@ -453,7 +453,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     });
   }
 
-  suite("a deletion that loses a race looks at the fresh object before it goes on", async ({ storage, behind }) => {
+  suite("a deletion that loses a race looks at the fresh object before it continues", async ({ storage, behind }) => {
     await storage.create("web/a", aConfigMap("a", { n: "0" }));
     const seen: unknown[] = [];
     const gone = await storage.delete("web/a", {
@@ -540,7 +540,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     assert.equal(await storage.count(), 2);
   });
 
-  suite("what was compacted is Expired, and a token tells how to go on", async ({ storage, compact }) => {
+  suite("what was compacted is Expired, with a token to continue", async ({ storage, compact }) => {
     for (const name of ["a", "b", "c"]) await storage.create(`web/${name}`, aConfigMap(name));
     const old = await storage.currentRevision();
     const first = await storage.list({ prefix: "", limit: 1 });

@@ -156,7 +156,7 @@ testRefusals<object>(
       ),
     },
     {
-      name: "what operators speak of that has no structure of its own, at the root",
+      name: "what logical operators refer to without a structural property, at the root",
       input: {
         ...object,
         properties: { a: { type: "array", items: object }, b: { type: "array", items: object } },

@@ -17,7 +17,7 @@ export interface KindRule {
   readonly change: Changes;
   /** When given, the change is an update, from the valid object with these changes. */
   readonly before?: Changes;
-  /** The update goes through the status subresource. */
+  /** The update is made through the status subresource. */
   readonly status?: true;
   /** Skips defaulting, for rules on stored objects and objects created internally. */
   readonly undefaulted?: true;

@@ -361,7 +361,7 @@ test("reads of any state wait for the list that is being read, but not for ever:
   assert.deepEqual([await late, toStore.toSorted()], [[undefined], ["get a/x", "list"]]);
 });
 
-test("a list that goes on at the present is read from the store while the watch is behind", async (t) => {
+test("a list that continues at the latest revision is read from the store while the watch is behind", async (t) => {
   const { cache, multiplexer, reads, toStore } = aCache(t);
   await reads[0]?.answer(10, "a/x=red@9", "a/y=red@9");
   const next = { prefix: "a/", continueToken: encodeContinueToken({ start: "y\0", revision: -1 }) };

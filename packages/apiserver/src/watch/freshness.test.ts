@@ -61,7 +61,7 @@ test("a revision that does not arrive is refused, one beyond the store's at once
   await assert.rejects(freshness.reachedExisting(13), /Too large resource version: 13, current: 12/);
 });
 
-test("a cache that failed during the wait is neither up to date nor recent enough, though the watch goes on", async () => {
+test("a cache that failed during the wait is neither up to date nor recent enough, though the watch continues", async () => {
   const { multiplexer, freshness } = aFreshness();
   freshness.setReady();
   multiplexer.fresh = async () => {

@@ -172,7 +172,7 @@ test("a deletion at the very revision that history was compacted to is not misse
   }
 });
 
-test("a paused etcd gives errors and not hangs, and all goes on after it", async (t) => {
+test("a paused etcd causes errors and not hangs, and everything continues after it", async (t) => {
   const etcd = await startOwnEtcd(t);
   const client = newEtcdClient({ servers: [etcd.endpoint], deadlineMs: 300 });
   t.after(() => client.close());

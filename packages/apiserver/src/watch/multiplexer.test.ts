@@ -280,7 +280,7 @@ test("after the store's revision went back, all caches are refilled, and reads g
     [[11, 21], 21, 21, 1],
   );
   source.revision = 23;
-  assert.equal(await multiplexer.fresh(), 23, "by a barrier of its own");
+  assert.equal(await multiplexer.fresh(), 23, "by a separate barrier");
 });
 
 test("a restored store that is too far back is not written past what was known", async () => {
@@ -334,7 +334,7 @@ test("a cache that fails on a change keeps it from no other cache of the folder"
   assert.deepEqual(seen, ["web/a", "reset"]);
 });
 
-test("the past goes to the cache of its folder", async () => {
+test("earlier events are passed to the cache of its prefix", async () => {
   const source = aSource();
   const multiplexer = await aMultiplexer(source);
   const seen: string[] = [];

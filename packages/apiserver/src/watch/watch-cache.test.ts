@@ -69,7 +69,7 @@ test("writes outside of the prefix do not hold up a fresh read", async (t) => {
 
 for (const { name, opensEarly } of [
   { name: "a watch from before this process began finds what it missed in memory", opensEarly: false },
-  { name: "a watch from before this process began, queried before the past is read, goes on from etcd", opensEarly: true },
+  { name: "a watch from before this process began, queried before the history is read, resumes from etcd", opensEarly: true },
 ])
   test(name, async (t) => {
     const { storage, behind, reopen } = await openCache(t);

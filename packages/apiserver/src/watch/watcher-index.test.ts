@@ -44,7 +44,7 @@ const someRequest = fc
 const reported = (event: WatchEvent): unknown[] =>
   "entry" in event ? [event.type, event.entry.key, event.entry.revision, event.entry.labels] : [event.type];
 
-test("each watcher gets the changes after its revision that its selection matches, whoever comes and goes", () => {
+test("each watcher gets the changes after its revision that its selection matches, while others start and stop", () => {
   const someWatcher = fc.record({ request: someRequest, from: fc.nat(10), until: fc.nat(20), after: fc.nat(6) });
   const someChange = fc.record({ key: fc.constantFrom(...keys), state: fc.option(someState, { nil: undefined }) });
   fc.assert(

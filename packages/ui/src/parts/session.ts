@@ -1,7 +1,7 @@
-/** Who looks at the page: a token that they typed in, or what the connection proves (a certificate, `kubectl proxy`). */
+/** The user's identity: a token entered on the page, or the credentials of the connection (a certificate, `kubectl proxy`). */
 import { Api, ApiError } from "../api.ts";
 
-/** Gone with the tab, and of this tab only. */
+/** The key in session storage, which belongs to this tab and is cleared when it is closed. */
 const key = "coxswain-token";
 
 export type Session =

@@ -23,7 +23,7 @@ function WhyText({ answer, now }: { readonly answer: Answer; readonly now: numbe
   if (answer.state === "failed") return <p class="note">{answer.message}</p>;
   const { explanation } = answer;
   const { cause } = explanation;
-  if (cause === undefined) return <p class="verdict good">Well.</p>;
+  if (cause === undefined) return <p class="verdict good">Healthy.</p>;
   return (
     <>
       <p class={`verdict ${explanation.healthy ? "good" : "bad"}`}>{cause.summary}</p>

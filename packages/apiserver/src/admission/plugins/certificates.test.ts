@@ -82,7 +82,7 @@ test("who signs needs the right to sign for the signer, by name or for its domai
   );
 });
 
-test("nobody asks the API server's signer for system:masters", async () => {
+test("a signing request to the API server's signer for system:masters is refused", async () => {
   const signer = "kubernetes.io/kube-apiserver-client";
   const refused = await request("root", signer, ["system:masters"]);
   assert.equal(refused.code, 403);

@@ -58,7 +58,7 @@ test("the time of a refused event counts once", async () => {
   assert.deepEqual([await after(600), await after(600), await after(300), await after(500)], [false, true, false, false]);
 });
 
-test("a limit by source and object tells each part of both apart", async () => {
+test("a limit by source and object distinguishes each part of both", async () => {
   const { write } = limited({ type: "SourceAndObject", qps: 1, burst: 1 });
   assert.equal(await write(), "");
   assert.match(await write({ namespace: "b", user: { name: "ann" } }), /SourceAndObject for key kubeletn1Podweb$/);

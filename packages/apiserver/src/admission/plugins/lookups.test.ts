@@ -27,7 +27,7 @@ function lookups(t: TestContext) {
   return { client, cached, calls, names, namespace: namespaceLookup(some, client) };
 }
 
-test("what the cache lacks is asked of the API, and that there is nothing is remembered", async (t) => {
+test("what the cache lacks is read from the API, and a negative answer is cached", async (t) => {
   t.mock.method(performance, "now", () => nowMs);
   let nowMs = 1;
   const { client, cached, calls, names } = lookups(t);
@@ -41,11 +41,11 @@ test("what the cache lacks is asked of the API, and that there is nothing is rem
   assert.deepEqual(
     [await names(), await names(), calls()],
     [["new"], ["new"], 3],
-    "what there is is asked for until the cache has it",
+    "an object that exists is read again until the cache has it",
   );
 });
 
-test("a namespace that the API does not have is none, one that it cannot tell of is an error", async (t) => {
+test("a namespace that the API does not have does not exist, a failed lookup is an error", async (t) => {
   const { client, cached, calls, namespace } = lookups(t);
   assert.equal(await namespace.get("web"), undefined);
   client.put(namespaces, { metadata: { name: "web" } });

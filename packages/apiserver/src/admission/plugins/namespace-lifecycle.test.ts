@@ -50,12 +50,12 @@ async function aPlugin(t: TestContext) {
 for (const { name, attributes, want } of [
   { name: "a creation in an active namespace", attributes: inNamespace, want: "admitted" },
   {
-    name: "a creation in one that goes away",
+    name: "a creation in a terminating one",
     attributes: { ...inNamespace, namespace: "leaving" },
     want: "403 NamespaceTerminating",
   },
   {
-    name: "an update in one that goes away",
+    name: "an update in a terminating one",
     attributes: { ...inNamespace, namespace: "leaving", operation: "UPDATE" },
     want: "admitted",
   },

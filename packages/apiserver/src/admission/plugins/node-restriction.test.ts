@@ -117,7 +117,7 @@ const refused: readonly Attempt[] = [
     want: 'node "n1" can only create pods with spec.nodeName set to itself',
   },
   {
-    what: "makes a mirror pod of nobody",
+    what: "creates a mirror pod without an owner",
     ask: ["POST", pods, () => mirrorPod({}, [])],
     want: 'node "n1" can only create pods with an owner reference set to itself',
   },
@@ -230,7 +230,7 @@ const refused: readonly Attempt[] = [
     want: "can only access node lease with the same name as the requesting node",
   },
   {
-    what: "tells of another node's drivers",
+    what: "reports another node's drivers",
     ask: ["POST", csiNodes, () => ({ metadata: { name: "n2" }, spec: { drivers: [] } })],
     want: "can only access CSINode with the same name as the requesting node",
   },
@@ -286,7 +286,7 @@ const refused: readonly Attempt[] = [
     want: "is not allowed to modify labels: node-restriction.kubernetes.io/a",
   },
   {
-    what: "sets two labels that are the administrator's, behind one of its own",
+    what: "sets two labels that are the administrator's, after one of the node's",
     ask: [
       "PATCH",
       "/api/v1/nodes/n1",
@@ -422,7 +422,7 @@ test("is refused: a node agent without a node, and a mirror pod of a node that i
 
 const allowed: readonly Omit<Attempt, "want">[] = [
   {
-    what: "tells its zone",
+    what: "reports its zone",
     ask: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "topology.kubernetes.io/zone": "z" } } })],
   },
   { what: "shows a static pod", ask: ["POST", pods, () => mirrorPod()], code: 201 },
@@ -434,7 +434,7 @@ const allowed: readonly Omit<Attempt, "want">[] = [
   },
   { what: "has its lease", ask: ["POST", leases("kube-node-lease"), () => ({ metadata: { name: "n1" } })], code: 201 },
   {
-    what: "tells of its drivers",
+    what: "reports its drivers",
     ask: ["POST", csiNodes, () => ({ metadata: { name: "n1" }, spec: { drivers: [] } })],
     code: 201,
   },

@@ -88,7 +88,7 @@ test("a service account's policies count for its pods", async () => {
   assert.equal((await dryRun(aPod("other", {}, { privileged: true }))).code, 403);
 });
 
-test("a policy that takes the pod as it is goes before an earlier one that changes it", async () => {
+test("a policy that admits the pod unchanged is preferred to an earlier one that changes it", async () => {
   await policy("a-changes", { readOnlyRootFilesystem: true });
   await grant("use-a", use("a-changes"), { kind: "ServiceAccount", name: "trusted", namespace: "default" });
   const plain = aPod("plain", { serviceAccountName: "trusted" });

@@ -34,7 +34,7 @@ test("refuses a container that does not say what is bounded", () => {
   });
 });
 
-test("refuses while nobody has counted yet", () => {
+test("refuses while the usage is not computed yet", () => {
   assert.throws(() => create(aPod({ cpu: "1" }), [quota({ cpu: "2" }, {})]), /status unknown for quota: q, resources: cpu/);
 });
 

@@ -127,7 +127,7 @@ test("neither an eviction nor an update of a pod is charged, nor held to a quota
   assert.deepEqual(await usedIn("later"), { pods: "0", "requests.cpu": "0" });
 });
 
-test("a quota that nobody has counted yet lets nothing through, from its first moment on", async () => {
+test("a quota whose usage is not computed yet admits nothing, from its creation on", async () => {
   await server.request("POST", "/api/v1/namespaces", { metadata: { name: "young" } });
   await server.request("POST", inNamespace("young", "resourcequotas"), {
     metadata: { name: "q" },

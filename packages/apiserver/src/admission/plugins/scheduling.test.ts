@@ -105,7 +105,7 @@ test("a namespace's annotations choose tolerations and nodes of its pods", async
   );
 });
 
-test("required anti-affinity tells nodes apart and nothing else", async () => {
+test("required anti-affinity is refused with a topology other than the host name", async () => {
   const affinity = (topologyKey: string): object => ({
     affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey, labelSelector: {} }] } },
   });

@@ -458,7 +458,7 @@ for (const { name, before, after, want } of [
     ],
     want: /can't set finalizers on/,
   },
-  { name: "an owner that goes", before: [owner], after: [], want: /^$/ },
+  { name: "an owner that is removed", before: [owner], after: [], want: /^$/ },
   {
     name: "an owner that begins to block",
     before: [owner],

@@ -53,7 +53,7 @@ test("a webhook that matches no user gets that of the current context, else the 
   }
 });
 
-test("files are read for each request, and a password goes with its user", () => {
+test("files are read for each request, and a password is used with its user", () => {
   const [tokenFile, cert, key] = ["token", "cert", "key"].map((name) => join(folder, name)) as [string, string, string];
   for (const path of [tokenFile, cert, key]) writeFileSync(path, "first\n");
   const find = credentialsOf({

@@ -45,7 +45,7 @@ export interface RegisteredWebhook {
 export interface Invocation extends RegisteredWebhook {
   /** The version in which the webhook expects the objects. */
   readonly target: ResourceVersion;
-  /** False for subresources with a kind of their own (Scale, Eviction), which need no conversion. */
+  /** False for subresources that have a separate kind (Scale, Eviction), which need no conversion. */
   readonly isResourceItself: boolean;
 }
 

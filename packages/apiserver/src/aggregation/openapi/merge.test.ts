@@ -34,7 +34,7 @@ for (const { name, into = own, other, want } of [
     want: { paths: ["/a", "/b"], definitions: ["A", "Meta"], answer: "A" },
   },
   {
-    name: "another definition of the same name gets one of its own",
+    name: "another definition of the same name gets a new name",
     other: spec({ "/b": path("A") }, { A: { type: "string" } }),
     want: { paths: ["/a", "/b"], definitions: ["A", "A_v2", "Meta"], answer: "A_v2" },
   },

@@ -148,7 +148,7 @@ const claimRules: Rule<PersistentVolumeClaim, ClaimFacts>[] = [
         by: binder,
         reason: "ProvisionerSilent",
         summary: `provisioner ${provisioner} of its storage class has not created a volume yet`,
-        remedy: "Check that the provisioner runs, and its log; or create a persistent volume by hand.",
+        remedy: "Check that the provisioner runs, and its log; or create a persistent volume manually.",
         ...created(object),
       };
     }
@@ -243,7 +243,7 @@ const volumeRules: Rule<PersistentVolume, VolumeFacts>[] = [
       by: binder,
       reason: status.reason || "VolumeFailed",
       summary: `its reclaim policy ${spec.persistentVolumeReclaimPolicy} could not be carried out: ${oneLine(status.message)}`,
-      remedy: "Delete or clean the storage behind it by hand, then delete the persistent volume.",
+      remedy: "Delete or clean the storage behind it manually, then delete the persistent volume.",
       ...sinceTime(metadata.creationTimestamp),
     };
   },

@@ -170,7 +170,7 @@ for (const [resource, own] of [
       want: [],
     },
     {
-      name: "side effects that nobody knows, where there were some before",
+      name: "unknown side effects, where there were some before",
       before: { "webhooks[0].sideEffects": "Unknown" },
       change: { "webhooks[0].sideEffects": "Many" },
       want: ['webhooks[0].sideEffects: Unsupported value: "Many": supported values: "None", "NoneOnDryRun", "Some", "Unknown"'],

@@ -137,13 +137,13 @@ test("daemons at two API servers answer for themselves, a kubelet about its node
   );
 });
 
-test("the other API servers tell what they decided", async (t) => {
+test("the other API servers report what they decided", async (t) => {
   const prefix = `/test-${randomUUID()}`;
   const server = await startTestServer(t, [`--etcd-prefix=${prefix}`]);
   const [one, two, three] = await Promise.all([aBoard(t, prefix, 4), aBoard(t, prefix), aBoard(t, prefix)]);
   for (const board of [one, two, three]) board.decisions.record(podRef("web"), "admission", reported);
   const reader = new ClusterDecisions({ ...one, client: server.client });
-  // The server itself is the fourth, which has nothing to tell.
+  // The server itself is the fourth, which has nothing to report.
   const { decisions, silent } = await reader.of([podRef("web")], signal());
   assert.equal(decisions.length, 3);
   assert.deepEqual(silent, []);
@@ -176,7 +176,7 @@ function freePort(): Promise<number> {
   });
 }
 
-test("nobody but the daemon itself and administrators may see the questions to it or answer them", async (t) => {
+test("only the daemon itself and administrators may see the questions to it or answer them", async (t) => {
   const server = await startTestServer(t);
   const users = {
     admin: ["admin", ["system:masters"]],

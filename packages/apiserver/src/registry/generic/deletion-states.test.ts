@@ -25,7 +25,7 @@ test("a grace period is shortened again and again, never lengthened, always from
   }
 });
 
-test("an object with a finalizer whose grace is over stays, marked with none, until the finalizer goes", async (t) => {
+test("an object with a finalizer stays after its grace period, with the period 0, until the finalizer is removed", async (t) => {
   const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 30 });
   await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
   await store.delete(ctx(), "a", {});

@@ -181,7 +181,7 @@ test("who takes away the last finalizer of what somebody else has just removed i
   assert.equal(await present(store, "a"), false);
 });
 
-test("a dry run that takes away the last finalizer leaves the object and tells nobody of a deletion", async (t) => {
+test("a dry run that removes the last finalizer leaves the object and sends no deletion event", async (t) => {
   let after = 0;
   const store = await aStore(t, { afterDelete: () => void after++ });
   await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
@@ -283,7 +283,7 @@ test("a removal that fails after the mark is made up for by the next deletion", 
   assert.equal((await store.delete(ctx({ now: now + 1000 }), "a", { gracePeriodSeconds: 30 })).deleted, true);
 });
 
-test("deletecollection passes over what somebody else deletes, and tells of what may not be deleted", async (t) => {
+test("deletecollection ignores what another client deletes, and reports what may not be deleted", async (t) => {
   const store = await aStore(t);
   for (const name of ["a", "b", "c"]) await store.create(ctx(), configMap({ name }), {});
   const admission = async ({ metadata }: KubeObject) => {
@@ -298,7 +298,7 @@ test("deletecollection passes over what somebody else deletes, and tells of what
   assert.deepEqual(await left(), [false, false, true], "nor after the client has gone");
 });
 
-test("deletecollection over all namespaces deletes each object in its own, with options of its own", async (t) => {
+test("deletecollection over all namespaces deletes each object in its namespace, with separate options", async (t) => {
   const store = await aStore(t);
   for (const namespace of ["db", "web"]) await store.create(ctx({ namespace }), configMap({ name: "a" }), {});
   const { uid } = (await store.get("web", "a")).object().metadata;

@@ -65,7 +65,7 @@ export interface ResourceDefinition extends GroupResource {
   /** DELETE returns the last state of the removed object instead of a Status (pods, services, persistent volume claims). */
   readonly returnDeletedObject?: boolean;
   /**
-   * Defined by a CustomResourceDefinition. Upstream serves these by a handler of their own, with other routes, media types and
+   * Defined by a CustomResourceDefinition. Upstream serves these by a separate handler, with other routes, media types and
    * error texts than those of built-in resources.
    */
   readonly custom?: boolean;

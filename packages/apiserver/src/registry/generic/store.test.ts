@@ -26,7 +26,7 @@ test("create fills the system fields and takes none from the client", async (t) 
   assert.equal(resourceVersion, String(entry.revision));
 });
 
-test("create tells all that is wrong at once, in upstream's words", async (t) => {
+test("create reports all errors at once, in upstream's words", async (t) => {
   const store = await aStore(t, { validate: () => [{ type: "FieldValueRequired", field: "data", detail: "" }] });
   await assert.rejects(store.create(ctx(), configMap({ name: "Bad_Name" }), {}), (err) => {
     assert.ok(err instanceof StatusError && isInvalid(err));
@@ -326,7 +326,7 @@ test("a dry-run deletes nothing, creates nothing and updates nothing", async (t)
   let told = 0;
   const telling = store.withStrategy({ namespaceScoped: true, afterDelete: () => void told++ });
   assert.equal((await telling.delete(dry, "a", {})).deleted, true);
-  assert.equal(told, 0, "nobody is told of a deletion that was only tried");
+  assert.equal(told, 0, "no deletion event is sent for a dry run");
 });
 
 test("a deletion of an object that changes after it was decided is decided anew", async (t) => {

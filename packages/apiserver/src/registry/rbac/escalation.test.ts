@@ -79,7 +79,7 @@ for (const { name, owned, wanted, missing } of [
 const many = (count: number, prefix: string): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
 for (const { name, owned, wanted, missing } of [
-  { name: "what nobody has", owned: [rule(["get"], [""], ["pods"])], missing: 5000, of: 30 },
+  { name: "what no user has", owned: [rule(["get"], [""], ["pods"])], missing: 5000, of: 30 },
   { name: "what one rule gives, whatever it is", owned: [rule(["*"], ["*"], ["*"])], missing: 0, of: 1000 },
   {
     name: "what two rules give together",

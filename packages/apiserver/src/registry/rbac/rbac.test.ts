@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer } from "../../testing/start-test-server.ts";
 
-test("nobody gives away rights that they do not have", async (t) => {
+test("no user can grant rights that they do not have", async (t) => {
   const server = await startTestServer(t, ["--advertise-address=192.0.2.1"]);
   const rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
   const role = (name: string, rules: object[]) => ({
@@ -48,7 +48,7 @@ test("nobody gives away rights that they do not have", async (t) => {
   assert.equal((await server.request("POST", `${rbac}/rolebindings`, binding("some", "Role", "some"), jane)).code, 201);
 });
 
-test("nobody reaches more through labels, gathering roles, or rights that carry a name", async (t) => {
+test("no user gains rights through labels, aggregated roles, or rights with resource names", async (t) => {
   const server = await startTestServer(t);
   const rbac = "/apis/rbac.authorization.k8s.io/v1";
   const jane = { authorization: "Bearer user-token" };

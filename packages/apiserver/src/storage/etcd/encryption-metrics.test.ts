@@ -60,7 +60,7 @@ test("values are counted by provider and by key, plain text under its own name",
   );
 });
 
-test("plain text that nobody takes is unknown", async () => {
+test("plain text that no transformer accepts is unknown", async () => {
   const { transformer, shown } = counting([{ secretbox: aKey }]);
   assert.throws(() => transformer.fromStored(Buffer.from("plain"), "/k"));
   assert.deepEqual(await shown("storage_transformation_operations_total"), [operations("from_storage", "unknown", "Unknown", 1)]);

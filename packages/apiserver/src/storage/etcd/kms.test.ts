@@ -27,7 +27,7 @@ const configOf = (providers: object[]): string =>
     resources: [{ resources: ["secrets"], providers }],
   });
 
-test("a value has a data key of its own, which the KMS encrypts; what was seen is read at once", async (t) => {
+test("each value has a separate data key, which the KMS encrypts; what was decrypted before is read at once", async (t) => {
   const path = join(directoryOf(t), "kms.sock");
   const plugin = await startKmsPlugin({ path });
   t.after(() => plugin.stop());

@@ -30,7 +30,7 @@ for (const { name, ttl, reuseSeconds, longer } of [
   });
 }
 
-test("a lease takes a thousand objects, and the metric tells how many it had", async () => {
+test("a lease is used for a thousand objects, and the metric reports how many it had", async () => {
   const { granted, counts, leases } = setUp();
   for (let i = 0; i < 1_001; i++) await leases.forTtl(3600);
   assert.equal(granted.length, 2);

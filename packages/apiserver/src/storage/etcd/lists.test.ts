@@ -30,7 +30,7 @@ async function readPerTurn(kvs: readonly KeyValue[], all: boolean, work: () => v
   const lists = new EtcdLists({
     client,
     prefix: "/registry/pods/",
-    read: all ? () => assert.fail("nobody asks for it soon") : readOne,
+    read: all ? () => assert.fail("it is not read soon") : readOne,
     readInitial: readOne,
     passOver: assert.fail,
     timed: (_, call) => call,

@@ -7,7 +7,7 @@ import { allReplyTruly, newProgressTrust } from "./progress-trust.ts";
 import type { StatusResponse } from "./wire-cluster.ts";
 
 for (const { name, versions, want } of [
-  { name: "nobody is known", versions: [], want: false },
+  { name: "no member is known", versions: [], want: false },
   { name: "3.3", versions: ["3.3.27"], want: false },
   { name: "Debian 12's", versions: ["3.4.23"], want: false },
   { name: "the last untrue one of 3.4", versions: ["3.4.30"], want: false },

@@ -87,7 +87,7 @@ test("objects with a ttl hang on a lease that several share", async (t) => {
   assert.equal(c, 0n);
 });
 
-test("an etcd without space refuses writes with 500 and its reason, goes on with reads, and the log says it once", async (t) => {
+test("an etcd without space refuses writes with 500 and its reason, still serves reads, and the log says it once", async (t) => {
   const etcd = await startOwnEtcd(t, ["--quota-backend-bytes", String(64 * 1024)]);
   const client = newEtcdClient({ servers: [etcd.endpoint] });
   t.after(() => client.close());

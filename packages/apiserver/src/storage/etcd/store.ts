@@ -74,7 +74,7 @@ interface EtcdStoreOptions {
   turns: Turns;
 }
 
-/** Creates the store of the codec's resource; it holds no connection of its own. */
+/** Creates the store of the codec's resource; it holds no separate connection. */
 export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   return new ResourceStore(options);
 }

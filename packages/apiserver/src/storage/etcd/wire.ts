@@ -1,7 +1,7 @@
 import protobuf from "protobufjs/minimal.js";
 
 /**
- * Encoders and decoders of etcd's v3 messages, written by hand with protobufjs: only the used fields, no intermediate
+ * Encoders and decoders of etcd's v3 messages, handwritten with protobufjs: only the used fields, no intermediate
  * objects. Revisions are numbers (they stay below 2^53), lease ids bigint (they do not). Unknown fields are skipped.
  * Source: etcd api/etcdserverpb/rpc.proto, api/mvccpb/kv.proto
  */

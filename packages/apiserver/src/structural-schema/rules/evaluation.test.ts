@@ -45,7 +45,7 @@ for (const { name, properties, spec, rules } of [
     ],
   },
   {
-    name: "formats have types of their own",
+    name: "formats have specific types",
     properties: {
       wait: { type: "string", format: "duration" },
       words: { type: "string", format: "duration" },
@@ -197,7 +197,7 @@ for (const { name, properties, spec, rule, want } of [
     want: /rule compile error: compilation failed: ERROR: <input>:1:10: undefined field 'unknown'/,
   },
 ]) {
-  test(`tells ${name}`, () => {
+  test(`reports ${name}`, () => {
     const reported = faults(properties, spec, rule);
     assert.equal(reported.length, 1);
     if (typeof want === "string") assert.equal(reported[0], want);

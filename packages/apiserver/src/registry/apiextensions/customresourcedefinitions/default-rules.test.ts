@@ -44,12 +44,12 @@ testRefusals<object>(
       ],
     },
     {
-      name: "a default that has fields nobody knows",
+      name: "a default that has unknown fields",
       input: withField({ ...withFields({ a: { type: "string" } }), default: { a: "x", b: 1 } }),
       want: [`${spec}: Invalid value: map[string]interface {}{"a":"x", "b":1}: must not have unknown fields`],
     },
     {
-      name: "a default that keeps fields nobody knows",
+      name: "a default that preserves unknown fields",
       input: withField({ ...object, ...keeping, default: { b: [{ c: 1 }] } }),
       want: [],
     },

@@ -91,7 +91,7 @@ testRefusals<object>(
       want: ["spec.scope: Required value", "spec.conversion.strategy: Required value"],
     },
     {
-      name: "versions that each have schemas, scales and columns of their own, all wrong",
+      name: "versions that each have separate schemas, scales and columns, all wrong",
       input: {
         spec: {
           versions: [

@@ -12,7 +12,7 @@ const daemonSet = (name: string, image: string, annotations?: Record<string, str
   },
 });
 
-test("every DaemonSet says how often its template changed, and nobody else does", async (t) => {
+test("only DaemonSets report how often their template changed", async (t) => {
   const server = await startTestServer(t);
   const generationOf = ({ body }: { body: { metadata: { annotations: Record<string, string> } } }) =>
     body.metadata.annotations[annotation];

@@ -8,7 +8,7 @@ const person = { name: "person", uid: "7", groups: ["g"], extra: { scopes: ["a",
 
 /** Results of the authenticators and the resulting status of the review. */
 const rows: readonly { name: string; answer: () => unknown; spec?: object; want: object }[] = [
-  { name: "a token that nobody knows", answer: () => undefined, want: {} },
+  { name: "an unknown token", answer: () => undefined, want: {} },
   {
     name: "a token of somebody with a name only",
     answer: () => ({ user: robot }),

@@ -38,7 +38,7 @@ const rows: readonly { name: string; review: Review; body: object; namespace?: s
     body: { spec: { user: "a", resourceAttributes: pods } },
     want: ['{"allowed":true}'],
   },
-  { name: "of nothing, for nobody", review: reviewSubjectAccess, body: { spec: {} }, want: [neither, nobody] },
+  { name: "of nothing, without a user", review: reviewSubjectAccess, body: { spec: {} }, want: [neither, nobody] },
   {
     name: "of both, for a group",
     review: reviewSubjectAccess,

@@ -151,7 +151,7 @@ testKindRules(
       want: wrongExpressions.want("spec.selector"),
     },
     {
-      name: "pods that restart in ways nobody knows",
+      name: "pods with an unknown restart policy",
       change: { "spec.template.spec.restartPolicy": "Maybe" },
       want: [
         'spec.template.spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", "OnFailure", "Never"',

@@ -23,7 +23,7 @@ testKindRules(
       ],
     },
     {
-      name: "a strange reporter that tells too much",
+      name: "a malformed reporter with too many fields",
       change: {
         eventTime: "2022-01-01T00:00:00.000000Z",
         reportingComponent: "a b",

@@ -31,7 +31,7 @@ for (const { name, of, want } of [
 const report = { eventTime: "2022-01-01T00:00:00.000000Z", reportingComponent: "c", reportingInstance: "i", action: "A" };
 const reported = { ...report, reason: "R", type: "Normal" };
 for (const { name, of, want } of [
-  { name: "that tells everything", of: event(reported), want: [] },
+  { name: "with every field", of: event(reported), want: [] },
   { name: "of the old way", of: event({ reason: "R", type: "Normal" }), want: ["eventTime"] },
   {
     name: "of a name that core v1 takes",

@@ -91,7 +91,7 @@ testKindRules("nodes", {}, [
     ],
   },
   {
-    name: "pods to avoid of nobody",
+    name: "pods to avoid without a controller",
     change: {
       "metadata.annotations": {
         "scheduler.alpha.kubernetes.io/preferAvoidPods":

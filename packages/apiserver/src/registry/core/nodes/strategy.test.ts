@@ -29,7 +29,7 @@ for (const { gate, before, kept } of [
   });
 }
 
-test("a new node has a source of its configuration, and tells of it, only with the gate", () => {
+test("a new node has a source of its configuration, and reports it, only with the gate", () => {
   for (const gate of [true, false]) {
     const next = aNode(true);
     nodeStrategy.prepareForCreate?.(next, context(gate));

@@ -109,7 +109,7 @@ testKindRules(
       want: ["spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"],
     },
     {
-      name: "a status that says how growing goes",
+      name: "a status that says how expansion proceeds",
       gates: { RecoverVolumeExpansionFailure: true },
       status: true,
       before: bound,

@@ -101,7 +101,11 @@ const ready = { status: { phase: "Running", conditions: [{ type: "Ready", status
 const pending = { status: { phase: "Pending" } };
 const examined = { resourceVersion: "7" };
 for (const { name, pod, conflicts = 0, given, want } of [
-  { name: "a ready pod goes if it is still that pod", pod: ready, want: { outcome: 201, deletions: [{ uid: "u" }], taken: 1 } },
+  {
+    name: "a ready pod is evicted if it is still that pod",
+    pod: ready,
+    want: { outcome: 201, deletions: [{ uid: "u" }], taken: 1 },
+  },
   {
     name: "a ready pod that was replaced stays",
     pod: ready,
@@ -109,13 +113,13 @@ for (const { name, pod, conflicts = 0, given, want } of [
     want: { outcome: 409, deletions: [{ uid: "u" }], taken: 1 },
   },
   {
-    name: "a ready pod of a state that the client names goes in that state",
+    name: "a ready pod is evicted only at the resource version that the client names",
     pod: ready,
     given: { resourceVersion: "5" },
     want: { outcome: 201, deletions: [{ uid: "u", resourceVersion: "5" }], taken: 1 },
   },
   {
-    name: "an unready pod goes in the state in which it was unready",
+    name: "an unready pod is evicted at the resource version at which it was unready",
     pod: notReady,
     want: { outcome: 201, deletions: [examined], taken: 0 },
   },
@@ -126,7 +130,7 @@ for (const { name, pod, conflicts = 0, given, want } of [
     want: { outcome: 429, deletions: [examined], taken: 0 },
   },
   {
-    name: "an unready pod of a state that the client names goes in no other",
+    name: "an unready pod is evicted at no other resource version than the client names",
     pod: notReady,
     conflicts: 1,
     given: { resourceVersion: "5" },
@@ -145,7 +149,7 @@ for (const { name, pod, conflicts = 0, given, want } of [
     want: { outcome: 409, deletions: Array(20).fill(examined), taken: 0 },
   },
   {
-    name: "a pod that goes already is not counted twice",
+    name: "a pod that is being deleted already is not counted twice",
     pod: { ...ready, metadata: { deletionTimestamp: "2022-01-01T00:00:00Z" } },
     want: { outcome: 201, deletions: [{}], taken: 0 },
   },

@@ -47,7 +47,7 @@ for (const { name, pod, want } of [
   { name: "has that node already", pod: aPod({ nodeName: "n1" }), want: /pod p is already assigned to node "n1"/ },
   { name: "has a node", pod: aPod({ nodeName: "n2" }), want: /pod p is already assigned to node "n2"/ },
   {
-    name: "goes",
+    name: "is being deleted",
     pod: aPod({}, { deletionTimestamp: "2022-01-01T00:00:00Z" }),
     want: /pod p is being deleted, cannot be assigned to a host/,
   },
@@ -114,7 +114,7 @@ test("the last disruption keeps the names before it and says at once that no oth
   assert.deepEqual(countDisruption(aBudget({ ...status, disruptionsAllowed: 2 }), "p", now).status?.conditions, conditions);
 });
 
-test("up to 2,000 evictions may be unconfirmed when another one is asked for", () => {
+test("up to 2,000 evictions may be unconfirmed when another one is requested", () => {
   const unconfirmed = (count: number) =>
     aBudget({ disruptedPods: Object.fromEntries(Array.from({ length: count }, (_, i) => [`q${i}`, "2021-01-01T00:00:00Z"])) });
   assert.equal(Object.keys(countDisruption(unconfirmed(2000), "p", now).status?.disruptedPods ?? {}).length, 2001);

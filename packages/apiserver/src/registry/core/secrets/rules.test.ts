@@ -11,7 +11,7 @@ testKindRules("secrets", {}, [
     ],
   },
   {
-    name: "a token of nobody",
+    name: "a token without a service account",
     change: { type: "kubernetes.io/service-account-token" },
     want: ["metadata.annotations[kubernetes.io/service-account.name]: Required value"],
   },

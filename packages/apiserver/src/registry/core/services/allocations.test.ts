@@ -90,7 +90,7 @@ function ports(to: number) {
   return { allocate };
 }
 
-test("a port that is asked for is chosen for no other port of the service, whatever their order", async () => {
+test("a requested port is chosen for no other port of the service, whatever their order", async () => {
   const { allocate } = ports(30_001);
   for (let i = 0; i < 20; i++) {
     const { chosen, revert } = await allocate([{ port: 80 }, { port: 81, nodePort: 30_000 }]);

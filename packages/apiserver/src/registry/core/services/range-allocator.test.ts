@@ -37,7 +37,7 @@ test("a dry run chooses no number twice", async () => {
   assert.deepEqual([await range.takeAny(false), await range.takeAny(false)].toSorted(), [0, 2]);
 });
 
-test("numbers of another range are nobody's", async () => {
+test("numbers of another range are not allocated", async () => {
   const { range, make } = aRange();
   await range.take(1, false);
   await make("4-6").take(1, false);

@@ -30,7 +30,7 @@ const offsetsIn = (object: KubeObject | undefined): number[] => [
   ...decodeBitmap(String((object as { data?: string } | undefined)?.data ?? ""), 254).offsets(),
 ];
 
-test("takes what services hold at once, and gives back what nobody holds after three looks", async () => {
+test("allocates what services hold at once, and releases what no service holds after three passes", async () => {
   const ranges = new Map<string, KubeObject>();
   const leaked = decodeBitmap("", 254);
   leaked.set(41); // 10.0.0.42

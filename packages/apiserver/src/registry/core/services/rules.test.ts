@@ -87,7 +87,7 @@ testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } 
     ],
   },
   {
-    name: "a wrong address of its own, which is all that is said then",
+    name: "an invalid address of the service, which is the only error reported",
     change: { "spec.externalIPs": ["x"], "spec.clusterIP": "y" },
     want: ['spec.clusterIPs[0]: Invalid value: "y": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'],
   },

@@ -53,7 +53,7 @@ describe("services", () => {
     });
   });
 
-  test("keep the address they ask for, which is nobody else's until they are gone", async () => {
+  test("keep the address they request, which no other gets until they are deleted", async () => {
     const clusterIP = await freeAddress();
     assert.equal((await create("first", { ports: [{ port: 80 }], clusterIP })).body.spec.clusterIP, clusterIP);
     const refused = await create("second", { ports: [{ port: 80 }], clusterIP });

@@ -17,7 +17,7 @@ for (const { name, old, now } of [
   },
   { name: "a resource", old: { resource: { kind: "K", name: "n" } }, now: { resource: { kind: "K", name: "n" } } },
 ]) {
-  test(`${name} goes both ways between v1beta1 and v1`, () => {
+  test(`${name} is converted both ways between v1beta1 and v1`, () => {
     const v1beta1 = ingress({ ingressClassName: "c", backend: old, rules: rules(old) });
     const v1 = ingress({ ingressClassName: "c", defaultBackend: now, rules: rules(now) });
     assert.deepEqual(ingressFromV1beta1(v1beta1), v1);

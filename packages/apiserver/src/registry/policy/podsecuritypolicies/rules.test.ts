@@ -153,7 +153,7 @@ testKindRules(
       ],
     },
     {
-      name: "ways to mount /proc, which without their gate nobody keeps",
+      name: "types of mounting /proc, which are dropped without their gate",
       change: { "spec.allowedProcMountTypes": ["Half"] },
       want: [],
     },

@@ -141,7 +141,7 @@ testKindRules(
       ],
     },
     {
-      name: "a volume of its own with an access mode that is none",
+      name: "an inline volume with an invalid access mode",
       change: { "spec.source": { inlineVolumeSpec: { accessModes: ["x"], csi: { driver: "d", volumeHandle: "h" } } } },
       want: [
         'spec.source.inlineVolumeSpec.accessModes: Unsupported value: "x": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"',

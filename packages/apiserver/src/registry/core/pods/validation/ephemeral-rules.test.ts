@@ -7,7 +7,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     want: ["spec.ephemeralContainers: Forbidden: cannot be set on create"],
   },
   {
-    name: "containers for debugging of no name, nobody's, a container's name and spaces",
+    name: "ephemeral containers without a name, with an unknown target, a container's name and spaces",
     before: {},
     change: {
       "spec.ephemeralContainers": [

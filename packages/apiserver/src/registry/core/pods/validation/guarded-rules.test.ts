@@ -63,7 +63,7 @@ testRefusals<Partial<PodValidationOptions>>(
   [
     { name: "a process of the host, and an operating system", input: {}, want: [] },
     {
-      name: "a process of the host where nobody is privileged, an operating system where it is not known",
+      name: "a host process where privileged containers are not allowed, an operating system where its gate is off",
       input: { allowPrivileged: false, os: false },
       want: [
         "spec: Forbidden: hostProcess containers are disallowed by cluster policy",
