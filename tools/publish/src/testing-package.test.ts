@@ -140,7 +140,7 @@ test("the program prints a kubeconfig that works, and ends with Ctrl-C", async (
 for (const { args, code, says } of [
   { args: ["--help"], code: 0, says: /Usage: npx @coxswain\/testing/ },
   { args: ["--nope"], code: 2, says: /Unknown option '--nope'[\s\S]*See --help/ },
-  { args: ["--nodes=many"], code: 2, says: /--nodes: "many" must be a whole number from 0 to 5000/ },
+  { args: ["--nodes=many"], code: 2, says: /--nodes must be a whole number from 0 to 5000, got "many"/ },
   // An address for documentation, which no machine has.
   { args: ["--host=192.0.2.1"], code: 1, says: /^the cluster did not start: .*EADDRNOTAVAIL/ },
   { args: ["extra"], code: 2, says: /Unexpected argument 'extra'/ },
