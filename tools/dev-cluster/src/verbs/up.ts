@@ -11,6 +11,7 @@ import { checkLoopback, isPortFree, readRoutes } from "../machine.ts";
 import { checkFolder } from "../preflight.ts";
 import { runningPid } from "../processes.ts";
 import { register, withRegistry } from "../registry.ts";
+import { startOnFreePorts } from "../retry-ports.ts";
 import {
   type ConfigurableProcess,
   configurableProcesses,
@@ -166,19 +167,33 @@ async function runUp(root: string, options: Options): Promise<void> {
   await interruptible(async (signal) => {
     const requested = mergeRequested(requestedByVariables(process.env), requestedByFlags(options));
     const work = async (): Promise<void> => {
-      const settings = await decide(root, name, state, requested, signal).catch((err: unknown) => {
-        if (readRecord(state) === undefined) {
-          // Nothing was started: remove the empty folder again.
-          rmSync(clusterLockFile(state), { force: true });
-          removeEmptyFolder(name, state);
-        }
-        throw err;
-      });
-      await up(settings, newProgress(signal));
+      const decideOrRemove = (): Promise<Settings> =>
+        decide(root, name, state, requested, signal).catch((err: unknown) => {
+          if (readRecord(state) === undefined) {
+            // Nothing was started: remove the empty folder again.
+            rmSync(clusterLockFile(state), { force: true });
+            removeEmptyFolder(name, state);
+          }
+          throw err;
+        });
+      const progress = newProgress(signal);
+      const start = (chosen: Settings): Promise<void> => up(chosen, progress);
+      const settings = await startOnFreePorts({ decide: decideOrRemove, start, takenPorts, say, signal });
       console.log(howToUse(settings));
     };
     await withClusterLock({ state, name }, "up", work, { waitMs: options["wait"] as number, signal });
   });
+}
+
+const say = (text: string): void => void process.stderr.write(`cox: ${text}\n`);
+
+/** The cluster's ports that were not requested and that other programs listen on; none while a process of the cluster runs. */
+async function takenPorts(settings: Settings): Promise<number[]> {
+  if (processNames(settings).some((process) => runningPid(settings, process) !== undefined)) return [];
+  const requested = readRecord(settings.state)?.requested.ports;
+  const chosen = portNames.filter((name) => requested?.[name] === undefined).map((name) => settings.ports[name]);
+  const areFree = await Promise.all(chosen.map((port) => isPortFree(port)));
+  return chosen.filter((_, index) => !areFree[index]);
 }
 
 /** Chooses the settings under the registry lock, and saves them. */
@@ -201,7 +216,7 @@ async function decide(
       others: clusters.filter((cluster) => cluster.id !== before.id),
       routes: readRoutes(before.bridge),
       isPortFree,
-      say: (text) => process.stderr.write(`cox: ${text}\n`),
+      say,
     });
     const policy = decided.choices.auditPolicy;
     if (policy !== "" && !existsSync(resolve(root, policy)))
