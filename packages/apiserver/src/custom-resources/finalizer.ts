@@ -112,7 +112,7 @@ async function deleteInstances(
     user: undefined,
     namespace,
     dryRun: false,
-    now: clock.now(),
+    now: () => clock.now(),
     featureEnabled,
     warn: () => {},
   });

@@ -181,7 +181,7 @@ export function strategyContext(call: Call, dryRun: boolean): StrategyContext {
     user: call.ctx.user,
     namespace: call.namespace,
     dryRun,
-    now: call.env.services.now(),
+    now: call.env.services.now,
     requestVersion: call.served.kind.version,
     featureEnabled: call.env.services.featureEnabled,
     warn: (text) => call.ctx.warn(text),

@@ -1,10 +1,9 @@
 import type { RegistryStore } from "../registry/generic/resource.ts";
-import type { Entry } from "../storage/storage.ts";
 import { strategyContext, writeAdmission } from "./admission.ts";
 import { inputMediaType, readBody } from "./body.ts";
 import { decodeObject } from "./decode.ts";
 import type { Call } from "./env.ts";
-import { isTooLarge, trackFields, withEntries } from "./managed-fields.ts";
+import { trackFields } from "./managed-fields.ts";
 import { negotiateFor } from "./negotiation.ts";
 import { writeOptions } from "./options.ts";
 import { writeEntry } from "./response.ts";
@@ -25,21 +24,11 @@ export async function create(call: Call): Promise<void> {
   const object = await decodeObject(call, body, mediaType, options.fieldValidation);
   await turns.next(body.length);
   await trackFields(call, options.fieldManager, undefined, object);
-  const requested = strategyContext(call, options.dryRun);
+  const context = strategyContext(call, options.dryRun);
   const admission = writeAdmission(call, options, body.length);
   await admission.mutateAdmission(object, undefined);
-
   const store = served.store as RegistryStore;
-  // Webhooks may have taken seconds, and the object is created now.
-  const context = { ...requested, now: env.services.now() };
-  let entry: Entry;
-  try {
-    entry = await store.create(context, object, admission);
-  } catch (err) {
-    if (!isTooLarge(err)) throw err;
-    await turns.next();
-    entry = await store.create(context, withEntries(object, undefined), admission);
-  }
+  const entry = await store.create(context, object, { ...admission, untrackedWhenTooLarge: true });
   await turns.next(body.length);
   await writeEntry(call, 201, entry, output);
 }

@@ -1,12 +1,10 @@
-/** What happens to managed fields when they cannot be computed, when admission breaks them, and when they make an object too large. */
+/** What happens to managed fields when they cannot be computed and when admission breaks them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
-import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { guardEntries } from "./admission.ts";
 import type { Call } from "./env.ts";
-import { managerName, trackFields, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
+import { managerName, trackFields } from "./managed-fields.ts";
 
 const entry: ManagedFieldsEntry = {
   manager: "m",
@@ -100,37 +98,5 @@ for (const { name, before, after, want, warned } of [
     assert.deepEqual(object.metadata.managedFields, want);
     assert.equal(Object.hasOwn(object.metadata, "managedFields"), want !== undefined);
     assert.equal(warnings.length, warned);
-  });
-}
-
-const failure = (code: number) => new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code });
-
-test("an object that is too large is written once more, without its entries", async () => {
-  const writes: boolean[] = [];
-  let dropped = false;
-  const write = async () => {
-    writes.push(dropped);
-    if (!dropped) throw failure(413);
-    return "written";
-  };
-  const drop = () => {
-    dropped = true;
-  };
-  assert.equal(await withoutEntriesWhenTooLarge(new Turns(), write, drop), "written");
-  assert.deepEqual(writes, [false, true]);
-});
-
-for (const code of [409, 422, 500]) {
-  test(`a write that fails with ${code} is not repeated without entries`, async () => {
-    let [writes, drops] = [0, 0];
-    const write = async () => {
-      writes++;
-      throw failure(code);
-    };
-    await assert.rejects(
-      withoutEntriesWhenTooLarge(new Turns(), write, () => void drops++),
-      (err: unknown) => err instanceof StatusError && err.code === code,
-    );
-    assert.deepEqual([writes, drops], [1, 0]);
   });
 }

@@ -6,7 +6,6 @@
  */
 
 import { coerce } from "@coxswain/apimachinery/objects/codec/json";
-import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
@@ -14,7 +13,6 @@ import { type ApplyType, applyTypeOf, deducedType } from "@coxswain/apimachinery
 import { type FieldManager, newFieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import { fromHub } from "./convert.ts";
 import { toHubAsIs } from "./decode.ts";
@@ -102,23 +100,6 @@ export function withEntries(object: KubeObject, entries: ManagedFieldsEntry[] | 
   if (entries === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries;
   return object;
-}
-
-/** Whether a write failed because the object is too large, which it may no longer be without its managed fields. */
-export function isTooLarge(err: unknown): boolean {
-  return err instanceof StatusError && err.code === 413;
-}
-
-/** Runs `write`; when the object is too large, calls `drop` to remove its managed fields and retries once. */
-export async function withoutEntriesWhenTooLarge<T>(turns: Turns, write: () => Promise<T>, drop: () => void): Promise<T> {
-  try {
-    return await write();
-  } catch (err) {
-    if (!isTooLarge(err)) throw err;
-    await turns.next();
-    drop();
-    return write();
-  }
 }
 
 /**

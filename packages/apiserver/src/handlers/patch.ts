@@ -42,7 +42,7 @@ import { readBody } from "./body.ts";
 import { fromHubInSteps } from "./convert.ts";
 import { checkName, toHubInTurns } from "./decode.ts";
 import type { Call } from "./env.ts";
-import { trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
+import { trackFields } from "./managed-fields.ts";
 import { negotiateFor, unsupportedByRoute } from "./negotiation.ts";
 import { writeOptions } from "./options.ts";
 import { writeEntry } from "./response.ts";
@@ -65,26 +65,21 @@ export async function patch(call: Call, store = call.served.store as RegistrySto
   const output = negotiateFor(call);
   const patched = await readPatch(call, type, served.kind);
   const options = writeOptions(ctx.query, "PatchOptions");
-  let track = true;
-  const write = () =>
-    store.update(
-      strategyContext(call, options.dryRun),
-      call.name,
-      async (current) => {
-        if (current === undefined) throw notFound(served.definition, call.name);
-        const shown = await turns.run(fromHubInSteps(served, current));
-        await turns.next();
-        const changed = await turns.run(patched(shown));
-        checkName(changed, call.name, call.namespace);
-        const next = await toHubInTurns(turns, served, changed);
-        await turns.next();
-        return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
-      },
-      { ...writeAdmission(call, options), signal: ctx },
-    );
-  const { entry, created } = await withoutEntriesWhenTooLarge(turns, write, () => {
-    track = false;
-  });
+  const { entry, created } = await store.update(
+    strategyContext(call, options.dryRun),
+    call.name,
+    async (current) => {
+      if (current === undefined) throw notFound(served.definition, call.name);
+      const shown = await turns.run(fromHubInSteps(served, current));
+      await turns.next();
+      const changed = await turns.run(patched(shown));
+      checkName(changed, call.name, call.namespace);
+      const next = await toHubInTurns(turns, served, changed);
+      await turns.next();
+      return trackFields(call, options.fieldManager, current, next);
+    },
+    { ...writeAdmission(call, options), untrackedWhenTooLarge: true, signal: ctx },
+  );
   await writeEntry(call, created ? 201 : 200, entry, output);
 }
 

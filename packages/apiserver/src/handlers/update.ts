@@ -4,7 +4,7 @@ import { strategyContext, writeAdmission } from "./admission.ts";
 import { inputMediaType, readBody } from "./body.ts";
 import { decodeObject } from "./decode.ts";
 import type { Call } from "./env.ts";
-import { trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
+import { trackFields } from "./managed-fields.ts";
 import { negotiateFor } from "./negotiation.ts";
 import { writeOptions } from "./options.ts";
 import { writeEntry } from "./response.ts";
@@ -23,21 +23,16 @@ export async function update(call: Call, store = call.served.store as RegistrySt
   const object = await decodeObject(call, body, mediaType, options.fieldValidation);
   await turns.next(body.length);
   const uid = object.metadata.uid;
-  let track = true;
-  const write = () =>
-    store.update(
-      strategyContext(call, options.dryRun),
-      call.name,
-      async (current) => {
-        // The function may run again after a conflict, and admission and strategy modify the object.
-        const next = deepClone(object);
-        await turns.next(body.length);
-        return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
-      },
-      { ...writeAdmission(call, options), ...(uid ? { preconditions: { uid } } : {}), signal: ctx },
-    );
-  const { entry, created } = await withoutEntriesWhenTooLarge(turns, write, () => {
-    track = false;
-  });
+  const { entry, created } = await store.update(
+    strategyContext(call, options.dryRun),
+    call.name,
+    async (current) => {
+      // The function may run again after a conflict, and admission and strategy modify the object.
+      const next = deepClone(object);
+      await turns.next(body.length);
+      return trackFields(call, options.fieldManager, current, next);
+    },
+    { ...writeAdmission(call, options), ...(uid ? { preconditions: { uid } } : {}), untrackedWhenTooLarge: true, signal: ctx },
+  );
   await writeEntry(call, created ? 201 : 200, entry, output);
 }

@@ -90,7 +90,7 @@ export function contextOf(
     user: { name: "admin", uid: "", groups: [], extra: {} } as never,
     namespace: definition.namespaced ? "default" : "",
     dryRun: false,
-    now: 0,
+    now: () => 0,
     requestVersion,
     featureEnabled: (gate) => switched[gate] ?? featureEnabled(gate),
     warn() {},

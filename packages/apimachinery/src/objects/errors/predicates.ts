@@ -27,6 +27,7 @@ export const isTimeout = matcher("Timeout", 504);
 export const isServerTimeout = byReason("ServerTimeout");
 export const isBadRequest = matcher("BadRequest", 400);
 export const isMethodNotSupported = matcher("MethodNotAllowed", 405);
+export const isRequestEntityTooLarge = matcher("RequestEntityTooLarge", 413);
 export const isInternalError = matcher("InternalError", 500);
 
 /** True for a 429 with any reason, as in upstream's clients. */

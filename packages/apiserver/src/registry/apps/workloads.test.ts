@@ -15,7 +15,7 @@ const ctx: StrategyContext = {
   user: undefined,
   namespace: "default",
   dryRun: false,
-  now: 0,
+  now: () => 0,
   featureEnabled: () => true,
   warn() {},
 };

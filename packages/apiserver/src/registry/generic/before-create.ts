@@ -29,7 +29,7 @@ export function* beforeCreate(
   delete metadata.deletionGracePeriodSeconds;
   delete metadata.selfLink;
   strategy.prepareForCreate?.(object, ctx);
-  metadata.creationTimestamp = formatTime(ctx.now);
+  metadata.creationTimestamp = formatTime(ctx.now());
   metadata.uid = randomUUID();
   const generated = nameObject(object);
   delete metadata.clusterName;

@@ -7,7 +7,8 @@ import type { Strategy, StrategyContext } from "./strategy.ts";
 
 const definition = { group: "", kind: "Pod" } as ResourceDefinition;
 const strategy = { gracePeriod: (_: KubeObject, requested?: number) => requested } as unknown as Strategy;
-const ctx = { now: Date.parse("2022-01-01T00:00:00Z") } as StrategyContext;
+const now = Date.parse("2022-01-01T00:00:00Z");
+const ctx = { now: () => now } as StrategyContext;
 
 for (const { requests, left, want } of [
   { requests: 30, want: "2022-01-01T00:00:30Z" },
@@ -68,13 +69,13 @@ for (const { name, metadata, options, want } of [
 }
 
 test("what is only marked counts up the generation once, and an object without one gets none", () => {
-  const marked = markAsDeleting({ metadata: { name: "a", generation: 3 } }, ctx.now);
-  const again = markAsDeleting(marked, ctx.now + 60_000);
+  const marked = markAsDeleting({ metadata: { name: "a", generation: 3 } }, now);
+  const again = markAsDeleting(marked, now + 60_000);
   assert.deepEqual([marked.metadata.generation, again.metadata.generation], [4, 4]);
   assert.equal(again.metadata.deletionTimestamp, "2022-01-01T00:00:00Z");
-  const ahead = markAsDeleting({ metadata: { name: "a", deletionTimestamp: "2022-01-01T00:01:00Z" } }, ctx.now);
+  const ahead = markAsDeleting({ metadata: { name: "a", deletionTimestamp: "2022-01-01T00:01:00Z" } }, now);
   assert.equal(ahead.metadata.deletionTimestamp, "2022-01-01T00:00:00Z", "no later than now");
-  assert.equal("generation" in markAsDeleting({ metadata: { name: "a" } }, ctx.now).metadata, false);
+  assert.equal("generation" in markAsDeleting({ metadata: { name: "a" } }, now).metadata, false);
 });
 
 test("a deletion that is held to a uid and a version is held to both", () => {

@@ -36,13 +36,13 @@ export function beforeDelete(
     const wanted = options.gracePeriodSeconds;
     if (wanted === undefined || wanted >= left) return { type: "pending" };
     // A grace period can only be shortened; it counts from the start of the deletion.
-    const began = (parseTime(metadata.deletionTimestamp) ?? ctx.now) - durationMs(left);
+    const began = (parseTime(metadata.deletionTimestamp) ?? ctx.now()) - durationMs(left);
     return marked(current, began + durationMs(wanted), wanted, false);
   }
 
   const graceSeconds = strategy.gracePeriod(current, options.gracePeriodSeconds);
   if (graceSeconds === undefined) return { type: "now" };
-  return marked(current, ctx.now + durationMs(graceSeconds), graceSeconds, true);
+  return marked(current, ctx.now() + durationMs(graceSeconds), graceSeconds, true);
 }
 
 /**

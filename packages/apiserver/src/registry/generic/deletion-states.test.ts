@@ -19,7 +19,7 @@ test("a grace period is shortened again and again, never lengthened, always from
     { grace: 20, at: 5, want: ["2026-01-02T03:04:15Z", 10, 2] },
     { grace: 5, at: 6, want: ["2026-01-02T03:04:10Z", 5, 2] },
   ]) {
-    const { entry } = await store.delete(ctx({ now: now + at * 1000 }), "a", { gracePeriodSeconds: grace });
+    const { entry } = await store.delete(ctx({ now: () => now + at * 1000 }), "a", { gracePeriodSeconds: grace });
     const { deletionTimestamp, deletionGracePeriodSeconds, generation } = entry.object().metadata;
     assert.deepEqual([deletionTimestamp, deletionGracePeriodSeconds, generation], want, `${grace} s`);
   }
@@ -29,7 +29,7 @@ test("an object with a finalizer stays after its grace period, with the period 0
   const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 30 });
   await store.create(ctx(), configMap({ name: "a", finalizers: ["example.com/x"] }), {});
   await store.delete(ctx(), "a", {});
-  const { deleted, entry } = await store.delete(ctx({ now: now + 1000 }), "a", { gracePeriodSeconds: 0 });
+  const { deleted, entry } = await store.delete(ctx({ now: () => now + 1000 }), "a", { gracePeriodSeconds: 0 });
   assert.deepEqual([deleted, entry.object().metadata.deletionGracePeriodSeconds], [false, 0]);
   assert.equal((await store.delete(ctx(), "a", { gracePeriodSeconds: 0 })).deleted, false);
   assert.equal(await present(store, "a"), true);

@@ -25,7 +25,7 @@ test("a store where every generated name is taken says so, and when to try again
     user: undefined,
     namespace: "web",
     dryRun: false,
-    now: 0,
+    now: () => 0,
     featureEnabled: () => true,
     warn: () => {},
   };

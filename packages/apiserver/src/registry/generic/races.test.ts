@@ -280,7 +280,7 @@ test("a removal that fails after the mark is made up for by the next deletion", 
   const failing = withBetween(store, () => Promise.reject(new Error("etcd is away")));
   await assert.rejects(failing.delete(ctx(), "a", {}), /etcd is away/);
   assert.equal((await store.get("web", "a")).object().metadata.deletionGracePeriodSeconds, 0);
-  assert.equal((await store.delete(ctx({ now: now + 1000 }), "a", { gracePeriodSeconds: 30 })).deleted, true);
+  assert.equal((await store.delete(ctx({ now: () => now + 1000 }), "a", { gracePeriodSeconds: 30 })).deleted, true);
 });
 
 test("deletecollection ignores what another client deletes, and reports what may not be deleted", async (t) => {

@@ -118,7 +118,7 @@ export function newRemove({ definition, strategy, storage, keyOf, garbageCollect
     const object = withFinalizers(ctx, begun ?? (deletion.type === "graceful" ? deletion.object : current), options);
     if (begun !== undefined) return { stays: true, object };
     if (deletion.type === "graceful") return { stays: isHeld(object) || deletion.graceSeconds > 0, object };
-    return isHeld(object) ? { stays: true, object: markAsDeleting(object, ctx.now) } : { stays: false, object: undefined };
+    return isHeld(object) ? { stays: true, object: markAsDeleting(object, ctx.now()) } : { stays: false, object: undefined };
   }
 
   function withFinalizers(ctx: StrategyContext, object: KubeObject, options: DeleteOptions): KubeObject {

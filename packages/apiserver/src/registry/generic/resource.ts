@@ -192,20 +192,25 @@ export interface RegistryStore {
   ): Promise<ListResult>;
 }
 
-export interface StoreCreateOptions {
-  /** Validating admission; runs before the write. A throw aborts the create. */
-  validateAdmission?: (object: KubeObject) => Promise<void>;
+/** What creates and updates have in common. */
+interface StoreWriteOptions {
+  /** Writes once more, without `metadata.managedFields`, when the object is too large for etcd. */
+  untrackedWhenTooLarge?: boolean;
   signal?: Cancellation;
 }
 
-export interface StoreUpdateOptions {
+export interface StoreCreateOptions extends StoreWriteOptions {
+  /** Validating admission; runs before the write. A throw aborts the create. */
+  validateAdmission?: (object: KubeObject) => Promise<void>;
+}
+
+export interface StoreUpdateOptions extends StoreWriteOptions {
   /** Mutating admission; runs on the new state before the strategy. */
   mutateAdmission?: (next: KubeObject, current: KubeObject | undefined) => Promise<void>;
   validateAdmission?: (next: KubeObject, current: KubeObject | undefined) => Promise<void>;
   preconditions?: { uid?: string; resourceVersion?: string };
   /** Creates an absent object regardless of `allowCreateOnUpdate` (server-side apply). */
   forceAllowCreate?: boolean;
-  signal?: Cancellation;
 }
 
 /** Dependencies of subresource handlers, assembled in `server.ts`. */

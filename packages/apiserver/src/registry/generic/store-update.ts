@@ -28,6 +28,8 @@ export interface StoreUpdateContext {
   readonly key: string;
   /** May run several times; `current` is undefined when the object is absent. */
   change(current: KubeObject | undefined): Promise<KubeObject> | KubeObject;
+  /** false: the object is stored without `metadata.managedFields`. */
+  readonly tracked: boolean;
   readonly request: StoreUpdateOptions;
   readonly writeOptions: WriteOptions;
 }
@@ -77,13 +79,14 @@ export class StoreUpdate {
   }
 
   async #attempt(stored: Entry | undefined): Promise<KubeObject> {
-    const { definition, strategy, whole, ctx, name, change, request } = this.#context;
+    const { definition, strategy, whole, ctx, name, change, tracked, request } = this.#context;
     await this.#undo?.revert(); // allocations of an attempt that lost a race
     this.#undo = undefined;
     const current = stored?.object();
     if (current === undefined && !whole.allowCreateOnUpdate && !request.forceAllowCreate) throw notFound(definition, name);
     let next = await change(current);
     if (next === current) next = deepClone(next);
+    if (!tracked) delete next.metadata.managedFields;
     await request.mutateAdmission?.(next, current);
     if (current === undefined) return this.#createInstead(next);
     this.#created = false;

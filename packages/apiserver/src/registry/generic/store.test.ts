@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isAlreadyExists, isConflict, isInvalid, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
-import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { DeleteOptions } from "@coxswain/apimachinery/objects/meta/types";
+import { conflict, plainError, requestEntityTooLarge, StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { DeleteOptions, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
 import { FieldSelector } from "@coxswain/apimachinery/objects/selectors/field-selector";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { Storage } from "../../storage/storage.ts";
 import type { RegistryStore } from "./resource.ts";
 import { newRegistryStore } from "./store.ts";
-import { aStore, type ConfigMap, configMap, ctx, merge, now, present, storageLike } from "./testing.ts";
+import { aStore, type ConfigMap, configMap, ctx, definitionOf, merge, now, present, storageLike } from "./testing.ts";
 
 test("create fills the system fields and takes none from the client", async (t) => {
   const store = await aStore(t);
@@ -162,7 +163,7 @@ test("an update keeps what users cannot change", async (t) => {
   const store = await aStore(t);
   const { uid, creationTimestamp } = (await store.create(ctx(), configMap({ name: "a" }), {})).object().metadata;
   const { entry } = await store.update(
-    ctx({ now: now + 5000 }),
+    ctx({ now: () => now + 5000 }),
     "a",
     () => configMap({ name: "a", creationTimestamp: null }, { n: "1" }),
     {},
@@ -280,7 +281,7 @@ test("finalizers hold an object; its deletionTimestamp stays; the last one to le
   const store = await aStore(t);
   await store.create(ctx(), configMap({ name: "a", generation: 1, finalizers: ["example.com/x", "example.com/y"] }), {});
   const first = await store.delete(ctx(), "a", {});
-  const second = await store.delete(ctx({ now: now + 60_000 }), "a", {});
+  const second = await store.delete(ctx({ now: () => now + 60_000 }), "a", {});
   assert.deepEqual([first.deleted, second.deleted], [false, false]);
   assert.equal(second.entry.object().metadata.deletionTimestamp, first.entry.object().metadata.deletionTimestamp);
   await assert.rejects(
@@ -422,5 +423,57 @@ for (const name of ["..", ".", "a/b", "a%2Fb"]) {
   test(`the name ${name} is refused before it becomes a key`, async (t) => {
     const store = await aStore(t);
     await assert.rejects(store.get("web", name), /Name parameter invalid/);
+  });
+}
+
+const entries: ManagedFieldsEntry[] = [
+  { manager: "m", operation: "Update", apiVersion: "v1", fieldsType: "FieldsV1", fieldsV1: {} },
+];
+
+/** A storage that refuses objects with managed fields, and those whose data say so. */
+const refusing = (inner: Storage, refusal: Error): Storage => {
+  const checked = <T extends object>(object: T): T => {
+    const { metadata, data } = object as unknown as ConfigMap;
+    if (metadata.managedFields !== undefined || data?.["refused"] !== undefined) throw refusal;
+    return object;
+  };
+  return storageLike(inner, {
+    create: async (key, object, options) => inner.create(key, checked(object), options),
+    guaranteedUpdate: (key, change, options) =>
+      inner.guaranteedUpdate(key, async (stored) => checked(await change(stored)), options),
+  });
+};
+
+const tooLarge = requestEntityTooLarge("etcdserver: request is too large");
+for (const { name, refusal, data, untrackedWhenTooLarge, attempts, stored } of [
+  { name: "too large is written once more without them", refusal: tooLarge, attempts: 2, stored: true },
+  { name: "too large without them, too, is refused", refusal: tooLarge, data: { refused: "" }, attempts: 2, stored: false },
+  { name: "too large is refused unless requested", refusal: tooLarge, untrackedWhenTooLarge: false, attempts: 1, stored: false },
+  { name: "changed meanwhile is refused", refusal: conflict(definitionOf(), "a", "changed"), attempts: 1, stored: false },
+  { name: "refused for another reason stays refused", refusal: plainError("no"), attempts: 1, stored: false },
+] as const) {
+  test(`an object with managed fields that is ${name}, by create and update`, async (t) => {
+    const log: string[] = [];
+    const begin = async () => ({ commit: () => void log.push("commit"), revert: () => void log.push("revert") });
+    const { definition, storage } = await aStore(t, { beginCreate: begin, beginUpdate: begin });
+    const store = newRegistryStore({ turns: new Turns(), definition, storage: refusing(storage, refusal) });
+    const validateAdmission = async (object: object) =>
+      void log.push(Object.keys((object as ConfigMap).metadata).includes("managedFields") ? "tracked" : "untracked");
+    const request = { untrackedWhenTooLarge: untrackedWhenTooLarge ?? true, validateAdmission };
+    const metadata = { managedFields: entries };
+    await storage.create("web/b", configMap({ name: "b", namespace: "web" }), {});
+    for (const [key, write] of [
+      ["a", () => store.create(ctx(), configMap({ name: "a", ...metadata }, data), request)],
+      ["b", () => store.update(ctx(), "b", merge({ changed: "", ...data }, metadata), request).then(({ entry }) => entry)],
+    ] as const) {
+      log.length = 0;
+      if (stored) assert.equal((await write()).object().metadata.managedFields, undefined, key);
+      else await assert.rejects(write(), refusal, key);
+      const refused = ["tracked", "revert"];
+      assert.deepEqual(log, attempts === 1 ? refused : [...refused, "untracked", stored ? "commit" : "revert"], key);
+    }
+    const { data: kept = {} } = (await store.get("web", "b")).object() as ConfigMap;
+    assert.equal("changed" in kept, stored);
+    assert.equal(await present(store, "a"), stored);
   });
 }

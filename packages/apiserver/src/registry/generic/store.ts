@@ -1,4 +1,4 @@
-import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import { isAlreadyExists, isNotFound, isRequestEntityTooLarge } from "@coxswain/apimachinery/objects/errors/predicates";
 import { alreadyExists, badRequest, generateNameConflict, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { splitKey } from "@coxswain/apimachinery/objects/meta/object-key";
@@ -73,7 +73,14 @@ class GenericStore implements RegistryStore {
     return storeWith(this.#options, other, this.storage);
   }
 
-  async create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
+  create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
+    return this.#write(request, (tracked) => {
+      if (!tracked) delete object.metadata.managedFields;
+      return this.#create(ctx, object, request);
+    });
+  }
+
+  async #create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
     const { definition } = this;
     const generated = await this.#options.turns.run(beforeCreate(definition, this.#strategy, ctx, object));
     const undo = await this.#strategy.beginCreate?.(object, ctx);
@@ -113,10 +120,9 @@ class GenericStore implements RegistryStore {
     change: (current: KubeObject | undefined) => Promise<KubeObject> | KubeObject,
     request: StoreUpdateOptions,
   ): Promise<{ entry: Entry; created: boolean }> {
-    const { definition, storage } = this;
-    const update = new StoreUpdate({
-      definition,
-      storage,
+    const context = {
+      definition: this.definition,
+      storage: this.storage,
       strategy: this.#strategy,
       whole: this.#whole,
       turns: this.#options.turns,
@@ -126,8 +132,25 @@ class GenericStore implements RegistryStore {
       change,
       request,
       writeOptions: this.#writeOptions(ctx, request.signal),
-    });
-    return update.run();
+    };
+    return this.#write(request, (tracked) => new StoreUpdate({ ...context, tracked }).run());
+  }
+
+  /**
+   * @param attempt writes; when not `tracked`, without the managed fields
+   * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go, update.go, patch.go (isTooLargeError)
+   */
+  async #write<T>(
+    { untrackedWhenTooLarge }: StoreCreateOptions | StoreUpdateOptions,
+    attempt: (tracked: boolean) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await attempt(true);
+    } catch (err) {
+      if (!untrackedWhenTooLarge || !isRequestEntityTooLarge(err)) throw err;
+      await this.#options.turns.next();
+      return attempt(false);
+    }
   }
 
   async delete(

@@ -79,7 +79,7 @@ export interface StrategyContext {
   readonly namespace: string;
   readonly dryRun: boolean;
   /** Milliseconds since the epoch. */
-  readonly now: number;
+  readonly now: () => number;
   /** API version of the request, if any: some older versions are validated less strictly. */
   readonly requestVersion?: string;
   readonly featureEnabled: (gate: string) => boolean;

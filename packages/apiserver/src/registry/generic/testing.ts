@@ -20,7 +20,7 @@ export const ctx = (overrides: Partial<StrategyContext> = {}): StrategyContext =
   user: undefined,
   namespace: "web",
   dryRun: false,
-  now,
+  now: () => now,
   featureEnabled: () => true,
   warn: () => {},
   ...overrides,

@@ -46,13 +46,14 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
   },
   beginDeletion(current, ctx) {
     if (current.metadata.deletionTimestamp) return undefined;
+    const now = ctx.now();
     const finalizers = new Set([...(current.metadata.finalizers ?? []), customResourceCleanupFinalizer]);
     return {
       ...current,
-      metadata: { ...current.metadata, deletionTimestamp: formatTime(ctx.now), finalizers: [...finalizers] },
+      metadata: { ...current.metadata, deletionTimestamp: formatTime(now), finalizers: [...finalizers] },
       status: {
         ...current.status,
-        conditions: withCondition(current.status?.conditions ?? [], deletionPending, ctx.now),
+        conditions: withCondition(current.status?.conditions ?? [], deletionPending, now),
       } as Status,
     };
   },

@@ -16,7 +16,7 @@ export const apiServiceStrategy: Strategy<APIService> = strategyOf<APIService>({
   validateName: pathSegmentFaults, // `v1.` names the core group
   prepareForCreate(next, ctx) {
     // Without a service reference the group is served by this server and is always available.
-    next.status = next.spec?.service ? {} : { conditions: [localCondition(ctx.now)] };
+    next.status = next.spec?.service ? {} : { conditions: [localCondition(ctx.now())] };
   },
   validate: (next) => validateApiService(next),
 });

@@ -9,7 +9,7 @@ const withGates = (...on: string[]): StrategyContext => ({
   user: undefined,
   namespace: "default",
   dryRun: false,
-  now: 0,
+  now: () => 0,
   featureEnabled: (gate) => on.includes(gate),
   warn: () => {},
 });

@@ -52,7 +52,7 @@ export const certificateSigningRequestStatusStrategy: Strategy<Csr> = {
   prepareForUpdate(next, current, ctx) {
     keep(next, current, "spec");
     for (const type of ["Approved", "Denied"]) keepConditions(next, current, type);
-    stampConditions(next, current, ctx.now);
+    stampConditions(next, current, ctx.now());
   },
   validateUpdate: (next, current) => validateStatusUpdate(next, current),
 };
@@ -66,7 +66,7 @@ export const certificateApprovalStrategy: Strategy<Csr> = {
     next.status = { ...current.status };
     if (conditions?.length) next.status.conditions = conditions;
     else delete next.status.conditions;
-    stampConditions(next, current, ctx.now);
+    stampConditions(next, current, ctx.now());
   },
   validateUpdate: (next, current) => validateApprovalUpdate(next, current),
 };

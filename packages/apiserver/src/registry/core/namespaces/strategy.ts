@@ -36,7 +36,7 @@ export const namespaceStrategy: Strategy<Namespace> = {
   },
   beginDeletion(current, ctx) {
     if (!current.metadata.deletionTimestamp) {
-      const metadata = { ...current.metadata, deletionTimestamp: formatTime(ctx.now) };
+      const metadata = { ...current.metadata, deletionTimestamp: formatTime(ctx.now()) };
       return { ...current, metadata, status: { ...current.status, phase: "Terminating" } };
     }
     return (current.spec?.finalizers?.length ?? 0) > 0 ? "pending" : undefined;

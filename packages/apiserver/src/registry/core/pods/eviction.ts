@@ -183,7 +183,7 @@ function strategyContext(call: SubresourceCall): StrategyContext {
     user: call.ctx.user,
     namespace: call.namespace,
     dryRun: call.dryRun,
-    now: call.services.now(),
+    now: call.services.now,
     featureEnabled: call.services.featureEnabled,
     warn: (text) => call.ctx.warn(text),
   };
