@@ -76,7 +76,7 @@ test("the explanation of a disruption budget says why it allows no eviction, wit
   });
 });
 
-test("a claim tells what it waits for: its class, a provisioner, or a consumer", async (t) => {
+test("a claim reports what it waits for: its class, a provisioner, or a consumer", async (t) => {
   const test = newTestContext(t);
   const { client, ctx } = test;
   const claim = (name: string, storageClassName: string) =>
@@ -100,7 +100,7 @@ test("a claim tells what it waits for: its class, a provisioner, or a consumer",
   ]);
 });
 
-test("a namespace tells the unavailable API group before the finalizers, and these before the rest", () => {
+test("a namespace reports the unavailable API group before the finalizers, and these before the rest", () => {
   const none = { estimateSeconds: 0, discoveryFailures: [], failures: [], remaining: new Map(), finalizers: new Map() };
   const remaining = new Map([
     ["widgets.example.com", 2],
@@ -150,7 +150,7 @@ test("the explanation of a Service lists by reason why pods are not endpoints", 
   assert.equal(reported(look(pod("b", { ready: false })) as Outcome).reason, "NoEndpoints");
 });
 
-test("an autoscaler tells its sum", () => {
+test("an autoscaler reports its calculation", () => {
   const spec = {
     minReplicas: 1,
     maxReplicas: 4,

@@ -11,7 +11,7 @@ import { runManager } from "./manager.ts";
 export type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/flags/in-process";
 
 /**
- * What `@coxswain/controller-manager` offers: kube-controller-manager in the caller's process, without a server of its own.
+ * What `@coxswain/controller-manager` offers: kube-controller-manager in the caller's process, without a server.
  * @param flags as on its command line: `["--controllers=deployment,replicaset", "--leader-elect=false"]`
  * @throws Error for flags that cannot be, and names that no controller has
  */

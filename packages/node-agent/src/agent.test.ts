@@ -84,7 +84,7 @@ if (await canRunContainerd()) {
     await installFlexDriver(join(dir, "exec/example.com~lun"), "lun", attachingDriver);
     const pluginDir = `--volume-plugin-dir=${join(dir, "exec")}`;
     let agent = await start(dir, socket, manifests, cgroupRoot, allowed, pluginDir);
-    assert.equal(agent.healthzPort, 0, "--healthz-port=0: nobody listens for health");
+    assert.equal(agent.healthzPort, 0, "--healthz-port=0: no health server");
     const ready = async (): Promise<Pod | undefined> => (await podsOf(agent)).find(isReady);
     const pod = await waitFor(ready, { ...patiently, what: "the pod to be ready" });
     assert.equal(pod.metadata.name, "web-node1");
@@ -124,7 +124,7 @@ if (await canRunContainerd()) {
     await agent.stop();
   });
 
-  test("a container gets a CPU of its own and a plugin's devices; the others share what is left", {
+  test("a container gets an exclusive CPU and a plugin's devices; the others share the rest", {
     skip: cpus().length < 2 && "needs two CPUs",
   }, async () => {
     containerd ??= await startContainerd();

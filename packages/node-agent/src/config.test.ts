@@ -163,7 +163,7 @@ test("paths in the file are meant from its folder", async (t) => {
   );
 });
 
-test("gates of the machine's own file hold under another file, which goes before it; flags go before both", async (t) => {
+test("gates of the machine's own file are overridden by another file, and both by flags", async (t) => {
   const path = await file(t, { featureGates: { NodeSwap: true, SeccompDefault: false } });
   const { values, set } = parseFlags(kubelet.flags, [
     "--container-runtime=remote",

@@ -15,7 +15,7 @@ import { newScheduler } from "./scheduler.ts";
 export type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/flags/in-process";
 
 /**
- * What `@coxswain/scheduler` offers: kube-scheduler in the caller's process, without leader election and without a server of its own.
+ * What `@coxswain/scheduler` offers: kube-scheduler in the caller's process, without leader election and without a server.
  * @param flags as on its command line: `["--config=scheduler.yaml"]`
  * @throws Error for flags and files that cannot be
  */

@@ -4,7 +4,7 @@ import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newResourceMetrics } from "./resource-metrics.ts";
 import { aTestPod } from "./testing/test-cluster.ts";
 
-test("a page tells what pods ask for and may take, in whole units, and forgets pods that are gone", async () => {
+test("/metrics/resources reports requests and limits of pods in whole units, and forgets deleted pods", async () => {
   const container = (requests: Record<string, string>, limits: Record<string, string>) => ({
     name: "c",
     image: "i",

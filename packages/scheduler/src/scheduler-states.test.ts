@@ -109,7 +109,7 @@ for (const { name, node, pod, before = () => {}, event } of [
     event: ({ names }) => names.node("a", { labels: { disk: "ssd" } }),
   },
   {
-    name: "a pod that goes",
+    name: "a pod that is deleted",
     before: ({ names }) => names.pod("other", { on: "a", cpu: "4" }),
     event: ({ client }) => client.remove(pods, "default/other"),
   },

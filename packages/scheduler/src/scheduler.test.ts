@@ -71,7 +71,7 @@ test("a node that changes wakes no pod that it would not fit", async (t) => {
   assert.equal(names.where("web"), "c");
 });
 
-test("an important pod sends a lesser one away, keeps its place while that one goes, and then has it", async (t) => {
+test("an important pod preempts a lesser one, keeps its nomination while that one ends, and is then placed", async (t) => {
   const { client, events, step, names } = await startScheduler(t);
   names.node("a");
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
@@ -331,7 +331,7 @@ test("a nomination ends with its pod: the place is free for others", async (t) =
   assert.equal(names.where("lesser"), "a");
 });
 
-test("a pod that found another place than the one kept for it keeps nobody from that while it is being bound", async (t) => {
+test("a pod that found another node than the nominated one keeps no pod from that while it is being bound", async (t) => {
   const { client, step, names } = await startScheduler(t);
   names.node("a", { cpu: "4" });
   names.pod("old", { on: "a", cpu: "4", priority: 1 });
@@ -354,7 +354,7 @@ test("a pod that found another place than the one kept for it keeps nobody from 
 });
 
 for (const how of ["deleted", "deleted and made anew"]) {
-  test(`a pod ${how} while an extender is called about its victims sends nobody away and keeps no place`, async (t) => {
+  test(`a pod ${how} while an extender is called about its victims preempts no pod and is not nominated`, async (t) => {
     const pending = Promise.withResolvers<ReadonlyMap<string, Victims>>();
     const answer = Promise.withResolvers<void>();
     const extender: Extender = {

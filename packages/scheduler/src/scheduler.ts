@@ -242,7 +242,7 @@ class SchedulingLoop implements Scheduler {
       this.#report(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, "Binding");
     } catch (err) {
       this.#cache.forget(pod);
-      // The assumed resources are free again. Called before `refuse`, so that this pod goes to the backoff queue, too.
+      // The assumed resources are free again. Called before `refuse`, so that this pod moves to the backoff queue, too.
       this.#queue.wakeUp("Pod/Delete");
       await this.#refuse(attempt, err, "SchedulerError", "");
     } finally {

@@ -42,7 +42,7 @@ test("reports the smallest shortage, taints and other rejections, each with the 
   assert.match(lastAttempt, /^0\/6 nodes are available: /);
 });
 
-test("says that one pod less would do, names it apart from the summary, and begins to fit when it goes", async (t) => {
+test("reports that one pod less would suffice, names it apart from the summary, and fits when it is deleted", async (t) => {
   const running = await startScheduler(t);
   const { client, names, step } = running;
   names.node("a", { cpu: "4" });
@@ -86,7 +86,7 @@ test("reports preemption that the policy forbids, and victims that are still ter
   assert.match(reported(running, "urgent")?.summary ?? "", /it waits until pods of lower priority have ended/);
 });
 
-test("tells the best three nodes of a pod that has one, and forgets a pod that is gone", async (t) => {
+test("reports the best three nodes of a pod that has one, and forgets a deleted pod", async (t) => {
   const running = await startScheduler(t);
   const { client, names, step } = running;
   for (const [i, name] of ["a", "b", "c", "d"].entries()) names.node(name, { cpu: String(4 + 4 * i) });
@@ -110,7 +110,7 @@ test("tells the best three nodes of a pod that has one, and forgets a pod that i
   assert.equal(reported(running, "web"), undefined);
 });
 
-test("tells of a cluster without nodes, of what a binding waits for, and of a binding that failed", async (t) => {
+test("reports a cluster without nodes, what a binding waits for, and a binding that failed", async (t) => {
   const running = await startScheduler(t);
   const { client, names, step } = running;
   names.pod("web");

@@ -120,7 +120,7 @@ test("a cluster's metrics name its version and measure nothing of the process, w
 
 test("options that cannot be are refused before anything starts", async () => {
   for (const [options, want] of [
-    [{ nodes: -1 }, /-1 is no number of nodes/],
+    [{ nodes: -1 }, /-1 must be a whole number from 0 to 5000/],
     [{ clock: { startsAt: "yesterday" } }, /"yesterday" is no time/],
     [{ pods: [{ readyAfter: "soon" }] }, /rule 1 of pods: "soon" is not a duration/],
     [{ controllers: ["nope"] }, /nope/],

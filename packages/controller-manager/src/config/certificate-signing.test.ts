@@ -22,7 +22,7 @@ function read(...argv: string[]) {
 }
 
 for (const { name, flags, signers, durationMs = 31_536_000_000, error } of [
-  { name: "nobody signs without a pair", flags: [], signers: [] },
+  { name: "no signer runs without a key pair", flags: [], signers: [] },
   {
     name: "one pair is for all signers",
     flags: [`--cluster-signing-cert-file=${crt}`, `--cluster-signing-key-file=${key}`],

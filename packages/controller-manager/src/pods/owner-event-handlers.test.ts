@@ -92,7 +92,7 @@ test("an owner whose selector cannot be read keeps an orphan from no other", asy
   );
 });
 
-test("a pod that changes hands wakes both owners, also under its old version after a restore of etcd; a resync nobody", async (t) => {
+test("a pod that changes its owner wakes both owners, also under its old version after a restore of etcd; a resync wakes none", async (t) => {
   const { handlers, after } = await setUp(t);
   const before = version(aPod({ name: "a", owner: one }), "1");
   const now = version(aPod({ name: "a", owner: two }), "2");

@@ -16,7 +16,7 @@ function outdated() {
   return { client, cached, write, stored: () => client.object<ReplicaSet>(replicaSets, "default/web") };
 }
 
-test("a status goes over what somebody else wrote since, and takes nothing of it away", async () => {
+test("a status is written over later changes by others, and keeps these", async () => {
   const { write, stored } = outdated();
   await write();
   assert.equal(stored()?.status?.replicas, 7);

@@ -80,7 +80,7 @@ test("a systemd that starts anew is queried again, whether it had received it or
   assert.deepEqual([...played.units.keys()], ["a.slice"]);
 });
 
-test("a systemd that stays away is an error after some tries; when it is back all goes on", async (t) => {
+test("a systemd that stays away is an error after some tries; when it is back the agent continues", async (t) => {
   const clock = newFakeClock();
   const { systemd, played } = await talking(t, clock);
   await systemd.startTransientUnit("a.slice", []);

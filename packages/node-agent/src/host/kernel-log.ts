@@ -52,7 +52,7 @@ async function readRecords(file: FileHandle, parse: (record: string) => void): P
       parse(buffer.toString("utf8", 0, bytesRead));
     } catch (err) {
       const { code } = err as NodeJS.ErrnoException;
-      if (code === "EPIPE") continue; // records were overwritten before they were read; the next read goes on after them
+      if (code === "EPIPE") continue; // records were overwritten before they were read; the next read continues after them
       if (code === "EAGAIN") return;
       throw err;
     }

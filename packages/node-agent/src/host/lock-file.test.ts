@@ -40,7 +40,7 @@ test("one agent at a time holds the lock file; the one that holds it hears of an
   await watching;
 });
 
-test("in a PID namespace of its own it hears of one that waits outside", {
+test("in a separate PID namespace it notices a process that waits outside", {
   skip: process.getuid?.() !== 0 && "needs root",
 }, async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-lock-"));

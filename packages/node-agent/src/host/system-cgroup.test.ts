@@ -27,7 +27,7 @@ async function machine(t: TestContext, pids: readonly number[], programs: readon
   return { tree: tree as unknown as CgroupTree, procDir, moved, inRoot };
 }
 
-test("processes of nobody's cgroup are moved to that of --system-cgroups, but the kernel's and the first", async (t) => {
+test("processes of the root cgroup are moved to that of --system-cgroups, except the kernel's and the first", async (t) => {
   const { tree, procDir, moved } = await machine(t, [1, 2, 70, 80], [1, 70, 80]);
   await gatherSystemProcesses(tree, "/system", procDir);
   assert.deepEqual(moved, ["make /system", "70 to /system", "80 to /system"]);

@@ -6,7 +6,7 @@ import type { CgroupTree } from "../resources/cgroup-tree.ts";
 const mostRounds = 10;
 
 /**
- * `--system-cgroups`: moves the processes in the root cgroup to a cgroup of their own, so that the system reservation can be
+ * `--system-cgroups`: moves the processes in the root cgroup to a separate cgroup, so that the system reservation can be
  * enforced on them. Kernel threads and PID 1 stay.
  * @param procDir `/proc`; overridden in tests
  * @throws Error when processes are left in the root cgroup after several rounds

@@ -88,7 +88,7 @@ for (const { name, says, want } of [
   });
 }
 
-test("a request that nobody answers is given up after a quarter of an hour", async (t) => {
+test("a signing request without a response is given up after a quarter of an hour", async (t) => {
   const { outcome, tookMs } = await joining(t, [{ status: { conditions: [approved] } }]);
   assert.equal(outcome, "certificate signing request csr-1 was not signed in time");
   assert.ok(tookMs > 15 * 60_000 && tookMs < 17 * 60_000, String(tookMs));

@@ -80,7 +80,7 @@ for (const { name, before, after, want } of [
   },
   { name: "has been rebooted", before: statusWith("False", "old"), after: statusWith("False"), want: ["Rebooted"] },
 ]) {
-  test(`a node that ${name} tells ${want.join() || "nothing"}`, () =>
+  test(`a node that ${name} reports ${want.join() || "nothing"}`, () =>
     assert.deepEqual(
       nodeEvents("n1", before, after).map(({ reason }) => reason),
       want,

@@ -52,7 +52,7 @@ async function ownNode(parts: Partial<OwnNodeOptions>) {
   return { node, identity, runtime, background: newBackground({ clock, log: discardLogger }) };
 }
 
-test("a node that nobody has registered is known as it will be", async () => {
+test("a node that is not registered is known as it will be", async () => {
   const { node, identity } = await ownNode({});
   assert.equal(node.registered(), undefined);
   assert.deepEqual([node.known().metadata.name, identity.hostname], ["node1", "Node1"]);

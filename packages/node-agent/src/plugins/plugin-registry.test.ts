@@ -93,7 +93,7 @@ test("a plugin that started anew in the meantime is let go and taken in again", 
 
 for (const { name, handlers, want } of [
   {
-    name: "of a type that nobody knows",
+    name: "of an unknown type",
     handlers: () => ({}),
     want: /^RegisterPlugin error -- no handler registered for plugin type: CSIPlugin at socket \//,
   },

@@ -45,7 +45,7 @@ test("keeps decisions from events by topic and container until the operation suc
   assert.deepEqual(reported(), []);
 });
 
-test("tells failures with the next attempt, terminations with their grace, and refusals; forgets a Pod that is gone", () => {
+test("reports failures with the next attempt, terminations with their grace, and refusals; forgets a Pod that is gone", () => {
   const { decisions, reported } = setUp();
   decisions.failed(pod, "sync", new Error("error syncing pod: x"), 10_000);
   decisions.terminating(pod, 30);

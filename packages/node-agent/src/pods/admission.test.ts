@@ -40,8 +40,8 @@ const pressed = {
 };
 
 for (const { name, parts, want } of [
-  { name: "a pod that nobody refuses is taken", parts: {}, want: undefined },
-  { name: "a machine that goes down refuses what it could run", parts: down, want: "NodeShutdown" },
+  { name: "a pod that no handler refuses is admitted", parts: {}, want: undefined },
+  { name: "a machine that shuts down refuses pods that it could run", parts: down, want: "NodeShutdown" },
   { name: "a full node refuses before the shutdown does", parts: { ...down, ...full }, want: "OutOfpods" },
   { name: "managers refuse before the node is full", parts: { ...down, ...full, ...taken }, want: "TopologyAffinityError" },
   { name: "pressure refuses before other handlers run", parts: { ...down, ...full, ...taken, ...pressed }, want: "Evicted" },
@@ -58,9 +58,14 @@ for (const { name, parts, spec = {}, want } of [
     parts: { ...full, ...down, preempt: async () => undefined },
     want: "NodeShutdown",
   },
-  { name: "that fits makes nobody go", parts: {}, want: undefined },
-  { name: "that cannot run here for another reason makes nobody go", parts: full, spec: { nodeName: "n2" }, want: "NodeName" },
-  { name: "of another system makes nobody go", parts: full, spec: { os: { name: "windows" } }, want: "PodOSNotSupported" },
+  { name: "that fits evicts no pod", parts: {}, want: undefined },
+  { name: "that cannot run here for another reason evicts no pod", parts: full, spec: { nodeName: "n2" }, want: "NodeName" },
+  {
+    name: "of another operating system evicts no pod",
+    parts: full,
+    spec: { os: { name: "windows" } },
+    want: "PodOSNotSupported",
+  },
 ]) {
   test(`a critical pod ${name}`, async () => {
     const critical = pod();

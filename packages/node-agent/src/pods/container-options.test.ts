@@ -53,7 +53,7 @@ test("what is wrong with a subPath on the host is not reported", async (t) => {
   });
 });
 
-test("each mount of a subPath has a target of its own below the pod's folder: volume, container, number of the mount", async (t) => {
+test("each mount of a subPath has a separate target below the pod's folder: volume, container, number of the mount", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "cox-mounts-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const volumeMounts = ["/plain", "/a", "/b"].map((mountPath, i) => ({

@@ -37,7 +37,7 @@ function house(parts: { inRuntime?: string[]; folders?: string[]; cgroups?: stri
   return { did, options: options as unknown as HousekeepingOptions };
 }
 
-test("what nobody wants ends first; what nothing runs of is cleaned up", async () => {
+test("unwanted pods are ended first; what is left of pods without containers is cleaned up", async () => {
   const { did, options } = house({
     inRuntime: ["wanted", "orphan"],
     folders: ["wanted", "orphan", "gone"],
@@ -73,7 +73,7 @@ test("what cannot be cleaned up of one pod keeps nothing else waiting", async ()
   assert.deepEqual(did, ["volumes stuck", "volumes gone", "cgroup stuck", "cgroup gone", "mirrors", "collect"]);
 });
 
-test("a pod that the runtime no longer has on request again is not ended, and what is left of it goes", async () => {
+test("a pod that the runtime no longer has when it is queried again is not ended, and its leftovers are removed", async () => {
   const { did, options } = house({ inRuntime: ["wanted", "orphan"], folders: ["orphan"] });
   let pods = new Map([["orphan", summary("orphan")]]);
   const relist = async (): Promise<void> => {

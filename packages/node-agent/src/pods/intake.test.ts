@@ -7,7 +7,7 @@ import { aNodePod } from "../testing/builders.ts";
 import { newPodIntake, type PodIntake } from "./intake.ts";
 import type { PodWorkers } from "./pod-workers.ts";
 
-test("a pod that fits reaches its worker, a changed one when the change concerns it, and one that goes is ended", () => {
+test("a pod that fits reaches its worker, a changed one when the change concerns it, and a deleted one is ended", () => {
   const { intake, did } = anIntake();
   const pod = aNodePod({}, { uid: "a" });
   intake.sources.upsert("api", pod);

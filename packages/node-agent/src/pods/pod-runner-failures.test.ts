@@ -349,7 +349,7 @@ test("a deleted pod's containers are removed one by one; one that cannot be is a
   const removals = () => runtime.calls.filter((call) => call.startsWith("Remove"));
   runtime.failNext("RemoveContainer", broken);
   await assert.rejects(clean(), /broken/);
-  assert.equal(runtime.sandboxes.size, 1, "a sandbox goes after its containers");
+  assert.equal(runtime.sandboxes.size, 1, "a sandbox is removed after its containers");
   runtime.failNext("RemovePodSandbox", broken);
   await assert.rejects(clean(), /broken/);
   assert.equal(await volumes.exists("uid-1"), true, "and the folder after the sandbox");

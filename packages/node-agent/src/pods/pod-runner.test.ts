@@ -63,7 +63,7 @@ test("a pod comes up in order: sandbox, init container, containers", async (t) =
   );
 });
 
-test("what is set in the kernel for a container's own cgroup goes through the runtime", async (t) => {
+test("kernel settings of a container's own cgroup are made through the runtime", async (t) => {
   const { runtime, clock } = aRuntime();
   const unified = { "memory.min": "1024" };
   const { runner } = await newTestRunner(t, runtime, clock, { cgroups: { ...noCgroups, unifiedOf: () => unified } });
@@ -467,5 +467,5 @@ test("a pod that has to end does not wait for a postStart that hangs", async (t)
   await runner.terminate(pod, { runtimeOnly: false });
   assert.equal(runtime.find("main")?.state, containerState.exited);
   hook.reject(new Error("killed"));
-  await settle(); // its failure is nobody's: an unhandled rejection would end the agent
+  await settle(); // its failure has no handler: an unhandled rejection would end the agent
 });

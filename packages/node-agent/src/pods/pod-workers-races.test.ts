@@ -180,7 +180,7 @@ test("a pod that ends for several reasons has the first in its status, and nothi
   assert.deepEqual(calls.slice(1), ["terminate uid-1 10 Evicted", "clean uid-1"]);
 });
 
-test("an eviction of a pod that nobody knows, or that has ended, is over at once and ends nothing", async () => {
+test("an eviction of an unknown or ended pod is over at once and ends nothing", async () => {
   const { workers, calls, control } = working();
   await workers.evict("uid-9", evicted, 0);
   control.outcome = { kind: "ended" };

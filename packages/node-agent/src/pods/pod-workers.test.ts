@@ -264,7 +264,7 @@ test("a static pod that came back and went again while it ended stays away", asy
   assert.deepEqual([calls, gone], [["sync", "terminate", "clean all"], ["web"]]);
 });
 
-test("a static pod that came back and goes again while its end is reported stays away, and may come back once more", async () => {
+test("a static pod that came back and is removed again while its end is reported stays away, and may come back once more", async () => {
   const { workers, calls, runner, gone } = setUp();
   const { hold, release } = held();
   runner.holdGone = hold;

@@ -45,7 +45,7 @@ test("what is collected is what has expired: a wait of the greatest length is ke
   backoff.collect();
   assert.equal(backoff.current("a"), 3_000);
   backoff.next("a");
-  assert.equal(backoff.current("a"), 3_000, "and it goes on where it was");
+  assert.equal(backoff.current("a"), 3_000, "and it continues where it was");
   await clock.advance(6_001);
   backoff.collect();
   assert.equal(backoff.current("a"), 0);

@@ -189,7 +189,7 @@ const cases: Case[] = [
     want: { start: ["b"], kill: ["b"] },
   },
   {
-    name: "goes by the newest life of a container, not by the one before",
+    name: "uses the newest instance of a container, not the one before",
     spec: { restartPolicy: "OnFailure" },
     containers: [exited({ createdAt: 3000 }), exited({ exitCode: 1 })],
     want: { killPod: true, start: [] },

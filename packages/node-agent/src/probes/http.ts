@@ -73,7 +73,7 @@ export async function probeHttp(url: URL, headers: ProbeHeaders, timeoutMs: numb
   }
 }
 
-/** Sends a GET request on a connection of its own without certificate verification. Also used by lifecycle hooks. */
+/** Sends a GET request on a new connection without certificate verification. Also used by lifecycle hooks. */
 export function get(
   url: URL,
   headers: ProbeHeaders,

@@ -254,7 +254,7 @@ test("a probe that fails once is tried again with the next container, after its 
   await clock.advance(100);
   assert.equal(manager.results.startup("a"), "failure");
   await clock.advance(10_000);
-  assert.equal(runs.length, 1, "nobody asks a container that is going to be restarted");
+  assert.equal(runs.length, 1, "a container that is going to be restarted is not probed");
   status.containerStatuses = [{ ...running("a", "a2"), started: false }];
   await clock.advance(1_000);
   assert.deepEqual([runs, manager.results.startup("a2")], [["a", "a2"], "success"]);
@@ -306,7 +306,7 @@ test("a probe that cannot be executed is tried three times at once, then reporte
   assert.equal(manager.results.liveness("a"), "success", "it is not taken for a failure");
 });
 
-test("probes tell of the pod as it is now, and a new container of it starts to count anew", async () => {
+test("probes report the current pod, and a new container starts with new counts", async () => {
   const containers = [aContainer({ name: "a", livenessProbe: check({ failureThreshold: 3 }) })];
   const made = probing(containers);
   made.exitCodes["a"] = 1;
@@ -415,7 +415,7 @@ test("a status that cannot be read ends no probe", async () => {
   assert.equal(runs.length, 1);
 });
 
-test("a probe goes to the host that it names; a redirect away from there is a warning, and the container is ready", async (t) => {
+test("a probe is sent to the host that it names; a redirect to another host is a warning, and the container is ready", async (t) => {
   const server = createServer((_req, res) => res.writeHead(302, { location: "http://elsewhere.invalid/" }).end("gone"));
   const at = { host: "127.0.0.1", port: await listening(t, server) };
   const { clock, manager, status, reported, counted } = probing([

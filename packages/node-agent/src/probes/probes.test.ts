@@ -90,7 +90,7 @@ test("an answer without end is read to its 10th KB, and its connection is closed
   await closed;
 });
 
-test("a redirect to another port of the host is followed, and nobody's certificate is verified", async (t) => {
+test("a redirect to another port of the host is followed, and no certificate is verified", async (t) => {
   const pair = await newCa({ commonName: "unknown" });
   const secure = createTlsServer({ cert: pair.certPem, key: pair.keyPem }, (_request, response) => response.end("secure"));
   const to = await listening(t, secure);
@@ -133,7 +133,7 @@ test("an HTTP lifecycle hook uses plain HTTP and its port, whatever its scheme",
   assert.deepEqual([seen[0]?.path, seen[0]?.headers.x], ["/hook", undefined]);
 });
 
-test("nobody listening is a failure", async () => {
+test("a closed port is a failure", async () => {
   const server = createTcpServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -192,7 +192,7 @@ test("a command is probed by its exit code, and by its time", async () => {
   await assert.rejects(probeExec(runtime, id, ["x"], 1), /broken/);
 });
 
-test("a gRPC service is healthy if it says that it serves; each call has a connection of its own", async (t) => {
+test("a gRPC service is healthy if it reports SERVING; each call has a new connection", async (t) => {
   const requests: string[] = [];
   let reply = [8, 1];
   const server = await startGrpcServer(t, (stream, headers, request) => {

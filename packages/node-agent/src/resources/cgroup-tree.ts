@@ -159,7 +159,7 @@ class FileCgroupTree implements CgroupTree {
   async remove(path: string): Promise<boolean> {
     let gone = true;
     for (const tree of this.#trees) if (tree !== this.#first) gone = (await removeTree(join(tree.dir, path))) && gone;
-    // `first` goes last: while it is there, the cgroup is found again, and what is left of it removed.
+    // `first` is removed last: while it is there, the cgroup is found again, and what is left of it removed.
     return gone && (this.#first === undefined || removeTree(join(this.#first.dir, path)));
   }
 
@@ -193,7 +193,7 @@ async function controllerTrees(mountPoint: string): Promise<Hierarchy[]> {
   const trees: Hierarchy[] = [];
   // On hybrid systems `unified` has no controllers, but it contains processes: its cgroups must be removed with the rest.
   for (const controller of names) {
-    // a co-mounted hierarchy (`cpu,cpuacct`); its controllers also have symlinks of their own
+    // a co-mounted hierarchy (`cpu,cpuacct`); its controllers also have separate symlinks
     if (controller.includes(",")) continue;
     const entries = await readdirOrNone(join(mountPoint, controller));
     if (entries.includes("cgroup.procs")) trees.push({ controller, dir: join(mountPoint, controller) });

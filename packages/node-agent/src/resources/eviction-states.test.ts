@@ -112,7 +112,7 @@ test("each pressure has its own time, and only changes are reported", async () =
   assert.equal(pressures.length, 4);
 });
 
-test("short of memory and disk at once, one pod goes, and for memory", async () => {
+test("short of memory and disk at once, one pod is evicted, and for memory", async () => {
   const settings = { hard: { "nodefs.available": "100", "memory.available": "100" } };
   const { eviction, set, evicted } = looking(settings, [named("a"), named("b")]);
   set("nodefs.available", 50);
@@ -121,7 +121,7 @@ test("short of memory and disk at once, one pod goes, and for memory", async () 
   assert.deepEqual(evicted, ["a 0 memory.available"]);
 });
 
-test("every pod above its own limit of disk goes, none but these, and the node's shortage waits for the next look", async () => {
+test("every pod above its own disk limit is evicted, no others, and the node's shortage waits for the next check", async () => {
   const limited = { volumes: [{ name: "v", emptyDir: { sizeLimit: "1Mi" } }] };
   const pods = [
     named("fits", limited),
@@ -195,7 +195,7 @@ for (const { name, own, maxGraceSeconds, want } of [
   { name: "its own time where the node has no limit", own: 30, maxGraceSeconds: -1, want: 30 },
   { name: "none where the node gives none", own: 30, maxGraceSeconds: 0, want: 0 },
 ]) {
-  test(`a pod that goes for a soft threshold has ${name}`, async () => {
+  test(`a pod that is evicted for a soft threshold has ${name}`, async () => {
     const settings = { soft: { "memory.available": "100" }, softGraceMs: { "memory.available": 0 } };
     const thresholds = parseThresholds({ ...none, ...settings }).map((threshold) => ({ ...threshold, graceMs: 1 }));
     const made = looking({}, [named("p", { terminationGracePeriodSeconds: own })], { maxGraceSeconds, thresholds });

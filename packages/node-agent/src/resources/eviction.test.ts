@@ -214,7 +214,7 @@ test("under pressure of memory only those without a request are turned away, of 
   assert.equal(underPressure(aPod("p", "1Mi", { priority: 2_000_000_000 }), disk), undefined);
 });
 
-test("out of inodes goes who has the most files, out of processes who has the most of these", () => {
+test("out of inodes the pod with the most files is evicted, out of processes the one with the most processes", () => {
   const pods = [aPod("few"), aPod("many"), aPod("important", undefined, { priority: 1000 })];
   const usage = new Map([
     ["few", { ...used(900, 900), inodes: 10, processes: 30 }],

@@ -10,7 +10,7 @@ for (const { nodeIp, want } of [
   { nodeIp: "::", want: ["2001:db8::1"] },
   { nodeIp: "not an address", want: ["198.51.100.1"] },
 ]) {
-  test(`--node-ip=${JSON.stringify(nodeIp)} tells ${want.join(" and ")}`, async () => {
+  test(`--node-ip=${JSON.stringify(nodeIp)} reports ${want.join(" and ")}`, async () => {
     const lookUp = async (preferIpv6: boolean): Promise<string> => (preferIpv6 ? "2001:db8::1" : "198.51.100.1");
     assert.deepEqual(await nodeAddresses(nodeIp, lookUp), want);
     assert.equal(nodeIpProblem(nodeIp), undefined);

@@ -97,7 +97,7 @@ export function newResourceManagers(options: ResourceManagersOptions): ResourceM
   };
 }
 
-/** Errors with a reason of their own keep it. Source: pkg/kubelet/cm/admission/errors.go */
+/** Errors with a specific reason keep it. Source: pkg/kubelet/cm/admission/errors.go */
 function rejectionOf(err: Error & { reason?: string }): Rejection {
   if (err.reason !== undefined) return { reason: err.reason, message: err.message };
   return { reason: "UnexpectedAdmissionError", message: `Allocate failed due to ${err.message}, which is unexpected` };

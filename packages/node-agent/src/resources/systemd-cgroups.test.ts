@@ -114,7 +114,7 @@ test("what is as it was is not reported again; what somebody took away is made a
   assert.equal(played.units.get(podSlice)?.get("CPUShares"), 256n);
 });
 
-test("a slice goes when the last process has; an agent that starts anew finds those that are left", async (t) => {
+test("a slice is removed after its last process; a restarted agent finds those that are left", async (t) => {
   const { cgroups, played, mountPoint, again } = await aNode(t);
   const pod = aBurstablePod();
   await cgroups.ensure(pod);

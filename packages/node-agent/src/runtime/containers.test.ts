@@ -154,7 +154,7 @@ test("a container's life has the number after the last one that the runtime, or 
   for (const name of ["0.log", "9.log.20220101-000000.gz", "10.log", "x.log", "99"]) await writeFile(join(logs, name), "");
   assert.equal(await start(), 11);
   assert.equal(await start(aPodRecord([aContainerRecord({ restartCount: 4 }), aContainerRecord({ restartCount: 3 })])), 5);
-  assert.deepEqual(getEventListeners(signal, "abort"), [], "nobody waits for the pod's end any more");
+  assert.deepEqual(getEventListeners(signal, "abort"), [], "no listener waits for the pod's end any more");
 });
 
 test("with a pod go its logs and the links to them, whatever container they are of, and no other pod's", async (t) => {

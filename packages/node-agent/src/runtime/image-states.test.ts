@@ -46,7 +46,7 @@ test("each failed pull doubles the wait, which a look in between does not", asyn
   assert.equal(await ensure("r.test/a:1"), "");
 });
 
-test("pulls beyond the burst fail without asking the registry, and are allowed again as time goes", async () => {
+test("pulls beyond the burst fail without a request to the registry, and are allowed again later", async () => {
   const { clock, runtime, ensure } = pulling({ qps: 2, burst: 2 });
   for (const name of "abcde") runtime.registry.add(`r.test/${name}:1`);
   assert.deepEqual(
@@ -184,7 +184,7 @@ async function ended(...names: [uid: string, container: string][]) {
   return { runtime, collect };
 }
 
-test("of each container of each pod the newest life is kept, and a sandbox goes with its last container", async () => {
+test("of each container of each pod the newest instance is kept, and a sandbox is removed with its last container", async () => {
   const { runtime, collect } = await ended(["p", "a"], ["p", "a"], ["p", "b"], ["q", "a"], ["q", "a"]);
   await collect(["p", "q"]);
   assert.deepEqual(runtime.calls, ["RemoveContainer a", "RemoveContainer a", "RemovePodSandbox p", "RemovePodSandbox q"]);
@@ -202,7 +202,7 @@ test("a container that cannot be removed keeps its sandbox, and no other contain
   assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [0, 0]);
 });
 
-test("before all sources have spoken what nobody wants is kept as if it were wanted; then the oldest go beyond the total", async () => {
+test("before all sources are ready unwanted containers are kept as if they were wanted; then the oldest beyond the total are removed", async () => {
   const { runtime, collect } = await ended(["p", "a"], ["q", "a"], ["r", "a"]);
   await collect([], { synced: false });
   assert.equal(runtime.containers.size, 3);
@@ -215,7 +215,7 @@ test("before all sources have spoken what nobody wants is kept as if it were wan
   assert.equal(runtime.containers.size, 0);
 });
 
-test("images of all containers are kept, of ended ones too, and the sandbox's; the rest goes when the disk is short", async () => {
+test("images of all containers are kept, of ended ones too, and the sandbox's; others are removed when the disk is full", async () => {
   const { clock, runtime, gc, removed } = collecting(50_000);
   for (const name of ["first", "second", "ended", "pause", "unused", "old"]) runtime.addImage(name);
   const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" } }, "");
@@ -320,6 +320,6 @@ test("what no kubelet made, what is still ready and the newest sandbox of a want
   };
   await collect(["p"], { maxPerContainer: 0 });
   assert.deepEqual([...runtime.sandboxes.keys()], [second, foreign, ready]);
-  assert.deepEqual(stopped, [first], "its network is given back before it goes");
+  assert.deepEqual(stopped, [first], "its network is released before it is removed");
   assert.ok(runtime.containers.has(id) && first !== second);
 });

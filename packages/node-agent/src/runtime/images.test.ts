@@ -191,7 +191,7 @@ test("ended containers are kept for their logs: one each, and none of pods that 
   assert.equal(runtime.sandboxes.size, 1, "the sandbox of the pod that is gone went with it");
 });
 
-test("before all sources have spoken the only sandbox of a pod that nobody wants yet stays", async () => {
+test("before all sources are ready the only sandbox of a pod that is not known yet stays", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const labels = { "io.kubernetes.pod.uid": "gone" };

@@ -94,7 +94,7 @@ test("logs are looked at every ten seconds", async (t) => {
   await running;
 });
 
-test("a log that is a link is left alone, and what a packing that broke off has left goes with the next rotation", async (t) => {
+test("a log that is a link is left alone, and what an interrupted compression left is removed by the next rotation", async (t) => {
   const { clock, runtime, dir, log } = await logging(t);
   const options = { runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 };
   await writeFile(join(dir, "elsewhere"), "much too long");

@@ -120,7 +120,7 @@ test("the last lines before a rotation are not passed over, though they come in 
   await done;
 });
 
-test("following ends when the client goes", async (t) => {
+test("following ends when the client disconnects", async (t) => {
   const path = join(await tempDir(t), "0.log");
   await writeFile(path, "");
   const controller = new AbortController();

@@ -48,7 +48,7 @@ test("of a long message its end is shown", async (t) => {
 
 for (const { what, make, why } of [
   {
-    what: "a pipe that nobody writes to",
+    what: "a pipe without a writer",
     make: async (host: string) => execFileSync("mkfifo", [host]),
     why: "not a regular file",
   },

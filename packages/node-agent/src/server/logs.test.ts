@@ -69,7 +69,7 @@ for (const { name, status, query = "", want } of [
     want: "old",
   },
   { name: "one that has ended", status: { state: ended("now"), lastState: ended("old") }, want: "now" },
-  { name: "one that ended without a trace of its own", status: { state: ended(""), lastState: ended("old") }, want: "old" },
+  { name: "one that ended without a log", status: { state: ended(""), lastState: ended("old") }, want: "old" },
   { name: "one that waits to be started again", status: { state: { waiting: {} }, lastState: ended("old") }, want: "old" },
   { name: "one that ended without any trace", status: { state: ended("") }, want: `400 ${who} is not available` },
   {

@@ -57,7 +57,7 @@ async function ask(t: TestContext, path: string, response: string, allocatable =
 
 const at = (...nodes: number[]) => ({ nodes: nodes.map((ID) => ({ ID })) });
 
-test("List tells what containers have to themselves", async (t) => {
+test("List reports what containers have exclusively", async (t) => {
   const memory = [{ memoryType: "memory", size: 1024, topology: at(0, 1) }];
   const devices = [
     { resourceName: gpu, deviceIds: ["a"], topology: null },
@@ -77,7 +77,7 @@ test("List tells what containers have to themselves", async (t) => {
   });
 });
 
-test("v1alpha1 tells devices alone", async (t) => {
+test("v1alpha1 reports devices alone", async (t) => {
   const answer = await ask(t, "/v1alpha1.PodResourcesLister/List", "ListPodResourcesResponse");
   const [pod] = (answer as { podResources: { containers: unknown[] }[] }).podResources;
   assert.deepEqual(pod?.containers[0], {
@@ -91,7 +91,7 @@ test("v1alpha1 tells devices alone", async (t) => {
   });
 });
 
-test("GetAllocatableResources tells what may be given, where its gate is on", async (t) => {
+test("GetAllocatableResources reports what may be assigned, where its gate is on", async (t) => {
   const path = "/v1.PodResourcesLister/GetAllocatableResources";
   assert.deepEqual(await ask(t, path, "AllocatableResourcesResponse"), {
     devices: [

@@ -109,7 +109,7 @@ async function streaming(t: TestContext) {
   return { runtime, url, ask, sockets, connections: () => connections };
 }
 
-test("a client that goes away before its stream is connected leaves no connection to the runtime open", async (t) => {
+test("a client that disconnects before its stream is connected leaves no connection to the runtime open", async (t) => {
   const { runtime, url, ask, sockets, connections } = await streaming(t);
   const requested = Promise.withResolvers<void>();
   const located = Promise.withResolvers<string>();

@@ -46,7 +46,7 @@ test("every route wants credentials, and rights", async (t) => {
   assert.equal((await get("/pods", "nobody")).body, "Forbidden (user=nobody, verb=get, resource=nodes, subresource=proxy)\n");
 });
 
-test("anonymous requests are those of system:anonymous, a bad token is nobody's", async (t) => {
+test("anonymous requests are those of system:anonymous, a bad token is refused", async (t) => {
   const { get, reviews } = await serveKubelet(t, { anonymous: true });
   assert.equal((await get("/pods", "")).status, 403);
   assert.deepEqual(reviews, ["access system:anonymous get proxy"]);
@@ -155,7 +155,7 @@ test("/stats/summary reports the usage of a pod's volumes and of its ephemeral s
   assert.partialDeepStrictEqual(summary["ephemeral-storage"], { usedBytes: 42, inodesUsed: 5 });
 });
 
-test("with PodAndContainerStatsFromCRI /stats/summary tells what the runtime measures of pods, if it does", async (t) => {
+test("with PodAndContainerStatsFromCRI /stats/summary reports what the runtime measures of pods, if it does", async (t) => {
   const { get, runtime, pod } = await serveKubelet(t, { ofSandboxes: true });
   const [{ id } = { id: "" }] = await runtime.listPodSandboxes();
   const timestamp = Date.parse("2026-01-01T00:00:00Z") * 1e6;
@@ -253,7 +253,7 @@ for (const { path, status, body } of [
 }
 
 for (const method of ["POST", "PUT"]) {
-  test(`takes no manifests over HTTP: ${method} is for nobody`, async (t) => {
+  test(`takes no manifests over HTTP: ${method} is not served`, async (t) => {
     const { get } = await serveKubelet(t);
     for (const path of ["/container", "/manifest", "/manifests"])
       assert.equal((await get(path, undefined, method)).status, 404, path);

@@ -22,7 +22,7 @@ const statOf = (uid: string, name: string, cpu: number, { timestamp = 5e9, writa
 const podOf = (uid: string, volumes: object[] = []): NodePod =>
   ({ metadata: { name: uid, namespace: "default", uid }, spec: { containers: [], volumes } }) as unknown as NodePod;
 
-/** @param sandboxes Pod-level statistics; undefined: the runtime is asked for containers only */
+/** @param sandboxes Pod-level statistics; undefined: the runtime is queried for containers only */
 function summaryOf(
   pods: readonly NodePod[],
   containers: readonly object[],

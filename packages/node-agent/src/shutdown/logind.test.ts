@@ -8,7 +8,7 @@ import { connectToBus } from "../dbus/connection.ts";
 import { startLogind, whyNoLogind } from "../testing/logind.ts";
 import { connectToLogind } from "./logind.ts";
 
-test("a real logind waits for the lock, for the configured time, before the machine goes down", {
+test("a real logind waits for the lock, for the configured time, before the machine shuts down", {
   skip: whyNoLogind,
 }, async (t) => {
   const { address, configDir, units, inhibitors, powerOff } = await startLogind(t);

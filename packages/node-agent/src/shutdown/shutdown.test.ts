@@ -162,7 +162,7 @@ test("logind's delay is raised when needed; when it does not there is no gracefu
   stop.abort();
 });
 
-test("when the bus goes away logind is looked for again, second by second", async () => {
+test("when the bus disconnects the agent reconnects to logind, each second", async () => {
   const stop = new AbortController();
   const node = aNode([]);
   await node.shutdown.start(stop.signal);
@@ -189,7 +189,7 @@ test("a logind that stays away costs nothing but the looks", async () => {
   assert.deepEqual([node.connections(), waiting()], [12, before]);
   stop.abort();
   await node.clock.advance(10_000);
-  assert.equal(node.connections(), 12, "nobody looks any more");
+  assert.equal(node.connections(), 12, "no more connections");
 });
 
 test("a shutdown that is called off while pods end does not give back the lock that was taken for the next one", async () => {

@@ -125,7 +125,7 @@ test("of a folder all files are pods, in order; hidden ones and folders are pass
   assert.equal(sources.allSynced(), true);
 });
 
-test("a path that is not there yet wants no pod; one that goes away ends them", async (t) => {
+test("a path that does not exist yet wants no pod; one that is removed ends them", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "cox-manifests-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "web.yaml");

@@ -38,7 +38,7 @@ test("a static pod has a mirror that the node owns, and once it has changed anot
   const { metadata } = await client.get<Pod>(pods, { namespace: "default", name: "web" });
   assert.deepEqual(metadata.ownerReferences, [{ apiVersion: "v1", kind: "Node", name: "n1", uid: "node-uid", controller: true }]);
   assert.notEqual(metadata.uid, "one", "its uid is the server's");
-  assert.equal((client.writes[0]?.sent as Pod | undefined)?.metadata.uid, undefined, "and none is asked for");
+  assert.equal((client.writes[0]?.sent as Pod | undefined)?.metadata.uid, undefined, "and none is requested");
   await mirrors.ensure(fromFile("one"));
   assert.equal(client.writes.length, 1, "what is right is left alone");
   await mirrors.ensure(fromFile("two"));

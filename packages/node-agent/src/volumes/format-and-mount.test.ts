@@ -28,7 +28,7 @@ for (const { name, disk = {}, tools = {}, want, error } of [
     error: "cannot mount unformatted disk /dev/d as it is in read-only mode",
   },
   {
-    name: "that nobody can read",
+    name: "that cannot be read",
     tools: { blkid: { code: 4, output: "" } },
     error: "failed to get disk format of disk /dev/d: exit status 4",
   },

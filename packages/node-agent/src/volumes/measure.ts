@@ -30,7 +30,7 @@ export async function walked(path: string, quotas?: Pick<FolderQuotas, "usage">)
   return { usedBytes: bytes, inodesUsed: inodes, availableBytes, capacityBytes, inodes: all, inodesFree };
 }
 
-/** Usage of a directory with a file system of its own. Source: pkg/volume/metrics_statfs.go */
+/** Usage of a directory with a separate file system. Source: pkg/volume/metrics_statfs.go */
 export async function filesystemSize(path: string): Promise<VolumeSize> {
   const { capacityBytes, availableBytes, inodes, inodesFree } = await filesystemOf(path);
   return {

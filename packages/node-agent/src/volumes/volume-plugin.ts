@@ -15,7 +15,7 @@ export interface VolumeContext {
   volume: Volume;
   /** True when this process has set up the volume before: containers may use it, and their changes must be kept. */
   isThere: boolean;
-  /** Directory for volumes that have files of their own, below the Pod's directory. */
+  /** Directory for volumes that store files, below the Pod's directory. */
   dir: string;
   objects: PodObjects;
   mounter: Mounter;

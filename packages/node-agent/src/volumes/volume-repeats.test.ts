@@ -197,7 +197,7 @@ test("a mount that is busy keeps no other from going, nothing is removed, and th
   assert.deepEqual([mounted, await readdir(join(dir, "uid-1"))], [[], []]);
 });
 
-test("what was bound for parts of volumes goes with the volumes, what else the pod's folder has stays", async (t) => {
+test("bind mounts of subPaths are removed with the volumes, other content of the pod's folder stays", async (t) => {
   const { volumes, dir } = await bench(t);
   for (const name of ["volumes/x/a", "volume-subpaths/a/main/0", "containers/main"])
     await mkdir(join(dir, "uid-1", name), { recursive: true });
@@ -267,7 +267,7 @@ test("a later projected source wins where two have one path, and an optional key
 
 const bytes = (text: string) => ({ data: Buffer.from(text), mode: 0o644 });
 
-test("what a cut-off attempt left behind is not seen, and goes with the next one", async (t) => {
+test("what an interrupted attempt left behind is not visible, and is removed by the next one", async (t) => {
   const dir = await tempDir(t);
   await writeAtomically(dir, new Map([["a", bytes("1")]]), 0);
   await mkdir(join(dir, "..2020_01_01_left"));
@@ -279,7 +279,7 @@ test("what a cut-off attempt left behind is not seen, and goes with the next one
   assert.deepEqual((await readdir(dir)).toSorted(), [await readlink(join(dir, "..data")), "..data", "a"].toSorted());
 });
 
-test("files that cannot be written leave the old ones as they are, and nothing of their own", async (t) => {
+test("files that cannot be written leave the old ones as they are, and no others", async (t) => {
   const dir = await tempDir(t);
   await writeAtomically(dir, new Map([["a", bytes("1")]]), 0);
   const before = (await readdir(dir)).toSorted();
@@ -463,7 +463,7 @@ for (const { name, claim = bound, spec = {}, problem, kind } of [
     kind: ClaimError,
   },
   {
-    name: "that is being deleted, with nobody to hold it",
+    name: "that is being deleted, without a finalizer",
     claim: { ...bound, metadata: { ...bound.metadata, deletionTimestamp: "2022-01-01T00:00:00Z" } },
     problem: "error processing PVC default/data: PVC is being deleted",
     kind: ClaimError,
@@ -488,7 +488,7 @@ for (const { name, claim = bound, spec = {}, problem, kind } of [
     kind: VolumeError,
   },
   {
-    name: "of a kind that nobody knows",
+    name: "of an unknown kind",
     spec: { local: undefined } as object,
     problem: "no volume plugin matched the source of persistent volume pv",
     kind: Error,

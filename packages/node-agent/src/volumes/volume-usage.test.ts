@@ -35,7 +35,7 @@ test("what volumes take is known from walk to walk, without what links lead to",
   assert.ok((usage?.usedBytes ?? 0) >= 100_000 && (usage?.usedBytes ?? 0) < 200_000, `${usage?.usedBytes} bytes`);
   assert.ok((usage?.capacityBytes ?? 0) > 0 && (usage?.availableBytes ?? 0) > 0);
   await writeFile(join(scratch, "more"), Buffer.alloc(200_000, 1));
-  assert.ok((usages.of("uid-1")[0]?.usedBytes ?? 0) < 200_000, "nobody has walked yet");
+  assert.ok((usages.of("uid-1")[0]?.usedBytes ?? 0) < 200_000, "it was not walked yet");
   await usages.refresh();
   assert.ok((usages.of("uid-1")[0]?.usedBytes ?? 0) >= 300_000);
 });

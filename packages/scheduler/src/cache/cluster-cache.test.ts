@@ -166,7 +166,7 @@ test("nodes stand one of each zone in turn, also after one has moved to another 
   assert.equal(order(), "ac");
 });
 
-test("a node that went while pods with affinity are on it is compared with nobody, until it comes back", () => {
+test("a node that was removed while pods with affinity are on it is compared with no pod, until it comes back", () => {
   const cache = newClusterCache(newFakeClock());
   for (const name of ["a", "b"]) cache.setNode(aTestNode(name));
   const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };

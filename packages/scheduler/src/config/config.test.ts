@@ -30,7 +30,7 @@ function completeWith(switched: typeof gates, file: string | undefined, ...argv:
 const file = (text: string, version = "v1beta3"): string =>
   `apiVersion: kubescheduler.config.k8s.io/${version}\nkind: KubeSchedulerConfiguration\n${text}`;
 
-test("--write-config-to tells every default, in upstream's form", () => {
+test("--write-config-to writes every default, in upstream's form", () => {
   const yaml = asYaml(complete(undefined, "--kubeconfig=/k"));
   assert.equal(
     yaml.slice(0, yaml.indexOf("profiles:")),

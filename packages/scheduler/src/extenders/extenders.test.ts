@@ -47,7 +47,7 @@ const pod = aTestPod("web");
 const clusterWith = (config: ExtenderConfig, more: TestClusterOptions = {}) =>
   newTestCluster({ nodes, extenders: [newHttpExtender(config)], ...more });
 
-test("an extender strikes nodes out by name, and tells why", async (t) => {
+test("an extender filters nodes by name, with reasons", async (t) => {
   const { url, calls } = await startExtender(t, {
     filter: () => ({ NodeNames: ["c"], FailedNodes: { a: "too far" }, FailedAndUnresolvableNodes: { b: "never" } }),
   });
@@ -58,7 +58,7 @@ test("an extender strikes nodes out by name, and tells why", async (t) => {
   assert.equal(calls[0]?.body.Pod.metadata.name, "web");
 });
 
-test("one without a cache of its own gets and gives whole nodes", async (t) => {
+test("one without a node cache receives and returns whole nodes", async (t) => {
   const { url } = await startExtender(t, {
     filter: ({ Nodes }) => ({
       nodes: { items: Nodes.items.filter((node: { metadata: { name: string } }) => node.metadata.name === "b") },

@@ -107,7 +107,7 @@ test("a victim that is gone already is no failure; one that cannot be deleted en
 });
 
 for (const { name, pods, wants } of [
-  { name: "that nobody is leaving", pods: [low("a1", "a"), low("b1", "b")], wants: ["a"] },
+  { name: "that no pod is leaving", pods: [low("a1", "a"), low("b1", "b")], wants: ["a"] },
   {
     name: "that a more important pod is leaving",
     pods: [
@@ -124,7 +124,7 @@ for (const { name, pods, wants } of [
   });
 }
 
-test("a pod preempts elsewhere when its nominated node is out of the question, whoever is leaving that", async () => {
+test("a pod preempts elsewhere when its nominated node is out of the question, whatever pods are leaving it", async () => {
   const tainted = aTestNode("a", { spec: { taints: [{ key: "k", value: "v", effect: "NoSchedule" }] } });
   const leaving = low("a1", "a", { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } });
   const { result } = await preempt(urgent({ status: { nominatedNodeName: "a" } }), {
@@ -161,7 +161,7 @@ for (const { name, pod, pods, want } of [
     want: { nominatedNode: "" },
   },
 ]) {
-  test(`nobody goes: ${name}`, async () => {
+  test(`no pod is evicted: ${name}`, async () => {
     const { cluster, result } = await preempt(pod, { nodes, pods });
     assert.deepEqual(gone(cluster), []);
     assert.equal(result.nominatedNode, (want as PostFilterResult).nominatedNode);
@@ -183,7 +183,7 @@ for (const { name, wanted, stays } of [
   { name: "the anti-affinity", wanted: undefined, stays: { labels: { app: "db" }, refuses: "web" } },
   { name: "its affinity, which does not hold,", wanted: "podAffinity", stays: { labels: { app: "other" } } },
 ] as { name: string; wanted: string | undefined; stays: { labels: Record<string, string>; refuses?: string } }[]) {
-  test(`nobody goes in vain: ${name} to a pod that stays remains when all others have gone`, async () => {
+  test(`no pod is evicted without need: ${name} to a pod that stays remains when all others were deleted`, async () => {
     const to = (app: string) => ({
       requiredDuringSchedulingIgnoredDuringExecution: [
         { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app } } },
@@ -319,7 +319,7 @@ test("what an extender that may be ignored leaves without victims is no candidat
   );
 });
 
-test("a plugin that fails on one node does not keep the pod from another; on all, nobody knows", async () => {
+test("a plugin that fails on one node does not keep the pod from another; on all, the result is an error", async () => {
   const failingOn = (...names: string[]): Plugin => ({
     name: "Failing",
     filter: (_, __, node) => (names.includes(node.name) && node.pods.size === 0 ? failed(new Error("broken")) : undefined),
@@ -333,7 +333,7 @@ test("a plugin that fails on one node does not keep the pod from another; on all
   );
 });
 
-test("the place is kept before the first victim goes, and every node is tried wherever the search begins", async () => {
+test("the node is nominated before the first victim is deleted, and every node is tried wherever the search begins", async () => {
   const kept: (string | undefined)[] = [];
   const { result } = await preempt(urgent(), {
     nodes: [...nodes, aTestNode("c")],
@@ -426,7 +426,7 @@ test("on one node the less important pod stays when its end would violate a budg
   assert.deepEqual(gone(cluster), ["free"]);
 });
 
-test("the search goes on beyond the candidates wanted until one violates no budget", async () => {
+test("the search continues beyond the wanted number of candidates until one violates no budget", async () => {
   const labels = { app: "web" };
   const budget = {
     metadata: { name: "web", namespace: "default" },
@@ -449,7 +449,7 @@ for (const { name, before, message } of [
     message: /^Error: running "Failing" filter plugin: broken$/,
   },
   {
-    name: "one where nobody need go contradicts the refusal before",
+    name: "one where no pod has to be evicted contradicts the refusal before",
     before: { fails: false, pods: [low("a1", "a", { cpu: "1" }), low("b1", "b", { priority: 20 })] },
     message: /^Error: expected at least one victim pod on node "a"$/,
   },

@@ -31,13 +31,13 @@ const teams = [
 
 for (const { name, wanted, pods, want } of [
   {
-    name: "a pod goes where its neighbour is",
+    name: "a pod is placed where its neighbour is",
     wanted: pod("new", "web", near(term("db"))),
     pods: [pod("db", "db", undefined, { on: "c" })],
     want: "c",
   },
   {
-    name: "without its neighbour it goes nowhere",
+    name: "without its neighbour it is not placed",
     wanted: pod("new", "web", near(term("db"))),
     pods: [],
     want: `0/3 nodes are available: 3 ${notNear}.`,
@@ -49,7 +49,7 @@ for (const { name, wanted, pods, want } of [
     want: "a",
   },
   {
-    name: "the second of them goes to the first",
+    name: "the second of them is placed beside the first",
     wanted: pod("new", "web", near(term("web"))),
     pods: [pod("web-1", "web", near(term("web")), { on: "c" })],
     want: "c",
@@ -67,7 +67,7 @@ for (const { name, wanted, pods, want } of [
     want: "c",
   },
   {
-    name: "avoided in every domain, it goes nowhere",
+    name: "avoided in every domain, it is not placed",
     wanted: pod("new", "web", away(term("db"))),
     pods: [pod("db-1", "db", undefined, { on: "a" }), pod("db-2", "db", undefined, { on: "c" })],
     want: `0/3 nodes are available: 3 ${notAway}.`,

@@ -212,22 +212,22 @@ for (const { size, shape, want } of [
 const cases: { name: string; provisioner?: string; happens: (client: ReturnType<typeof newFakeClient>) => void; want: string }[] =
   [
     {
-      name: "the node goes",
+      name: "the node is deleted",
       happens: (client) => client.remove(nodes, "a"),
       want: 'failed to get node "a": node "a" not found',
     },
     {
-      name: "the pod goes",
+      name: "the pod is deleted",
       happens: (client) => client.remove(pods, "default/web"),
       want: 'pod does not exist any more: pod "web" not found',
     },
     {
-      name: "the claim goes",
+      name: "the claim is deleted",
       happens: (client) => client.remove(persistentVolumeClaims, "default/data"),
       want: 'failed to check binding: could not find v1.PersistentVolumeClaim "default/data"',
     },
     {
-      name: "the volume goes",
+      name: "the volume is deleted",
       happens: (client) => client.remove(persistentVolumes, "pv"),
       want: 'failed to check binding: could not find v1.PersistentVolume "pv"',
     },
@@ -246,7 +246,7 @@ const cases: { name: string; provisioner?: string; happens: (client: ReturnType<
       want: `pv "pv" node affinity doesn't match node "a": no matching NodeSelectorTerms`,
     },
     {
-      name: "the claim to be provisioned goes",
+      name: "the claim to be provisioned is deleted",
       provisioner: "example.com/disk",
       happens: (client) => client.remove(persistentVolumeClaims, "default/data"),
       want: 'failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "default/data"',
@@ -330,7 +330,7 @@ for (const { name, provisioner, ref, volumes } of [
     assert.equal(await done, "bound");
   });
 
-  test(`a ${name} that is reserved is nobody else's, and free again when it could not be written`, async (t) => {
+  test(`a reserved ${name} is not assigned to another pod, and free again when it could not be written`, async (t) => {
     const { client, profile, state, cycle } = await start(t, provisioner, volumes);
     const onB = newNodeInfo({ apiVersion: "v1", kind: "Node", ...aTestNode("b") });
     const reasons = () => runFilters(profile, cycle(), newPodInfo(pod), onB)?.reasons;

@@ -146,7 +146,7 @@ for (const { name, wanted, objects, want, gates = {} } of [
     want: "b",
   },
   {
-    name: "a claim for which a node was chosen goes nowhere else",
+    name: "a claim for which a node was chosen is bound to no other node",
     wanted: using(claimed("data")),
     objects: [
       claim("data", slow, { metadata: { annotations: { "volume.kubernetes.io/selected-node": "b" } } }),
@@ -396,7 +396,7 @@ for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of
   });
 }
 
-test("volume limits: the other kinds of disks have limits of their own", () => {
+test("volume limits: the other kinds of disks have separate limits", () => {
   for (const [plugin, disk, most] of [
     ["GCEPDLimits", (pdName: string) => ({ gcePersistentDisk: { pdName } }), 16],
     ["AzureDiskLimits", (diskName: string) => ({ azureDisk: { diskName, diskURI: diskName } }), 16],

@@ -86,16 +86,16 @@ const budget = (disruptionsAllowed: number, matchLabels: Record<string, string> 
 const web = { app: "web" };
 
 for (const { name, budgets, want } of [
-  { name: "without budgets nobody", budgets: [], want: [] },
+  { name: "without budgets no pod", budgets: [], want: [] },
   { name: "the budget is used up one by one", budgets: [budget(1, web)], want: ["2", "3"] },
-  { name: "an empty selector means nobody", budgets: [budget(0, undefined)], want: [] },
+  { name: "an empty selector selects no pod", budgets: [budget(0, undefined)], want: [] },
   {
-    name: "one that tells nothing of what it allows allows nothing",
+    name: "one without disruptionsAllowed allows nothing",
     budgets: [{ ...budget(0, web), status: undefined }],
     want: ["1", "2", "3"],
   },
   {
-    name: "one that cannot be read protects nobody, and the next one does",
+    name: "one that cannot be read protects no pod, and the next one does",
     budgets: [
       { ...budget(0, web), spec: { selector: { matchExpressions: [{ key: "app", operator: "Near", values: ["web"] }] } } },
       budget(2, web),
@@ -103,7 +103,7 @@ for (const { name, budgets, want } of [
     want: ["3"],
   },
   {
-    name: "one of another namespace protects nobody, and the next one does",
+    name: "one of another namespace protects no pod, and the next one does",
     budgets: [{ ...budget(0, web), metadata: { name: "budget", namespace: "other" } }, budget(2, web)],
     want: ["3"],
   },
@@ -114,7 +114,7 @@ for (const { name, budgets, want } of [
   },
   { name: "each of two budgets counts", budgets: [budget(2, web), budget(1, web)], want: ["2", "3"] },
   { name: "each of two budgets counts, in whatever order", budgets: [budget(1, web), budget(2, web)], want: ["2", "3"] },
-  { name: "other labels, nobody", budgets: [budget(0, { app: "db" })], want: [] },
+  { name: "other labels, no pod", budgets: [budget(0, { app: "db" })], want: [] },
   {
     name: "a pod that is counted already is not counted again",
     budgets: [budget(1, web, { disruptedPods: { "1": early } })],

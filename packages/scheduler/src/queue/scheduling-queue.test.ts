@@ -293,7 +293,7 @@ test("back-off doubles from a second to ten, and is over all at once for those w
   assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 0 });
 });
 
-test("a pod that changes is the new one wherever it waits, and goes on only when it may be scheduled now", async () => {
+test("a pod that changes is updated in every queue, and moves on only when it may be scheduled now", async () => {
   const { queue, clock } = newQueue();
   const changed = (name: string) => ({ ...podNamed(name, 7), status: { phase: "Pending" as const } });
   queue.add(podNamed("active"));

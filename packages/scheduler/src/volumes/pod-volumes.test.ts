@@ -98,7 +98,7 @@ for (const { name, allowedTopologies, provisioner = "example.com/disk", want } o
   { name: "by the second term", allowedTopologies: [term(["zone", "b"]), term(["zone", "a"])], want: "c is made" },
   { name: "in its zone, but another rack", allowedTopologies: [term(["zone", "a"], ["rack", "2"])], want: nothing },
   { name: "by a term that says nothing", allowedTopologies: [term()], want: nothing },
-  { name: "by nobody", provisioner: "kubernetes.io/no-provisioner", want: nothing },
+  { name: "by no provisioner", provisioner: "kubernetes.io/no-provisioner", want: nothing },
 ]) {
   test(`a volume that may be made ${name}`, () => {
     const storage = view([], { storageClass: () => ({ provisioner, allowedTopologies }) });
@@ -122,7 +122,7 @@ for (const { name, capacities, more, want } of [
   { name: "enough in pieces", capacities: [capacity("3Gi", "a", { maximumVolumeSize: "1Gi" })], want: noSpace },
   { name: "an unknown amount", capacities: [capacity("", "a", { capacity: undefined })], want: noSpace },
   { name: "none that is queried", capacities: [], more: { checksCapacity: false }, want: "c is made" },
-  { name: "none that its driver tells", capacities: [], more: { driver: () => ({ spec: {} }) }, want: "c is made" },
+  { name: "none that its driver reports", capacities: [], more: { driver: () => ({ spec: {} }) }, want: "c is made" },
 ]) {
   test(`a driver that has ${name}`, () => {
     const storage = view([], { checksCapacity: true, capacities: () => capacities, ...more });

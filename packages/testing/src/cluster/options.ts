@@ -30,7 +30,8 @@ export interface ClusterOptions {
 
 export function nodesOf(given: ClusterOptions["nodes"] = 1): readonly NodeSpec[] {
   if (typeof given !== "number") return given;
-  if (!Number.isInteger(given) || given < 0 || given > 5_000) throw new Error(`nodes: ${given} is no number of nodes`);
+  if (!Number.isInteger(given) || given < 0 || given > 5_000)
+    throw new Error(`nodes: ${given} must be a whole number from 0 to 5000`);
   return Array.from({ length: given }, (_, index) => ({ name: `node-${index + 1}` }));
 }
 

@@ -185,7 +185,7 @@ test("has a volume that may be shared attached to both", async (t) => {
   assert.ok(attachmentOf(context, "b"));
 });
 
-test("tells pods why a driver could not attach, less and less often", async (t) => {
+test("reports to pods why a driver could not attach, less and less often", async (t) => {
   const context = newTestContext(t);
   withDisk(context);
   context.client.put(pods, user("web", "a"));
@@ -214,7 +214,7 @@ test("says after two minutes that a driver does not answer", async (t) => {
   ]);
 });
 
-test("tries again where the server refused, and goes on where another process stopped", async (t) => {
+test("tries again where the server refused, and resumes where another process stopped", async (t) => {
   const context = newTestContext(t);
   withDisk(context);
   let refuse = true;
@@ -242,7 +242,7 @@ const left = (node: string): VolumeAttachment => ({
   status: { attached: true },
 });
 
-test("takes back after a restart what nobody needs any more, and says nothing of what stays", async (t) => {
+test("detaches after a restart what is no longer needed, and reports nothing of what stays", async (t) => {
   const context = newTestContext(t);
   withDisk(context);
   context.client.put(volumeAttachments, left("a"), left("b"));

@@ -33,7 +33,7 @@ test("a volume is wanted on a node as long as any pod there needs it", () => {
   assert.deepEqual(wanted.forget("default/x"), []);
   wanted.forget("default/y");
   wanted.forget("default/z");
-  assert.deepEqual([...wanted.ids()], [], "nothing is left of what nobody needs");
+  assert.deepEqual([...wanted.ids()], [], "nothing is left of what is not needed");
 });
 
 test("a pod that no longer needs volumes, or needs others, gives back and says which", () => {
@@ -45,7 +45,7 @@ test("a pod that no longer needs volumes, or needs others, gives back and says w
   assert.deepEqual([...wanted.ids()], []);
 });
 
-test("a claim that nobody can see holds for a pod that stays, not for one that moved or is new", () => {
+test("a claim that cannot be read keeps the volumes of a pod that stays, not of one that moved or is new", () => {
   const { wanted, unknown, users } = wantedVolumes();
   wanted.set(podOn("x", "n1", "a", "b"), true);
   unknown.add("a");

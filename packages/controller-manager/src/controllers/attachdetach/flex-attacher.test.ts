@@ -136,7 +136,7 @@ test("a driver that cannot attach on its own still has its volume counted as att
   assert.deepEqual(bench.listOn("a"), [{ name: id, devicePath: "" }]);
 });
 
-test("after a restart a node's list tells what is attached: it stays, or is taken off, and what is not ours is left", async (t) => {
+test("after a restart the node's list shows what is attached: it stays or is detached, and foreign volumes are left", async (t) => {
   const foreign = { name: "kubernetes.io/gce-pd/x", devicePath: "/dev/sdb" };
   const gone = { name: "example.com/disk/pv-0", devicePath: "/dev/disk0" };
   const bench = await setUp(t, { init: success, attach: attaches, detach: success });

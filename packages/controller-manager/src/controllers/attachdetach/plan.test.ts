@@ -107,7 +107,7 @@ for (const [users, want] of [
   [[aPod({ name: "a" }), away], "Volume is already used by pod(s) a and 1 pod(s) in different namespaces"],
   [[away], "Volume is already used by 1 pod(s) in different namespaces"],
 ] as const) {
-  test(`tells a pod: ${want}`, () => {
+  test(`reports to a pod: ${want}`, () => {
     assert.equal(multiAttachMessage(here, users, "disk"), `Multi-Attach error for volume "disk" ${want}`);
   });
 }

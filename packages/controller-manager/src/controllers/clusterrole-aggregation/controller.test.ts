@@ -35,7 +35,7 @@ for (const { name, role, others, want } of [
     want: [pods, services],
   },
   {
-    name: "goes by selector first",
+    name: "aggregates in the order of the selectors",
     role: anAggregate("edit", {}, toEdit, toView),
     others: [aRole("a", toView, pods), aRole("b", toEdit, services)],
     want: [services, pods],

@@ -135,7 +135,7 @@ test("keeps three successes and one failure, the latest", async (t) => {
   assert.equal(events.filter((event) => event.startsWith("Normal SuccessfulDelete Deleted job ")).length, 3);
 });
 
-test("tells of jobs that it does not know, and of those that went missing", async (t) => {
+test("reports jobs that it does not know, and those that went missing", async (t) => {
   const lost = { kind: "Job", apiVersion: "batch/v1", namespace: "default", name: "lost", uid: "lost-uid" };
   const cronJob = aCronJob({ spec: { suspend: true }, status: { active: [lost] } });
   const { events, status } = await runCronJob(t, cronJob, childOf(cronJob, "found"));
@@ -177,7 +177,7 @@ test("starts each job once though its status cannot be stored at first", async (
   assert.equal(events.filter((event) => event.includes("SuccessfulCreate")).length, 1);
 });
 
-test("says when it may not create, and goes on trying", async (t) => {
+test("reports when it may not create, and keeps trying", async (t) => {
   const { client, names, pass, events } = await runCronJob(t, aCronJob());
   let refuse = true;
   client.react("create", "jobs", () => {
@@ -305,7 +305,7 @@ test("a job that was started, not noted, and has ended is not listed as active",
   assert.deepEqual([status().active, status().lastScheduleTime], [undefined, "2022-01-01T00:01:00Z"]);
 });
 
-test("a limit of 0 keeps no job, one that is being deleted counts no more, and what goes is not listed", async (t) => {
+test("a limit of 0 keeps no job, one that is being deleted is not counted, and deleted ones are not listed", async (t) => {
   const ended = (at: string) => ({ conditions: [finishedAt(at)], startTime: at });
   const cronJob = aCronJob({ spec: { suspend: true, successfulJobsHistoryLimit: 0 } });
   const none = await runCronJob(t, cronJob, childOf(cronJob, "a", ended("2022-01-01T00:00:00Z")));

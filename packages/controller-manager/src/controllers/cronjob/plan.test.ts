@@ -18,7 +18,7 @@ for (const { name, spec = {}, status = {}, now, start, events = [], waits = true
   { name: "starts when it is time", now: "2022-01-01T00:01:00.1Z", start: "2022-01-01T00:01:00Z" },
   { name: "starts the latest of several that were missed", now: "2022-01-01T00:10:30Z", start: "2022-01-01T00:10:00Z" },
   {
-    name: "tells of more than a hundred that were missed, and starts the latest",
+    name: "reports more than a hundred missed starts, and starts the latest",
     now: "2022-01-01T02:00:30Z",
     start: "2022-01-01T02:00:00Z",
     events: [

@@ -25,13 +25,13 @@ function aRequest(age: number, decided?: [string, number], certificate?: string)
 
 for (const { name, csr, want } of [
   { name: "an issued one stays for an hour", csr: aRequest(3 * day, ["Approved", 60], goodCertificate), want: undefined },
-  { name: "an issued one goes after an hour", csr: aRequest(3 * day, ["Approved", 61], goodCertificate), want: /issued/ },
+  { name: "an issued one is deleted after an hour", csr: aRequest(3 * day, ["Approved", 61], goodCertificate), want: /issued/ },
   { name: "an approved one without certificate stays", csr: aRequest(3 * day, ["Approved", 2 * day]), want: undefined },
-  { name: "a denied one goes after an hour", csr: aRequest(day, ["Denied", 61]), want: /denied/ },
-  { name: "a failed one goes after an hour", csr: aRequest(day, ["Failed", 61]), want: /failed/ },
+  { name: "a denied one is deleted after an hour", csr: aRequest(day, ["Denied", 61]), want: /denied/ },
+  { name: "a failed one is deleted after an hour", csr: aRequest(day, ["Failed", 61]), want: /failed/ },
   { name: "a pending one stays for a day", csr: aRequest(day), want: undefined },
-  { name: "a pending one goes after a day", csr: aRequest(day + 1), want: /it was not handled/ },
-  { name: "an expired one goes", csr: aRequest(10, ["Approved", 5], expiredCertificate), want: /expired/ },
+  { name: "a pending one is deleted after a day", csr: aRequest(day + 1), want: /it was not handled/ },
+  { name: "an expired one is deleted", csr: aRequest(10, ["Approved", 5], expiredCertificate), want: /expired/ },
   { name: "what is no certificate does not expire", csr: aRequest(10, ["Approved", 5], "AAAA"), want: undefined },
 ]) {
   test(name, () => {

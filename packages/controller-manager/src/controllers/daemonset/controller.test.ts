@@ -131,7 +131,7 @@ test("rolls a new template out, never more nodes without a pod than it may", asy
   );
 });
 
-test("surges: the old pod goes when the new one on its node serves", async (t) => {
+test("surges: the old pod is deleted when the new one on its node is ready", async (t) => {
   const rollingUpdate = { maxUnavailable: 0, maxSurge: 1 };
   const world = await start(t, aDaemonSet({ image: "v1", spec: { updateStrategy: { type: "RollingUpdate", rollingUpdate } } }));
   await makeReady(world);
@@ -165,7 +165,7 @@ test("with OnDelete a new template is for the next pod on a node", async (t) => 
   assert.deepEqual(images(world), { a: "v2", b: "v1" });
 });
 
-test("goes back to a revision it had, under a new number, and keeps only so many", async (t) => {
+test("returns to an earlier revision under a new number, and keeps only revisionHistoryLimit", async (t) => {
   const world = await start(t, aDaemonSet({ image: "v1", spec: { revisionHistoryLimit: 1 } }), ["a"]);
   await makeReady(world);
   const first = revisions(world)[0]?.metadata.name;
@@ -187,7 +187,7 @@ test("goes back to a revision it had, under a new number, and keeps only so many
   );
 });
 
-test("goes back before a rollout is complete without touching pods that have not moved", async (t) => {
+test("rolls back before a rollout is complete without touching pods that were not updated", async (t) => {
   const world = await start(t, aDaemonSet({ image: "v1" }));
   await makeReady(world);
   const before = new Map(running(world).map((pod) => [targetNodeOf(pod), pod.metadata.uid]));
@@ -300,7 +300,7 @@ test("does not create twice what its cache does not show yet, and creates it aga
   assert.equal(created, 4);
 });
 
-test("tries refused pods one at first, and goes on when it may", async (t) => {
+test("tries one refused pod at first, and the others once it is admitted", async (t) => {
   const world = newTestContext(t);
   for (const name of ["a", "b", "c"]) world.client.put(nodes, aNode({ name }));
   let refused = 0;
@@ -320,7 +320,7 @@ test("tries refused pods one at first, and goes on when it may", async (t) => {
   assert.equal(running(world).length, 3);
 });
 
-test("counts a pod as available only after minReadySeconds, with nobody telling", async (t) => {
+test("counts a pod as available only after minReadySeconds, without an event", async (t) => {
   const world = await start(t, aDaemonSet({ spec: { minReadySeconds: 30 } }), ["a"]);
   await makeReady(world);
   assert.equal(stored(world).status?.numberAvailable ?? 0, 0);

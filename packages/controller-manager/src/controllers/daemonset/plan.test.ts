@@ -214,14 +214,14 @@ for (const { name, nodes, pods, maxSurge, surgeEnabled, waitMs = 0, create = [],
     gone: ["1"],
   },
   {
-    name: "while surging, deletes the old one when it serves nobody",
+    name: "while surging, deletes the old one when it is not ready",
     nodes: { a: always },
     maxSurge: "50%",
     pods: [stale("1", "a", { ready: false }), fresh("2", "a", { ready: false })],
     gone: ["1"],
   },
   {
-    name: "with the gate off, surges for nobody",
+    name: "with the gate off, does not surge",
     nodes: { a: always },
     maxSurge: 1,
     surgeEnabled: false,
@@ -276,7 +276,7 @@ for (const { name, pods, maxUnavailable, maxSurge, create = [], gone = [] } of [
   },
   { name: "waits for a node that has none", pods: [stale("2", "b"), stale("3", "c")] },
   {
-    name: "replaces those that serve nobody at once",
+    name: "replaces those that are not ready at once",
     pods: [stale("1", "a", { ready: false }), stale("2", "b", { ready: false }), stale("3", "c")],
     gone: ["1", "2", "3"],
   },
@@ -299,7 +299,7 @@ for (const { name, pods, maxUnavailable, maxSurge, create = [], gone = [] } of [
     create: ["b"],
   },
   {
-    name: "goes on when the new one serves",
+    name: "continues when the new one is ready",
     pods: [stale("1", "a"), fresh("4", "a"), stale("2", "b"), stale("3", "c")],
     maxUnavailable: 0,
     maxSurge: 1,
@@ -307,7 +307,7 @@ for (const { name, pods, maxUnavailable, maxSurge, create = [], gone = [] } of [
     gone: ["1"],
   },
   {
-    name: "surges at once where the old one serves nobody",
+    name: "surges at once where the old one is not ready",
     pods: [stale("1", "a", { ready: false }), stale("2", "b", { ready: false }), stale("3", "c")],
     maxUnavailable: 0,
     maxSurge: 1,

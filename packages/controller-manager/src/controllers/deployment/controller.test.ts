@@ -63,7 +63,7 @@ const setImage = (image: string) => (deployment: Deployment) => {
   (deployment.spec.template.spec.containers[0] as { image: string }).image = image;
 };
 
-test("a deployment becomes a set, the set becomes pods, and the status tells of them", async (t) => {
+test("a deployment creates a replica set, this creates pods, and the status counts them", async (t) => {
   const world = await rollOut(t, aDeployment({ replicas: 3, image: "v1" }));
   assert.deepEqual(sizes(world), { v1: 3 });
   assert.equal(world.client.objects(pods).length, 3);
@@ -193,7 +193,7 @@ test("refuses to select everything", async (t) => {
   assert.ok(world.events.some((event) => event.startsWith("Warning SelectingAll ")));
 });
 
-test("goes back to the revision that an annotation of a former API asks for", async (t) => {
+test("rolls back to the revision that an annotation of an earlier API requests", async (t) => {
   const world = await rollOut(t, aDeployment({ replicas: 1, image: "v1" }));
   await makeReady(world);
   await change(world, setImage("v2"));

@@ -35,7 +35,7 @@ for (const { name, to, image = "v3", existing = sets, event } of [
       'Warning DeploymentRollbackTemplateUnchanged The rollback revision contains the same template as current deployment "web"',
   },
   {
-    name: "to a revision that nobody knows",
+    name: "to an unknown revision",
     to: "9",
     event: "Warning DeploymentRollbackRevisionNotFound Unable to find the revision to rollback to.",
   },

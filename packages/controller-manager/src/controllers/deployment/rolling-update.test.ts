@@ -73,7 +73,7 @@ for (const { name, deployment, newSet, old, want } of [
     want: { a: 8 },
   },
   {
-    name: "goes down by what may be unavailable",
+    name: "scales down by what may be unavailable",
     deployment: deploymentOf(10, 0, 3),
     newSet: set("new", 0),
     old: [set("a", 10)],
@@ -132,10 +132,10 @@ test("recreate takes all old sets to nothing", () => {
 for (const { name, old, phase, want } of [
   { name: "an old set that reports pods", old: 1, phase: "Succeeded", want: true },
   { name: "a running old pod", old: 0, phase: "Running", want: true },
-  { name: "an old pod nobody knows of", old: 0, phase: "Unknown", want: true },
+  { name: "an old pod in phase Unknown", old: 0, phase: "Unknown", want: true },
   { name: "only finished old pods", old: 0, phase: "Failed", want: false },
 ]) {
-  test(`recreate with ${name} ${want ? "waits" : "goes on"}`, () => {
+  test(`recreate with ${name} ${want ? "waits" : "continues"}`, () => {
     const oldSet = set("a", old);
     const pods = new Map([
       [oldSet.metadata.uid ?? "", [aPod({ phase })]],
@@ -201,7 +201,7 @@ for (const { name, deployment, newSet, old, want } of [
     want: { a: 3, new: 2 },
   },
   {
-    name: "everything goes to nothing when nothing is wanted",
+    name: "all sets are scaled to zero when no replicas are wanted",
     deployment: deploymentOf(0, 0, 1),
     newSet: set("new", 4, 4, 3, sized(10, 10)),
     old: [set("a", 6, 6, 2, sized(10, 10))],

@@ -275,7 +275,7 @@ test("a lost race is run again, and does not forbid disruptions", async (t) => {
   assert.deepEqual(counts(world), { currentHealthy: 2, desiredHealthy: 0, disruptionsAllowed: 2, expectedPods: 2 });
 });
 
-test("tells of a pod that two budgets select", async (t) => {
+test("reports a pod that two budgets select", async (t) => {
   const second = { ...aBudget({ minAvailable: 1 }), metadata: { name: "second", namespace: "default" } };
   const world = await started(t, ...all(podDisruptionBudgets, [aBudget({ minAvailable: 1 }), second]), [pods, aPod({ labels })]);
   const chosen =

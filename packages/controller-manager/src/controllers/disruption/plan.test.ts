@@ -15,7 +15,7 @@ const budget = (status?: object): PodDisruptionBudget =>
   }) as PodDisruptionBudget;
 const pods = ["a", "b", "c", "d"].map((name) => aPod({ name }));
 
-test("of evicted pods the first that is overdue decides when to look again; who goes already is not waited for", () => {
+test("the first evicted pod to become overdue decides when to check again; pods that are being deleted are not waited for", () => {
   const disruptedPods = { a: before(30), b: before(100), c: before(120), gone: before(10), d: before(121) };
   const { pending, overdue, recheckAt } = disruptionsOf(budget({ disruptedPods }), pods, now);
   assert.deepEqual(Object.keys(pending), ["a", "b", "c"]);

@@ -137,7 +137,7 @@ for (const [annotation, field, want] of [
   });
 }
 
-test("addresses with other ports are a subset of their own", () => {
+test("addresses with other ports are a separate subset", () => {
   const subsets: EndpointSubset[] = [
     {
       addresses: [{ ip: "1.0.0.1" }],
@@ -227,19 +227,19 @@ test("says for which change it wrote, as long as there is one", async (t) => {
 
 for (const { name, verb, failure, want } of [
   {
-    name: "tells of Endpoints that may not be made, and tries again",
+    name: "reports Endpoints that may not be created, and tries again",
     verb: "create" as const,
     failure: forbidden(endpoints, "web", "exceeded quota"),
     want: 'Warning FailedToCreateEndpoint Failed to create endpoint for service default/web: endpoints "web" is forbidden: exceeded quota',
   },
   {
-    name: "tells of Endpoints that may not be changed, and tries again",
+    name: "reports Endpoints that may not be changed, and tries again",
     verb: "update" as const,
     failure: forbidden(endpoints, "web", "no"),
     want: 'Warning FailedToUpdateEndpoint Failed to update endpoint default/web: endpoints "web" is forbidden: no',
   },
   {
-    name: "does not tell of Endpoints that the cache does not show yet",
+    name: "does not report Endpoints that the cache does not show yet",
     verb: "create" as const,
     failure: alreadyExists(endpoints, "web"),
   },

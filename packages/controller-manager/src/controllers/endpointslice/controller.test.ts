@@ -233,13 +233,13 @@ for (const { name, existing, wanted, want } of [
     want: { create: [2], update: {}, delete: ["a"] },
   },
   {
-    name: "listing nobody twice",
+    name: "no address twice",
     existing: [sliceOf("a", podsOf(1, 2)), sliceOf("b", podsOf(2, 3))],
     wanted: podsOf(1, 3),
     want: { create: [], update: { b: 1 }, delete: [] },
   },
   {
-    name: "an empty slice when the last pod goes",
+    name: "an empty slice when the last pod is deleted",
     existing: [sliceOf("a", podsOf(1, 1))],
     wanted: [],
     want: { create: [0], update: {}, delete: ["a"] },
@@ -248,7 +248,7 @@ for (const { name, existing, wanted, want } of [
   test(`plans ${name}`, () => assert.deepEqual(summary(plan(existing, wanted)), want));
 }
 
-test("each address family has slices of its own", () => {
+test("each address family has separate slices", () => {
   const dual = aService({ spec: { ipFamilies: ["IPv4", "IPv6"] } });
   const pod = webPod(1, { status: { podIPs: [{ ip: "10.1.0.1" }, { ip: "fd00::1" }] } });
   const { create } = planSlices({

@@ -80,7 +80,7 @@ interface EndpointSliceContext extends ControllerContext {
 }
 
 const serviceIndex = "service";
-/** The cache does not show this controller's writes yet. Events of its own writes do not enqueue the key, hence the delay. */
+/** The cache does not show this controller's writes yet. Events of this controller's writes do not enqueue the key, hence the delay. */
 const staleRetryMs = 200;
 
 function serviceOf({ metadata }: EndpointSlice): string | undefined {

@@ -72,7 +72,7 @@ for (const { name, shares = even, create = [], update = [], existing = [], want 
     want: ["t: a>b a>b"],
   },
   {
-    name: "each address type has hints of its own",
+    name: "each address type has separate hints",
     create: [slice("s", "a b"), slice("t", "a", "IPv6")],
     want: ["s: a>a b>b", "t: a"],
   },

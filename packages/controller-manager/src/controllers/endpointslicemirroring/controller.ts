@@ -55,7 +55,7 @@ interface MirroringContext extends ControllerContext {
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader";
 const skipLabel = "endpointslice.kubernetes.io/skip-mirror";
 const mirroredIndex = "mirroredService";
-/** The cache does not show this controller's writes yet. Events of its own writes do not enqueue the key, hence the delay. */
+/** The cache does not show this controller's writes yet. Events of this controller's writes do not enqueue the key, hence the delay. */
 const staleRetryMs = 200;
 
 function isToMirror({ metadata }: Endpoints): boolean {

@@ -64,7 +64,7 @@ test("deletes dependents when their owner is deleted in the background", async (
   assert.deepEqual(names(world), []);
 });
 
-test("an owner deleted in the foreground goes last", async (t) => {
+test("an owner deleted in the foreground is removed last", async (t) => {
   const order: string[] = [];
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, owner);
@@ -105,7 +105,7 @@ test("an owner of another namespace does not count, and an event says so", async
   assert.deepEqual([names(world), world.events], [[], [message, message]]);
 });
 
-test("a reference to the right uid under a wrong name costs nobody else the owner", async (t) => {
+test("a reference to the right uid under a wrong name does not affect other dependents", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, owner);
     const reference = { apiVersion: "v1", kind: "ConfigMap", name: "none", uid: owner.metadata.uid ?? "" };
@@ -169,7 +169,7 @@ test("follows resources that the server starts to have", async (t) => {
   assert.equal(client.objects(widgets).length, 0);
 });
 
-test("follows the informer that another controller has, in place of a watch of its own", async (t) => {
+test("uses the informer that another controller has, in place of a separate watch", async (t) => {
   const world = await started(t, ({ client, ctx }) => {
     client.put(replicaSets, owner);
     client.put(pods, aPod({ name: "a", owner }), aPod({ name: "lost", ownerReferences: [nobody] }));

@@ -21,7 +21,7 @@ function see(graph: OwnerGraph, uid: string, owners: string[] = [], metadata: Ob
 const foreground: ObjectMeta = { deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["foregroundDeletion"] };
 const none = { attemptToDelete: [], attemptToOrphan: [] };
 
-test("an object with a known owner, or none, concerns nobody", () => {
+test("an object with a known owner, or none, needs no attempt to delete", () => {
   const graph = new OwnerGraph();
   assert.deepEqual(see(graph, "rs"), none);
   assert.deepEqual(see(graph, "pod", ["rs"]), none);
@@ -44,7 +44,7 @@ test("an owner that is not what its reference says is no owner", () => {
   assert.deepEqual(see(graph, "late", ["rs"]).attemptToDelete, ["late"]);
 });
 
-test("when an owner goes, its dependents are looked at", () => {
+test("when an owner is deleted, its dependents are checked", () => {
   const graph = new OwnerGraph();
   see(graph, "rs");
   see(graph, "a", ["rs"]);
@@ -61,7 +61,7 @@ test("foreground deletion wakes the object and its dependents, once", () => {
   assert.deepEqual(see(graph, "rs", [], foreground).attemptToDelete, ["rs"]);
 });
 
-test("an owner that waits is woken when a dependent goes or no longer blocks", () => {
+test("an owner that waits is checked when a dependent is deleted or no longer blocks", () => {
   const graph = new OwnerGraph();
   see(graph, "rs", [], foreground);
   see(graph, "a", ["rs"]);
@@ -83,7 +83,7 @@ test("orphaning is requested by the finalizer", () => {
   assert.deepEqual(see(graph, "rs", [], metadata), { attemptToDelete: [], attemptToOrphan: ["rs"] });
 });
 
-test("forgets virtual owners that nobody names any more", () => {
+test("forgets virtual owners that are no longer referenced", () => {
   const graph = new OwnerGraph();
   see(graph, "pod", ["rs"]);
   see(graph, "pod");
@@ -166,7 +166,7 @@ for (const { name, states, finalizers, dependents, want } of [
   });
 }
 
-test("an owner is looked at when a blocking reference to it goes, not when another one does", () => {
+test("an owner is checked when a blocking reference to it is removed, not when another one is", () => {
   const graph = new OwnerGraph();
   for (const uid of ["blocked", "other"]) see(graph, uid);
   const identity = { apiVersion: "v1", kind: "Pod", namespace: "default", name: "pod", uid: "pod" };
@@ -183,7 +183,7 @@ test("foreground deletion wakes every dependent", () => {
   assert.deepEqual(see(graph, "rs", [], foreground).attemptToDelete.toSorted(), ["a", "b", "c", "rs"]);
 });
 
-test("of two owners that wait both are woken when their dependent goes, and each is blocked by its own reference alone", () => {
+test("two owners that wait are both checked when their dependent is deleted, and each is blocked by its own reference alone", () => {
   const graph = new OwnerGraph();
   for (const uid of ["a", "b"]) see(graph, uid, [], foreground);
   const references = [reference("a"), reference("b", { blockOwnerDeletion: true })];

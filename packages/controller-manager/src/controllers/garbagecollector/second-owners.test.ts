@@ -166,7 +166,7 @@ for (const { name, metadata } of [
   { name: "waits for another's finalizer", metadata: { deletionTimestamp: deleted, finalizers: ["example.com/x"] } },
   { name: "has the finalizer of a foreground deletion without one", metadata: { finalizers: ["foregroundDeletion"] } },
 ]) {
-  test(`an owner that ${name} is an owner: the reference to one that is gone goes, the object stays`, async (t) => {
+  test(`an owner that ${name} is an owner: the reference to a deleted one is removed, the object stays`, async (t) => {
     const world = await started(t, ({ client }) => {
       client.put(replicaSets, withMeta(metadata));
       client.put(pods, aPod({ name: "half", owner, ownerReferences: [gone("x")] }));
@@ -219,7 +219,7 @@ test("an orphan keeps its other owners", async (t) => {
   assert.deepEqual(ownersOf(world, "a"), ["other"]);
 });
 
-test("what is no longer served blocks nobody; what is served again is followed again, and nothing else is listed again", async (t) => {
+test("a resource that is no longer served blocks no owner; one that is served again is watched again, and no other is listed again", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(replicaSets, owner);
     client.put(pods, aPod({ name: "a", ownerReferences: [{ ...gone("web"), uid, blockOwnerDeletion: true }] }));

@@ -16,7 +16,7 @@ import {
   statusOf,
 } from "../../testing/autoscaling.ts";
 
-test("gives the target what its metric asks for, and tells everything of it", async (t) => {
+test("scales the target to what its metric requires, and reports it in events and status", async (t) => {
   const world = await started(t, {}, measured("700m", "800m", "900m"));
   assert.equal(replicasOf(world), 5);
   assert.deepEqual(world.events, [
@@ -53,7 +53,7 @@ test("looks once in a period, and writes nothing when nothing changed", async (t
   );
 });
 
-test("goes down only when all of the last five minutes agree", async (t) => {
+test("scales down only when all recommendations of the last five minutes agree", async (t) => {
   const world = await started(t, {}, { ...measured("100m", "100m", "100m") });
   assert.equal(replicasOf(world), 3);
   assert.match(conditions(world)["AbleToScale"] ?? "", /^True ScaleDownStabilized: recent recommendations were higher/);

@@ -302,7 +302,7 @@ test("does not create twice what its cache does not show yet, and creates it aga
   assert.equal(created, 4);
 });
 
-test("says when it may not create, and goes on trying", async (t) => {
+test("reports when it may not create, and keeps trying", async (t) => {
   const context = newTestContext(t);
   const { client, clock, ctx, run, events } = context;
   client.put(jobs, aJob());

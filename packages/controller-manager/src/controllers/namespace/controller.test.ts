@@ -49,7 +49,7 @@ test("empties a namespace that is being deleted, and lets it go", async (t) => {
   );
 });
 
-test("says what is in the way, and goes on when it is gone", async (t) => {
+test("reports what blocks the deletion, and continues when that is removed", async (t) => {
   const world = newTestContext(t);
   const { client, clock, ctx, run } = world;
   serveDiscovery(world);
@@ -109,7 +109,7 @@ test("a pod has the time that it asks for; one that takes longer is in the way",
   assert.equal(old.client.object(namespaces, "web"), undefined);
 });
 
-test("however long a pod may take, its namespace goes soon after it", async (t) => {
+test("however long a pod takes to end, its namespace is deleted soon after it", async (t) => {
   const world = await withStuckPod(t, 9223372036854775807n, "2022-01-01T00:00:00Z");
   assert.equal(conditionOf(world, "NamespaceContentRemaining")?.status, "True");
   world.client.remove(pods, "web/stuck");

@@ -28,7 +28,7 @@ export function obstacles({ discoveryFailures, failures, remaining, finalizers }
       reason: "FinalizerPending",
       description: {
         summary: `waits for the finalizer ${names}; left: ${objects}`,
-        remedy: "see to whoever sets the finalizer; removing it by hand skips that clean-up",
+        remedy: "check the program that sets the finalizer; removing it manually skips that clean-up",
         details,
       },
     };

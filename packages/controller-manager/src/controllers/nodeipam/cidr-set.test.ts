@@ -77,7 +77,7 @@ test("counts under upstream's names", async () => {
     assert.ok(lines.includes(line), line);
 });
 
-test("whatever is taken and given back, nobody gets what another has", () => {
+test("however ranges are allocated and released, none is allocated twice", () => {
   const step = fc.oneof(fc.constant("take" as const), fc.nat(7));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

@@ -100,7 +100,7 @@ test("a node that comes back in time keeps its patient pods", async (t) => {
   assert.ok(world.events.includes("Normal TaintManagerEviction Cancelling deletion of Pod default/patient"));
 });
 
-test("when every node is silent nobody is evicted", async (t) => {
+test("when no node reports, no pod is evicted", async (t) => {
   const world = await started(t);
   await pass(world, 300);
   assert.deepEqual(names(world), ["on-good", "patient", "hasty", "immortal"]);
@@ -183,7 +183,7 @@ test("without a taint manager pods go after the eviction timeout", async (t) => 
   );
 });
 
-test("without a taint manager a pod that changes meanwhile does not keep the others, and goes later", async (t) => {
+test("without a taint manager a pod that changes meanwhile does not delay the others, and is deleted later", async (t) => {
   const { nodeLifecycle } = newTestContext(t).ctx.config;
   const world = await started(t, { nodeLifecycle: { ...nodeLifecycle, taintManager: false, podEvictionTimeoutMs: 60_000 } });
   let conflicts = 1;
@@ -228,7 +228,7 @@ test("without a taint manager pods of daemon sets and those that are going stay,
   assert.deepEqual(deleted.toSorted(), ["c", "d"]);
 });
 
-test("tells of a node as of an object of v1", (t) => {
+test("events refer to a node as an object of v1", (t) => {
   const { ctx } = newTestContext(t);
   const reported: unknown[] = [];
   const recorder = { ...ctx.recorder, event: (object: unknown) => void reported.push(object) };
@@ -236,7 +236,7 @@ test("tells of a node as of an object of v1", (t) => {
   assert.deepEqual(reported, [{ apiVersion: "v1", kind: "Node", name: "n", uid: "u" }]);
 });
 
-test("says who comes and who goes, and keeps the beta labels", async (t) => {
+test("reports nodes that are added and removed, and keeps the beta labels", async (t) => {
   const world = await started(t);
   world.client.put(nodes, aNode({ name: "new", labels: { "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64" } }));
   await pass(world, 10, "good", "bad");

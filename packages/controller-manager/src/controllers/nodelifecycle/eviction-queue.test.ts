@@ -9,10 +9,10 @@ test("one node at a time, no faster than the rate, in the order in which they ca
   assert.deepEqual(queue.take(9_999), []);
   assert.deepEqual(queue.take(10_000), ["b"]);
   assert.deepEqual([queue.has("a"), queue.has("c")], [false, true]);
-  assert.deepEqual(queue.take(60_000), ["c"], "turns that nobody took are not saved up");
+  assert.deepEqual(queue.take(60_000), ["c"], "unused evictions are not accumulated");
 });
 
-test("a node that came back loses its turn, and takes nobody else's", () => {
+test("a node that recovered leaves the queue without a change for the others", () => {
   const queue = newEvictionQueue(1);
   for (const node of ["a", "b"]) queue.add(node);
   queue.remove("a");

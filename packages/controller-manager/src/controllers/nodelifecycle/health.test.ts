@@ -73,7 +73,7 @@ test("a lease that has gone back, as after a restore, begins the grace anew; its
   assert.equal(judge(node, renewed.health, 100, leaseAt(11)).conditions, undefined);
 });
 
-test("a wall clock that is set makes nobody silent, and keeps nobody alive", () => {
+test("a change of the wall clock makes no node unreachable, and keeps no node alive", () => {
   const node = aNode();
   const { health } = judge(node, undefined, 0);
   for (const aheadMs of [3_600_000, -3_600_000]) {
@@ -171,7 +171,7 @@ for (const { toleration, want } of [
 
 for (const { name, tolerations, taints, want } of [
   { name: "without taints stays", tolerations: [], taints: [], want: Number.POSITIVE_INFINITY },
-  { name: "that does not tolerate goes", tolerations: [], taints: [taint], want: 0 },
+  { name: "that does not tolerate is deleted", tolerations: [], taints: [taint], want: 0 },
   {
     name: "that tolerates for ever stays",
     tolerations: [{ operator: "Exists" }],
@@ -185,7 +185,7 @@ for (const { name, tolerations, taints, want } of [
     want: 300_000,
   },
   {
-    name: "goes with the shortest of its tolerations",
+    name: "is deleted after the shortest of its tolerations",
     tolerations: [
       { key: "k", operator: "Exists", tolerationSeconds: 9 },
       { key: "l", operator: "Exists", tolerationSeconds: 5 },
@@ -194,7 +194,7 @@ for (const { name, tolerations, taints, want } of [
     want: 5000,
   },
   {
-    name: "that tolerates for less than nothing goes",
+    name: "that tolerates for a negative time is deleted",
     tolerations: [{ operator: "Exists", tolerationSeconds: -1 }],
     taints: [taint],
     want: 0,

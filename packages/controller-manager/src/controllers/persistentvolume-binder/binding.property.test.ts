@@ -80,7 +80,7 @@ function check({ client }: TestContext): void {
   for (const { spec, status } of volumes.filter((volume) => volume.status?.phase === "Bound"))
     assert.ok(
       bound.some(({ metadata }) => metadata.uid === spec.claimRef?.uid),
-      `a volume is bound to nobody: ${JSON.stringify([spec.claimRef, status])}`,
+      `a volume is bound without a claim: ${JSON.stringify([spec.claimRef, status])}`,
     );
   for (const claim of claims.filter(({ spec, status }) => status?.phase === "Pending" && !spec.volumeName))
     assert.equal(findBestVolume(claim, volumes, false), undefined, "a claim waits though there is a volume for it");

@@ -15,7 +15,7 @@ for (const { name, maker = hostPath, policy = "Delete", finalizers = [], off = "
   { name: "is a CSI driver's by now", maker: ebs, finalizers: [ownDeletion, theirs], want: [theirs] },
   { name: "is ours again", maker: ebs, off: "CSIMigrationAWS", finalizers: [theirs], want: [ownDeletion] },
   { name: "another program made", maker: "disks.example.com", finalizers: [theirs], want: undefined },
-  { name: "nobody holds while the gate is off", off: "HonorPVReclaimPolicy", want: undefined },
+  { name: "has no finalizer while the gate is off", off: "HonorPVReclaimPolicy", want: undefined },
 ] as { name: string; maker?: string; policy?: string; finalizers?: string[]; off?: string; want: string[] | undefined }[]) {
   test(`a volume that ${name}`, () => {
     const volume = aVolume("a", { persistentVolumeReclaimPolicy: policy }, { [provisionedBy]: maker });

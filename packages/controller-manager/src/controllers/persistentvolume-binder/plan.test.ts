@@ -40,7 +40,7 @@ for (const { name, claim, volumes = [], pods = [], want } of [
   },
   { name: "a volume that fits", claim: aClaim(), volumes: [aVolume("a")], want: "bind a" },
   { name: "a class that provisions", claim: aClaim({ storageClassName: "now" }), want: "provision" },
-  { name: "a class that nobody knows", claim: aClaim({ storageClassName: "none" }), want: "provision" },
+  { name: "an unknown class", claim: aClaim({ storageClassName: "none" }), want: "provision" },
   {
     name: "a class that waits",
     claim: aClaim({ storageClassName: "later" }),
@@ -131,7 +131,7 @@ for (const { name, claim, volumes = [], pods = [], want } of [
 const ours = { [boundByController]: "yes" };
 const made = { [provisionedBy]: "x.example.com" };
 for (const { name, volume, claim, want } of [
-  { name: "that nobody claims", volume: aVolume("a"), want: "set phase Available" },
+  { name: "without a claim", volume: aVolume("a"), want: "set phase Available" },
   {
     name: "that is reserved",
     volume: aVolume("a", { claimRef: { namespace: "default", name: "data" } }),

@@ -94,7 +94,7 @@ test("says that a claim's class is not there", async (t) => {
   assert.deepEqual(events, ['Warning ProvisioningFailed storageclass.storage.k8s.io "none" not found']);
 });
 
-test("asks nobody where provisioning is off", async (t) => {
+test("calls no provisioner where provisioning is off", async (t) => {
   const context = newTestContext(t, { volumes: { ...defaultConfig.volumes, dynamicProvisioning: false } });
   await claiming(context, {});
   assert.deepEqual([context.events, context.client.writes], [[], []]);

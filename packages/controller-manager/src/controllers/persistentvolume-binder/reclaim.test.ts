@@ -83,7 +83,7 @@ for (const { name, spec, annotations, events } of [
     events: ["Warning VolumeFailedRecycle No recycler plugin found for the volume!"],
   },
   {
-    name: "nobody can delete",
+    name: "no plugin can delete",
     spec: { persistentVolumeReclaimPolicy: "Delete", hostPath: undefined, local: { path: "/mnt" } },
     events: ['Warning VolumeFailedDelete error getting deleter volume plugin for volume "a": no deletable volume plugin matched'],
   },
@@ -93,7 +93,7 @@ for (const { name, spec, annotations, events } of [
     events: ["Warning VolumeFailedDelete host_path deleter only supports /tmp/.+ but received provided /tmp/../srv/data"],
   },
   {
-    name: "has a policy that nobody knows",
+    name: "has an unknown policy",
     spec: { persistentVolumeReclaimPolicy: "Burn" },
     events: ["Warning VolumeUnknownReclaimPolicy Volume has unrecognized PersistentVolumeReclaimPolicy"],
   },

@@ -68,7 +68,7 @@ test("deletes the surplus", async (t) => {
   assert.equal(events.filter((event) => event.startsWith("Normal SuccessfulDelete Deleted pod: ")).length, 2);
 });
 
-test("without an owner of its own it does not look where its pods run", async (t) => {
+test("without an owner it does not consider where related pods run", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   const owner = aReplicaSet({ replicas: 1 });
   // Two Pods share a node; among Pods of the same age the one with the lowest uid is deleted.
@@ -87,7 +87,7 @@ test("without an owner of its own it does not look where its pods run", async (t
   );
 });
 
-test("goes on when a surplus pod is gone already and nobody will say so", async (t) => {
+test("continues when a surplus pod is deleted already and no event will follow", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   const owner = aReplicaSet({ replicas: 1 });
   client.put(replicaSets, owner);
@@ -102,7 +102,7 @@ test("goes on when a surplus pod is gone already and nobody will say so", async 
   assert.equal(client.objects(pods).length, 3);
 });
 
-test("says when it may not create, and goes on trying", async (t) => {
+test("reports when it may not create, and keeps trying", async (t) => {
   const { client, clock, ctx, run, events } = newTestContext(t);
   client.put(replicaSets, aReplicaSet({ replicas: 3 }));
   let refuse = true;
@@ -147,7 +147,7 @@ test("creates nothing once it is being deleted", async (t) => {
   assert.equal(client.objects(pods).length, 0);
 });
 
-test("counts a pod as available only after minReadySeconds, with nobody telling", async (t) => {
+test("counts a pod as available only after minReadySeconds, without an event", async (t) => {
   const { client, clock, ctx, run } = newTestContext(t);
   client.put(replicaSets, aReplicaSet({ replicas: 1, minReadySeconds: 30 }));
   await run(newReplicaSetController(ctx));

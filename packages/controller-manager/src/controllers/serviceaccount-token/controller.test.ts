@@ -52,7 +52,7 @@ test("a deleted secret is replaced, in the account too", async (t) => {
   assert.deepEqual(account(world)?.secrets, [{ name: now?.metadata.name }]);
 });
 
-test("a secret made by hand is filled in", async (t) => {
+test("a manually created secret is filled in", async (t) => {
   const world = await started(t);
   const metadata = { namespace: "web", name: "mine", annotations: { "kubernetes.io/service-account.name": "default" } };
   world.client.put<Secret>(secrets, { metadata, type: "kubernetes.io/service-account-token" });

@@ -70,7 +70,7 @@ const setImage = (image: string) => (set: StatefulSet) => {
 };
 const data: PersistentVolumeClaim = { metadata: { name: "data" }, spec: { accessModes: ["ReadWriteOnce"] } };
 
-test("creates pods in order, each when the one before serves, with claims of their own", async (t) => {
+test("creates pods in order, each when the one before is ready, with separate claims", async (t) => {
   const world = await start(t, aStatefulSet({ replicas: 3, generation: 2, spec: { volumeClaimTemplates: [data] } }));
   assert.deepEqual(names(world), ["db-0"]);
   assert.deepEqual(claims(world), ["data-db-0"]);
@@ -136,7 +136,7 @@ test("rolls a new template out from the highest, waiting for each", async (t) =>
   });
 });
 
-test("stops at the partition, keeps what is below it at the former template, and goes on when it is lowered", async (t) => {
+test("stops at the partition, keeps pods below it at the earlier template, and continues when it is lowered", async (t) => {
   const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition: 2 } };
   const world = await start(t, aStatefulSet({ replicas: 3, image: "v1", spec: { updateStrategy } }));
   await makeReady(world);
@@ -165,7 +165,7 @@ test("with OnDelete a new template is for the next pod of a name", async (t) => 
   assert.deepEqual(images(world), ["v2", "v1"]);
 });
 
-test("goes back to a revision it had, under a new number, and keeps only so many", async (t) => {
+test("returns to an earlier revision under a new number, and keeps only revisionHistoryLimit", async (t) => {
   const world = await start(t, aStatefulSet({ replicas: 1, image: "v1", spec: { revisionHistoryLimit: 1 } }));
   await makeReady(world);
   const first = revisions(world)[0]?.metadata.name;
@@ -265,7 +265,7 @@ test("adopts a pod of its name, repairs its label, and leaves others that it sel
   assert.equal(world.client.object<Pod>(pods, "default/other")?.metadata.ownerReferences, undefined);
 });
 
-test("says when it may not create a claim or a pod, and goes on trying", async (t) => {
+test("reports when it may not create a claim or a pod, and keeps trying", async (t) => {
   const world = newTestContext(t);
   let refuse = "persistentvolumeclaims";
   world.client.react("create", "*", ({ resource }) => {
@@ -310,7 +310,7 @@ test("waits for a claim that is being deleted", async (t) => {
   assert.deepEqual([names(world), claims(world)], [["db-0"], ["data-db-0"]]);
 });
 
-test("a claim that goes lets the set go on whose second template it was of, and wakes no other", async (t) => {
+test("a deleted claim wakes the set whose second template it was of, and no other", async (t) => {
   const world = newTestContext(t);
   const metadata = { name: "logs-db-0", namespace: "default", deletionTimestamp: "2024-01-01T00:00:00Z", finalizers: ["x"] };
   world.client.put(persistentVolumeClaims, { metadata, spec: {} } as PersistentVolumeClaim);
@@ -380,7 +380,7 @@ test("a pod that the cache does not show is not reported twice", async (t) => {
   assert.ok(world.client.actions.filter(({ verb, resource }) => verb === "create" && resource === "pods").length > 1);
 });
 
-test("counts a pod as available, and goes on, only after minReadySeconds", async (t) => {
+test("counts a pod as available, and continues, only after minReadySeconds", async (t) => {
   const world = await start(t, aStatefulSet({ replicas: 2, spec: { minReadySeconds: 30 } }));
   await makeReady(world);
   assert.deepEqual(names(world), ["db-0"]);
@@ -390,7 +390,7 @@ test("counts a pod as available, and goes on, only after minReadySeconds", async
   assert.equal(stored(world).status?.availableReplicas, 1);
 });
 
-test("with the gate StatefulSetMinReadySeconds off, nobody waits", async (t) => {
+test("with the gate StatefulSetMinReadySeconds off, minReadySeconds is ignored", async (t) => {
   const set = aStatefulSet({ replicas: 2, spec: { minReadySeconds: 30 } });
   const world = await start(t, set, { StatefulSetMinReadySeconds: false });
   await makeReady(world);

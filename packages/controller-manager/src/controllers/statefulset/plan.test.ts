@@ -82,7 +82,7 @@ for (const { name, replicas, parallel, pods = [], revisions, partition, strategy
     want: ["delete db-2"],
   },
   { name: "waits for the updated one", replicas: 2, revisions: rolling, pods: [stale(0), up(1, unready)] },
-  { name: "goes on when it serves", replicas: 2, revisions: rolling, pods: [stale(0), up(1)], want: ["delete db-0"] },
+  { name: "continues when it is ready", replicas: 2, revisions: rolling, pods: [stale(0), up(1)], want: ["delete db-0"] },
   { name: "stops at the partition", replicas: 3, partition: 2, revisions: rolling, pods: [stale(0), stale(1), up(2)] },
   {
     name: "updates nothing that is not deleted",
@@ -284,24 +284,29 @@ const stranger: OwnerReference = { apiVersion: "v1", kind: "ConfigMap", name: "x
 for (const { name, policy, ordinal, owners = [], want } of [
   { name: "stays, as it does", policy: ["Retain", "Retain"], ordinal: 0, want: undefined },
   {
-    name: "stays, and no longer goes with the set",
+    name: "stays, and is no longer deleted with the set",
     policy: ["Retain", "Retain"],
     ordinal: 0,
     owners: [stranger, ownedBySet],
     want: [stranger],
   },
-  { name: "goes with the set", policy: ["Delete", "Retain"], ordinal: 0, owners: [stranger], want: [stranger, ownedBySet] },
-  { name: "of a pod scaled away goes with the set too", policy: ["Delete", "Retain"], ordinal: 1, want: [ownedBySet] },
+  { name: "is deleted with the set", policy: ["Delete", "Retain"], ordinal: 0, owners: [stranger], want: [stranger, ownedBySet] },
   {
-    name: "goes with nobody while its pod is wanted",
+    name: "of a pod that was scaled away is deleted with the set too",
+    policy: ["Delete", "Retain"],
+    ordinal: 1,
+    want: [ownedBySet],
+  },
+  {
+    name: "is deleted with no owner while its pod is wanted",
     policy: ["Retain", "Delete"],
     ordinal: 0,
     owners: [ownedByPod(0)],
     want: [],
   },
-  { name: "goes with the pod that is scaled away", policy: ["Retain", "Delete"], ordinal: 1, want: [ownedByPod(1)] },
+  { name: "is deleted with the pod that is scaled away", policy: ["Retain", "Delete"], ordinal: 1, want: [ownedByPod(1)] },
   {
-    name: "goes with the pod alone when it would go with both",
+    name: "is deleted with the pod alone when both policies apply",
     policy: ["Delete", "Delete"],
     ordinal: 1,
     owners: [ownedBySet],
@@ -320,7 +325,7 @@ for (const { name, policy, ordinal, owners = [], want } of [
   });
 }
 
-test("no pod is created while a claim goes with its predecessor", () => {
+test("no pod is created while a claim is being deleted with its predecessor", () => {
   const claim = { metadata: { name: "data-db-0", ownerReferences: [ownedByPod(0)] }, spec: {} };
   const set = set3("Retain", "Delete");
   assert.equal(isStale(set, "db-0", claim), true);

@@ -39,7 +39,7 @@ function bench(t: { after(fn: () => void): void }) {
   return { ...context, left };
 }
 
-test("takes out servers whose identity is not there, and what nobody is left in", async (t) => {
+test("removes servers whose identity does not exist, and versions without servers", async (t) => {
   const { client, ctx, run, left } = bench(t);
   client.put(leases, identity("a"), identity("elsewhere", { namespace: "default" }), identity("other", { labels: {} }));
   client.put(

@@ -50,7 +50,7 @@ for (const { name, job } of [
   { name: "that has no such time", job: ended(undefined) },
   { name: "that has not ended", job: aJob({ spec: { ttlSecondsAfterFinished: 0 } }) },
   {
-    name: "that failed once but goes on",
+    name: "that failed once but still runs",
     job: aJob({ spec: { ttlSecondsAfterFinished: 0 }, status: { conditions: [{ type: "Failed", status: "False" }] } }),
   },
 ]) {

@@ -96,7 +96,7 @@ class StaticCpuManager implements CpuManager {
       const assigned = new Map(this.#state.assigned);
       assigned.set(uid, new Map(assigned.get(uid)).set(container.name, cpus));
       this.#change(assigned);
-      log.info("gave a container CPUs of its own", { podUID: uid, container: container.name, cpus: formatCpus(cpus) });
+      log.info("gave a container exclusive CPUs", { podUID: uid, container: container.name, cpus: formatCpus(cpus) });
     }
     const isInit = (pod.spec.initContainers ?? []).some(({ name }) => name === container.name);
     this.#reusable = { uid, cpus: isInit ? union(this.#reusableOf(uid), cpus) : without(this.#reusableOf(uid), cpus) };

@@ -54,7 +54,7 @@ const steps = fc.array(
   { maxLength: 25 },
 );
 
-test("whatever comes and goes, no CPU is two containers', none is lost, and the reserved ones are shared", () => {
+test("however containers start and end, no CPU is assigned twice, none is lost, and the reserved ones are shared", () => {
   fc.assert(
     fc.property(machines, steps, (machine, list: Step[]) => {
       let kept: string | undefined;

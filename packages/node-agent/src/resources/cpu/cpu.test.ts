@@ -296,7 +296,7 @@ test("options of the policy need their gates", () => {
   assert.throws(() => parse(on, { "full-pcpus-only": "true" }, "none"), /None policy: received unsupported options/);
 });
 
-test("the CPUs of one pod's init container are nobody else's while the pod starts", async (t) => {
+test("the CPUs of a pod's init container are not assigned to others while the pod starts", async (t) => {
   const { manager } = await managerIn(t);
   const init = cpus(4, "init");
   const first = aNodePod({ initContainers: [init], containers: [cpus(2)] }, { uid: "u1" });

@@ -95,7 +95,7 @@ test("an unhealthy device is not allocated but counted in the node's capacity un
   assert.deepEqual(await allocate(podOf("p2", { [gpu]: "1" })), [`${gpu} g1`]);
 });
 
-test("what one of two containers, or of two pods, was given nobody else gets before it is given back", async (t) => {
+test("a device that one of two containers, or of two pods, holds is not given to another before it is released", async (t) => {
   const { manager, register, allocate } = await bench(t);
   await register(
     gpu,
@@ -119,7 +119,7 @@ test("a pod whose second resource fails is not given the first one twice by the 
   nics.fails = 1;
   const pod = podOf("p1", { [gpu]: "1", [nic]: "1" });
   await assert.rejects(allocate(pod), /not now/);
-  assert.deepEqual(manager.inUse(), { [gpu]: "1", [nic]: "0" }, "what failed is nobody's");
+  assert.deepEqual(manager.inUse(), { [gpu]: "1", [nic]: "0" }, "what failed is released");
   assert.deepEqual(await allocate(pod), [`${gpu} g1`, `${nic} n1`]);
   assert.deepEqual([gpus.requested, nics.requested], [["g1"], ["n1", "n1"]]);
 });

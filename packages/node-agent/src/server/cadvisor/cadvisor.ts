@@ -135,7 +135,7 @@ async function contained(
   };
 }
 
-/** The runtime names a container's cgroup by its id, or a scope with a prefix of its own under systemd. */
+/** The runtime names a container's cgroup by its id, or a scope with a special prefix under systemd. */
 async function cgroupOf(
   reader: CgroupReader,
   parent: string,

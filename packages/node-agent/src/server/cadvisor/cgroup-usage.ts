@@ -104,7 +104,7 @@ export async function newCgroupReader(mountPoint = "/sys/fs/cgroup"): Promise<Cg
 
 type ReadOne = (file: string) => Promise<string | undefined>;
 
-/** @returns undefined for a file that does not exist or cannot be read, as for a cgroup that goes meanwhile */
+/** @returns undefined for a file that does not exist or cannot be read, as for a cgroup that is removed meanwhile */
 async function textOf(path: string): Promise<string | undefined> {
   return readFile(path, "utf8").catch(() => undefined);
 }

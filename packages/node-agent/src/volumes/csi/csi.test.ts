@@ -113,7 +113,7 @@ test("two pods share one staged volume; it is unstaged and no more in use when t
   await writeFile(join(first.path, "file"), "shared");
   assert.equal(await readFile(join(b.dir, mountIn("uid-2"), "file"), "utf8"), "shared");
   assert.deepEqual(await b.mounts(), [globalMount, mountIn("uid-1"), mountIn("uid-2")]);
-  assert.deepEqual(b.csi.inUse(), [], "nobody attaches such volumes");
+  assert.deepEqual(b.csi.inUse(), [], "such volumes are not attached");
   await b.csi.tearDown("uid-1");
   await b.csi.collect();
   assert.deepEqual(await b.mounts(), [globalMount, mountIn("uid-2")]);
@@ -152,7 +152,7 @@ test("an agent that starts anew takes away what the one before it has mounted", 
   assert.deepEqual(again.inUse(), []);
 });
 
-test("while the driver is away a volume stays where it is; when it is back everything goes on", {
+test("while the driver is away a volume stays where it is; when it is back the agent continues", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);

@@ -34,7 +34,7 @@ function announcing(metadata: Partial<Node["metadata"]> | undefined = {}) {
 
 const driver = (nodeId: string, topology: Record<string, string> = {}, maxVolumes = 0) => ({ nodeId, maxVolumes, topology });
 
-test("two drivers are reported, each once, as it is now; one that goes leaves the other", async () => {
+test("two drivers are reported, each once, as it is now; one that is removed leaves the other", async () => {
   const { client, info, drivers, ids } = announcing();
   await info.install("b.example", driver("b1", { zone: "x", rack: "7" }));
   const [patch] = client.writes.filter(({ resource }) => resource === "nodes");

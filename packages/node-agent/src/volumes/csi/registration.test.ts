@@ -8,7 +8,7 @@ import { csiBench, driverName } from "../../testing/csi-bench.ts";
 import { newCsiClient } from "./csi-client.ts";
 import { newCsiDrivers } from "./csi-drivers.ts";
 
-test("a driver that registers is in the node's CSINode and annotations, and leaves both when its socket goes", async (t) => {
+test("a driver that registers is in the node's CSINode and annotations, and is removed from both with its socket", async (t) => {
   const { client, csi, driver } = await csiBench(t, { maxVolumes: 12, topology: { "example.com/zone": "a" } });
   const stop = new AbortController();
   await csi.start(stop.signal);

@@ -7,7 +7,7 @@ import { persistentVolumeClaims } from "@coxswain/apimachinery/objects/schema/ki
 import { aNodePod } from "../../testing/builders.ts";
 import { aClaim, aVolume, csiBench, driverName, globalMount, isRoot, mountIn, up } from "../../testing/csi-bench.ts";
 
-test("an inline volume needs a driver that takes such, is informed of its pod, and goes with it", {
+test("an inline volume needs a driver that supports it and gets the pod's data, and is removed with the pod", {
   skip: !isRoot && "needs root",
 }, async (t) => {
   const b = await csiBench(t);
@@ -113,7 +113,7 @@ test("a disk of an in-tree plugin is its driver's, in a claim or in the pod itse
 });
 
 for (const csiMigrationRBD of [true, false]) {
-  const whose = csiMigrationRBD ? "its driver's, with the pod's secret" : "nobody's";
+  const whose = csiMigrationRBD ? "its driver's, with the pod's secret" : "no driver's";
   test(`csiMigrationRBD=${csiMigrationRBD}: an image of Ceph in a pod is ${whose}`, {
     skip: !isRoot && "needs root",
   }, async (t) => {

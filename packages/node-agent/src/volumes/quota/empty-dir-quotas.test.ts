@@ -42,7 +42,7 @@ const volumes = [
   { name: "memory", emptyDir: { medium: "Memory" } },
 ];
 
-test("folders of a pod on disk are counted by the file system until they go, whoever asks", async (t) => {
+test("folders of a pod on disk are counted by the file system until they are removed, for every caller", async (t) => {
   const { manager, quotas, setUp, clock } = await aManager(t);
   const pod = aPodWithVolumes(volumes);
   const made = await setUp(pod);

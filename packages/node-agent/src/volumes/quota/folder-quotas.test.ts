@@ -79,7 +79,7 @@ async function aBench(t: TestContext): Promise<Bench> {
   };
 }
 
-test("a folder gets a project of its own; what is in it is what the file system says", async (t) => {
+test("a folder gets a separate project; its usage is what the file system reports", async (t) => {
   const { quotas, fake, volume, files } = await aBench(t);
   const [a, b] = [await volume("a"), await volume("b")];
   await quotas.assign(a, true);
@@ -106,7 +106,7 @@ test("a folder gets a project of its own; what is in it is what the file system 
   assert.equal(await quotas.usage(a), undefined);
 });
 
-test("an agent that starts anew goes on with the projects that there are, and takes away those of pods that are gone", async (t) => {
+test("a restarted agent uses the projects that exist, and removes those of deleted pods", async (t) => {
   const { quotas, fake, volume, files, again } = await aBench(t);
   const [a, b] = [await volume("a"), await volume("b")];
   for (const path of [a, b]) await quotas.assign(path, true);
@@ -187,7 +187,7 @@ test("a path is on the mount that is nearest to it, and mounted last", () => {
 });
 
 for (const type of ["xfs", "ext4"] as const) {
-  test(`a real ${type} counts, with nobody to walk it`, async (t) => {
+  test(`a real ${type} counts, without a walk`, async (t) => {
     const made = await aRealFilesystem(t, type);
     if (typeof made === "string") return t.skip(made);
     const quotas = newFolderQuotas({ etc: made.etc, programs: [made.xfsQuota], log: discardLogger });

@@ -83,7 +83,7 @@ export function newFolderQuotas(options: FolderQuotaOptions): FolderQuotas {
       const found = counted.get(path);
       if (found === undefined) return undefined;
       return oneAtATime(() => found.quotas.usage(found.id)).catch((err: Error) => {
-        log.v(3)?.info("The file system does not tell what is in a folder", { path, reason: err.message });
+        log.v(3)?.info("The file system does not report the usage of a folder", { path, reason: err.message });
         return undefined;
       });
     },
