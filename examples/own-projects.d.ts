@@ -1,5 +1,5 @@
 /**
- * What the examples with a package.json of their own use of packages that only their own projects install. It lets the checks of this repository read
+ * What the examples with a separate package.json use of packages that only their own projects install. It lets the checks of this repository read
  * them; tools/publish/src/examples.test.ts checks them against the packages themselves.
  */
 declare module "vitest" {

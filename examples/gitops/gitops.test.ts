@@ -67,7 +67,7 @@ test("eight minutes of syncing every minute write an unchanged object once, whil
   assert.equal(items.length, 4);
 });
 
-test("a change by hand is taken back at the next minute, fields of others stay", async () => {
+test("a manual change is reverted at the next minute, fields of others stay", async () => {
   await using cluster = await prepared.fork();
   const revision = { "web.yaml": deployment(2), "settings.yaml": settings("red") };
   await syncFor(cluster, 1, revision);

@@ -40,7 +40,7 @@ async function withOperator(): Promise<{ cluster: Cluster; released: string[] } 
   };
 }
 
-test("a Website becomes a Deployment, follows changes, and is released before it goes", async () => {
+test("a Website creates a Deployment, follows changes, and is released before it is deleted", async () => {
   await using running = await withOperator();
   const { cluster, released } = running;
   await cluster.apply([aWebsite({ image: "nginx", replicas: 2 })] as never);

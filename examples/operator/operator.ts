@@ -14,7 +14,7 @@ const api = { group: "example.com", version: "v1", plural: "websites" };
 const finalizer = "example.com/operator";
 const merge = setHeaderOptions("Content-Type", PatchStrategy.MergePatch);
 
-/** Keeps a Deployment for each Website. @param released is told of each Website that is deleted, before it goes */
+/** Keeps a Deployment for each Website. @param released is called for each deleted Website, before it is removed */
 export async function startOperator(config: KubeConfig, released: (name: string) => void): Promise<{ stop(): Promise<void> }> {
   const apps = config.makeApiClient(AppsV1Api);
   const objects = config.makeApiClient(CustomObjectsApi);

@@ -62,7 +62,7 @@ class ControlPlane:
             try:
                 with urllib.request.urlopen(url, context=anyone):
                     return
-            except OSError:  # nobody listens, or not ready
+            except OSError:  # not listening, or not ready
                 time.sleep(0.1)
         raise RuntimeError(f"{name} is not ready after two minutes")
 

@@ -79,7 +79,7 @@ test("a change of the team changes its quota; a namespace that somebody deletes 
   await cluster.eventually<CoreV1.ResourceQuota>(resourceQuotas, quota, () => true);
 });
 
-test("a team that is deleted goes after its namespace and all that is in it", async () => {
+test("a deleted team is removed after its namespace and its content", async () => {
   const cluster = await copyWithOperator();
   await cluster.apply([aTeam("red")] as never);
   await cluster.eventually<Team>(teams, { name: "red" }, hasNamespace);

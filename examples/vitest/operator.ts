@@ -15,7 +15,7 @@ const label = "example.com/team";
 const merge = setHeaderOptions("Content-Type", PatchStrategy.MergePatch);
 const codeOf = (err: unknown): number | undefined => (err as { code?: number }).code;
 
-/** Keeps a namespace with a quota for each Team. A Team that is deleted goes after its namespace. */
+/** Keeps a namespace with a quota for each Team. A deleted Team is removed after its namespace. */
 export async function startOperator(config: KubeConfig, { retryMs = 1_000 } = {}): Promise<{ stop(): Promise<void> }> {
   const core = config.makeApiClient(CoreV1Api);
   const objects = config.makeApiClient(CustomObjectsApi);

@@ -14,7 +14,7 @@ const atLeast =
   (value: number): string | undefined =>
     value >= least ? undefined : `must be at least ${least}`;
 
-/** Every flag of coxswain-services, by name; a section for each part that has flags of its own. */
+/** Every flag of coxswain-services, by name; a section for each part that has flags. */
 export const flagTable = flags(
   section("Generic", {
     "apply-rights": bool({

@@ -14,7 +14,7 @@ const original = (): Promise<Cluster> => {
 };
 after(async () => (await prepared)?.stop());
 
-test("a failed eventually tells who wrote what, the events, and why", async () => {
+test("a failed eventually reports who wrote what, the events, and why", async () => {
   await using cluster = await (await original()).fork();
   const operator = cluster.clientFor({ userAgent: "my-operator/1.0" });
   const tooLarge = { containers: [{ name: "c", image: "i", resources: { requests: { cpu: "100" } } }] };
@@ -42,7 +42,7 @@ test("the story of what never was, and of what is gone", async () => {
   await using cluster = await (await original()).fork();
   await assert.rejects(
     cluster.eventually(pods, web, () => true, { within: "1s" }),
-    /it does not exist\n\nWhat happened:\n {2}nobody has written it/,
+    /it does not exist\n\nWhat happened:\n {2}no write of it was seen/,
   );
   await cluster.client.create(configMaps, { metadata: web, data: {} } as never);
   await cluster.client.delete(configMaps, web);

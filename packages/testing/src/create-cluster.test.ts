@@ -25,13 +25,13 @@ const original = (): Promise<Cluster> => {
 };
 after(async () => (await prepared)?.stop());
 
-test("a Deployment becomes ready on the fake nodes, and goes with all that it owns", async () => {
+test("a Deployment becomes ready on the fake nodes, and is deleted with all that it owns", async () => {
   await using cluster = await (await original()).fork();
   await cluster.client.create(deployments, aDeployment("web", 10));
   await cluster.eventually<Deployment>(deployments, inDefault("web"), isReady(10));
   const { items } = await cluster.client.list<Pod>(pods, { namespace: "default" });
   assert.equal(new Set(items.map(({ spec }) => spec.nodeName)).size, 3, "pods are spread over the nodes");
-  assert.equal(new Set(items.map(({ status }) => status?.podIP)).size, 10, "each has an address of its own");
+  assert.equal(new Set(items.map(({ status }) => status?.podIP)).size, 10, "each has a separate address");
   await cluster.client.delete(deployments, inDefault("web"), { propagationPolicy: "Foreground" });
   await cluster.eventuallyGone(deployments, inDefault("web"));
   assert.deepEqual((await cluster.client.list(pods, { namespace: "default" })).items, []);
@@ -75,7 +75,7 @@ test("tokens of service accounts are valid in a cluster and its copies, and in n
   assert.deepEqual(await Promise.all([first, copy, copyOfCopy, other].map(isValidIn)), [true, true, true, false]);
 });
 
-test("parts are optional: without a scheduler pods wait, without controllers nobody makes them", async () => {
+test("parts are optional: without a scheduler pods wait, without controllers none are created", async () => {
   await using unscheduled = await (await original()).fork({ scheduler: false });
   await unscheduled.client.create(deployments, aDeployment("web", 1));
   const pod = await unscheduled.waitFor(async () => (await unscheduled.client.list<Pod>(pods)).items[0]);
@@ -90,7 +90,7 @@ test("parts are optional: without a scheduler pods wait, without controllers nob
   await bare.settle({ quiet: 50 });
   assert.deepEqual((await bare.client.list(pods)).items, []);
   assert.throws(() => bare.nodes, /no fake nodes/);
-  // As envtest's: pods need no service account that nobody makes.
+  // As envtest's: pods need no service account, which no controller would create.
   await bare.client.create(pods, { metadata: inDefault("alone"), spec: { containers: [{ name: "c", image: "i" }] } } as never);
 });
 

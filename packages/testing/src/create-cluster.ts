@@ -40,14 +40,14 @@ export interface Cluster extends AsyncDisposable {
   settle(options?: SettleOptions): Promise<void>;
   /** Waits until the condition is truthy. @returns its value @throws what the condition throws; Error with its last value */
   waitFor<T>(condition: () => T | Promise<T>, options?: WaitOptions): Promise<NonNullable<T>>;
-  /** Waits until an object is as wanted. @returns it @throws Error that tells the object's story */
+  /** Waits until an object is as wanted. @returns it @throws Error with the object's history */
   eventually<T extends object = Unstructured>(
     ref: ResourceRef,
     target: ObjectTarget,
     isAsWanted: (object: T) => boolean,
     options?: WaitOptions,
   ): Promise<T>;
-  /** Waits until an object is gone. @throws Error that tells the object's story */
+  /** Waits until an object is gone. @throws Error with the object's history */
   eventuallyGone(ref: ResourceRef, target: ObjectTarget, options?: WaitOptions): Promise<void>;
   /** What happened to an object: writes and by whom, events, and what the server says is wrong with it. */
   story(ref: ResourceRef, target: ObjectTarget): Promise<string>;
@@ -60,7 +60,7 @@ export interface Cluster extends AsyncDisposable {
   /** @throws Error when the cluster has none */
   readonly nodes: FakeNodes;
   /**
-   * A copy with servers of its own: what happens in one is not seen in the other. Parts that are not given are those of this cluster.
+   * A copy with separate servers: what happens in one is not seen in the other. Parts that are not given are those of this cluster.
    * @throws Error with a real etcd
    */
   fork(options?: Omit<ClusterOptions, "etcd" | "etcdPrefix" | "clock">): Promise<Cluster>;

@@ -60,7 +60,7 @@ test("a cluster over a real etcd works, and says what it cannot do", async () =>
   await cluster.client.create(deployments, aDeployment("web", 3));
   await cluster.eventually<Deployment>(deployments, { namespace: "default", name: "web" }, isReady(3));
   await assert.rejects(cluster.fork(), /a cluster over a real etcd cannot be forked/);
-  await assert.rejects(cluster.settle(), /over a real etcd cannot tell when it has settled/);
+  await assert.rejects(cluster.settle(), /with a real etcd does not know when it has settled/);
   assert.throws(() => cluster.faults.breakStoreWatch(), /over a real etcd/);
   await cluster.stop();
   // What it wrote is there for the next one.

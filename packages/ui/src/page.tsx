@@ -1,4 +1,4 @@
-/** The page: who looks at it, and then the cluster as the worker tells it. */
+/** The page: the sign-in, and then the cluster as the worker reports it. */
 import { type JSX, render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Api } from "./api.ts";

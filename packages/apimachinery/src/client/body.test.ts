@@ -16,9 +16,9 @@ for (const { name, ref, object, subresource, want } of [
   { name: "a scale", ref: deployments, object: scale, subresource: "scale", want: "autoscaling/v1 Scale" },
   { name: "a custom resource's scale", ref: things, object: scale, subresource: "scale", want: "JSON" },
   { name: "a custom resource", ref: things, object: { metadata: { name: "a" } }, want: "JSON" },
-  { name: "a body of nobody knows which kind", ref: pods, object: { metadata: {} }, subresource: "binding", want: "JSON" },
+  { name: "a body of an unknown kind", ref: pods, object: { metadata: {} }, subresource: "binding", want: "JSON" },
 ] as { name: string; ref: ResourceRef; object: object; subresource?: string; want: string }[]) {
-  test(`${name} goes as ${want}`, () => {
+  test(`${name} is sent as ${want}`, () => {
     const { contentType, bytes } = objectBody(ref, object, true, subresource);
     if (want === "JSON") {
       assert.equal(contentType, "application/json");

@@ -65,7 +65,7 @@ export interface ExecConfig {
 }
 
 /**
- * `kube-scheduler/v1.23.0 (linux/amd64) kubernetes/coxswain`, optionally followed by `/<part>` to tell uses of a client apart.
+ * `kube-scheduler/v1.23.0 (linux/amd64) kubernetes/coxswain`, optionally followed by `/<part>` to distinguish uses of a client.
  */
 export function userAgentOf(program: string, part?: string): string {
   const arch = process.arch === "x64" ? "amd64" : process.arch;

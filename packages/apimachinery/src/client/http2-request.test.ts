@@ -89,7 +89,7 @@ test("a body fails when the connection is lost, and the next request was not pro
   await assert.rejects(send(pipe).response, wasNotProcessed);
 });
 
-test("of a server that goes away the requests that it has not seen were not processed, the others end", async (t) => {
+test("requests that a closing server has not seen count as not processed, the others end", async (t) => {
   const { pipe, response } = await begun(t);
   const second = send(pipe);
   await pipe.says(head(1), frame(frameTypes.goAway, 0, 0, Buffer.from([0, 0, 0, 1, 0, 0, 0, 0])));

@@ -154,7 +154,7 @@ for (const [name, cluster, user, message] of [
     "token: t, password: p",
     /: more than one authentication method found for u; found \[token basicAuth\], only one is allowed$/,
   ],
-  ["groups of nobody", "", "as-groups: [x]", /: requesting uid, groups or user-extra for u without impersonating a user$/],
+  ["groups without a user", "", "as-groups: [x]", /: requesting uid, groups or user-extra for u without impersonating a user$/],
   ["a plugin without a command", "", "exec: {}", /: command must be specified for u to use exec authentication plugin$/],
   ["a plugin without a version", "", "exec: {command: x}", /: apiVersion must be specified for u to use exec/],
   [
@@ -218,7 +218,7 @@ test("certificates in a kubeconfig are those that stand in it now; its other cha
   const config = await loadKubeconfig(file);
   await write("https://elsewhere", "ca1ca2", "2");
   assert.deepEqual(await withCurrentPem(config), { ...config, ca: "ca1ca2", cert: "cert2", key: "key2" });
-  // A client with the file's address but a token of its own has no certificate of the file.
+  // A client with the file's address but a separate token has no certificate of the file.
   const { cert: _, key: __, ...withToken } = { ...config, token: "t" };
   assert.deepEqual(await withCurrentPem(withToken), { ...withToken, ca: "ca1ca2" });
   for (const text of ["{", "{}", ""]) {

@@ -34,7 +34,7 @@ for (const [server, env, want] of [
   ["https://[fd00::7]:6443", { HTTPS_PROXY: "p", NO_PROXY: "fd00::/8" }, undefined],
   ["https://[fd00::7]:6443", { HTTPS_PROXY: "p", NO_PROXY: "[fd00::7]:6443" }, undefined],
 ] as const)
-  test(`${server} with ${JSON.stringify(env)} goes over ${want ?? "no proxy"}`, () =>
+  test(`${server} with ${JSON.stringify(env)} is reached over ${want ?? "no proxy"}`, () =>
     assert.equal(proxyFromEnvironment(new URL(server), env)?.href, want));
 
 for (const [proxy, message] of [
@@ -98,7 +98,7 @@ for (const { name, start, scheme, refused } of [
   { name: "HTTP over TLS", scheme: "https", start: () => https.createServer(pair), refused: /Proxy Authentication Required/ },
   { name: "SOCKS", scheme: "socks5", start: undefined, refused: /authentication/ },
 ])
-  test(`a client reaches its server over a proxy that speaks ${name}, and tells of one that refuses it`, async (t) => {
+  test(`a client reaches its server over a proxy that speaks ${name}, and reports one that refuses it`, async (t) => {
     const requested: string[] = [];
     const api = await startApi(t);
     const proxy = await listening(

@@ -1,4 +1,4 @@
-/** What a client does with answers that are none: tries again, waits, renews its credentials, or tells its caller. */
+/** How a client handles failures: it tries again, waits, renews its credentials, or returns the error. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -43,7 +43,7 @@ for (const { name, answers, want } of [
   { name: "wants what we do not have", answers: [[5, 255]], want: /no acceptable authentication methods/ },
   { name: "wants a password that was not offered", answers: [[5, 2]], want: /no acceptable authentication methods/ },
   {
-    name: "reaches nobody",
+    name: "reaches no target",
     answers: [
       [5, 0],
       [5, 5, 0, 1],

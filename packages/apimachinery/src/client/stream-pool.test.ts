@@ -171,7 +171,7 @@ test("a server that takes no streams is not dialled again and again", async () =
   assert.equal((await lease).connection, only);
 });
 
-test("one of several goes away: its streams end by themselves, new ones go elsewhere", async () => {
+test("one of several servers closes: its streams end normally, new ones use another connection", async () => {
   const world = newWorld(2);
   const leases = await take(world, 4);
   const [first, second] = world.dialled as [Fake, Fake];
@@ -297,7 +297,7 @@ test("closed while it dials: what comes of it is destroyed", async () => {
   assert.equal(world.counts.connections, 0);
 });
 
-test("renewed while it dials: a failure of that dial is nobody's, who waits gets the next", async () => {
+test("renewed while it dials: a failure of that dial fails no caller, waiting calls get the next connection", async () => {
   const world = newWorld(1);
   world.held = [];
   const lease = world.pool.acquire();

@@ -360,7 +360,7 @@ test("a handler of a source that throws for one object wakes the keys of the oth
   assert.deepEqual(seen, ["b", "c"]);
 });
 
-test("a pod that changes its owner wakes both, and one that is not controlled nobody", async (t) => {
+test("a pod that changes its owner wakes both owners, and one that is not controlled wakes none", async (t) => {
   const { client, informers, run } = setUp(t);
   const [one, two] = [aReplicaSet({ name: "one" }), aReplicaSet({ name: "two" })];
   client.put(pods, aPod({ name: "a", owner: one }));

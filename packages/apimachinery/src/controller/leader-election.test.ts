@@ -283,7 +283,7 @@ for (const { durations, want } of [
   });
 }
 
-test("metrics tell who leads; a leader that can neither renew its lease nor stop is not well, who waits always is", async () => {
+test("metrics report the leader; a leader that can neither renew its lease nor stop is unhealthy, candidates are always healthy", async () => {
   const client = newFakeClient();
   const clock = newFakeClock();
   const metrics = newMetricsRegistry();
@@ -309,7 +309,7 @@ test("metrics tell who leads; a leader that can neither renew its lease nor stop
   assert.throws(() => status.check(), /^Error: failed election to renew leadership on lease test$/);
 });
 
-test("events about the lock, or both of a pair, tell who leads and who does no longer", async () => {
+test("events about the lock, or both of a pair, report who became leader and who stopped", async () => {
   for (const [kind, kinds] of [
     ["leases", ["coordination.k8s.io/v1 Lease"]],
     ["configmapsleases", ["v1 ConfigMap", "coordination.k8s.io/v1 Lease"]],

@@ -73,7 +73,7 @@ for (const { name, status, reason } of [
   { name: "401", status: 401, reason: /answers 401/ },
   { name: "403", status: 403, reason: /answers 403/ },
 ]) {
-  test(`${name} is waited out for 30 s, counted anew when nobody answers meanwhile`, async () => {
+  test(`${name} is retried for 30 s, counted anew after a failed connection`, async () => {
     const wait = waiting((nowMs) => (nowMs >= 20_000 && nowMs < 26_000 ? "away" : status));
     await settle();
     await wait.advance(50_000);
@@ -83,7 +83,7 @@ for (const { name, status, reason } of [
   });
 }
 
-test("503 of a load balancer is nobody's answer: it is waited out without end", async () => {
+test("503 of a load balancer is not the server's response: it is retried without a limit", async () => {
   const wait = waiting((nowMs) => (nowMs < 300_000 ? 503 : 200));
   await settle();
   await wait.advance(290_000);

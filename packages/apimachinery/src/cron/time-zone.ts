@@ -38,7 +38,7 @@ function formatOf(name: string): Intl.DateTimeFormat | undefined {
       second: "numeric",
     });
     const known = format.resolvedOptions().timeZone;
-    // Intl ignores case, Go does not. For aliases the canonical name differs altogether, so wrong case goes unnoticed.
+    // Intl ignores case, Go does not. For aliases the canonical name differs altogether, so wrong case is not noticed.
     return known !== name && known.toLowerCase() === name.toLowerCase() ? undefined : format;
   } catch {
     return undefined;

@@ -22,7 +22,7 @@ function aLog(limitBytes?: number) {
   return { clock, registry, log };
 }
 
-test("tells the last decision of each source, since when and how often it was decided so", async () => {
+test("reports the last decision of each source, since when and how often it was repeated", async () => {
   const { clock, log } = aLog();
   log.record(aPod("a"), "scheduler", waiting);
   await clock.advance(10_000);

@@ -65,7 +65,7 @@ export const fraction: Rule<number> = {
     value > 0 && value <= 1 ? undefined : `${nameOf(names)} ${value} must be greater than 0 and less than or equal to 1.0`,
 };
 
-/** A rule with a text of its own. @param problem upstream's text; `name` is that of the flag, of the field or both */
+/** A rule with a specific text. @param problem upstream's text; `name` is that of the flag, of the field or both */
 export const rule = <T>(allowed: string, holds: (value: T) => boolean, problem: (value: T, name: string) => string): Rule<T> => ({
   kind: "rule",
   allowed,

@@ -180,7 +180,7 @@ export const leaderElectionFlags = (resourceName: string) => ({
   }),
   "leader-elect-lease-duration": duration({
     default: "15s",
-    help: "How long candidates that are not the leader wait after a renewal before they try to take over: the longest time that a stopped leader goes unnoticed.",
+    help: "How long candidates that are not the leader wait after a renewal before they try to take over: the longest time until a stopped leader is noticed.",
   }),
   "leader-elect-renew-deadline": duration({
     default: "10s",

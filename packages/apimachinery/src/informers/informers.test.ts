@@ -164,7 +164,7 @@ test("a handler that throws does not affect other handlers", async (t) => {
   assert.deepEqual(seen, ["+a"]);
 });
 
-test("resyncs tell of everything again", async (t) => {
+test("resyncs report every object again", async (t) => {
   const { clock, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a", labels: { v: "1" } })), 30_000);
   await clock.advance(60_000);
   assert.deepEqual(seen, ["+a", "1>1", "1>1"]);
@@ -423,7 +423,7 @@ test("after a refused version, an object that changed under its version is repor
   assert.deepEqual(seen, ["1>0"]);
 });
 
-test("a list after a watch that ended at once tells of all that went, and of what was replaced", async (t) => {
+test("a list after a watch that ended at once reports deleted and replaced objects", async (t) => {
   const { client, clock, informer, seen } = await started(t, (c) =>
     c.put(pods, aPod({ name: "a" }), aPod({ name: "b" }), aPod({ name: "c", uid: "1" })),
   );

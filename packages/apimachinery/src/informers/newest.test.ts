@@ -53,7 +53,7 @@ test("a late response to a write does not bring back a deleted object", async (t
   assert.equal(newest.get(key)?.metadata.uid, "2");
 });
 
-test("takes an older version when the cache goes back to it, as after a restore of the store", () => {
+test("accepts an older version when the cache returns to it, as after a restore of the store", () => {
   const informer = newSharedInformer<Pod>({
     client: newFakeClient(),
     clock: newFakeClock(),

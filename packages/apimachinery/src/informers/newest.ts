@@ -15,7 +15,7 @@ export interface Newest<T> {
   written(object: T): void;
 }
 
-/** Follows the informer through a handler of its own. */
+/** Follows the informer through a separate handler. */
 export function newNewest<T extends KubeObject>(informer: SharedInformer<T>): Newest<T> {
   const objects = new Map<ObjectKey, T>();
   const take = (object: T): void => {

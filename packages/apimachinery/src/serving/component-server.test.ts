@@ -143,7 +143,7 @@ test("without kubeconfig files tokens are not looked at and everything but the o
   assert.equal((await get("/healthz", { token: "good" })).code, 200);
 });
 
-test("an unreachable API server lets nobody in", async (t) => {
+test("requests are refused while the API server is unreachable", async (t) => {
   const api = await startApi(t);
   const get = await startComponent(t, { ...api.flags, "authentication-skip-lookup": true });
   await api.stop();
@@ -217,7 +217,7 @@ test("a server that cannot start follows no files", async (t) => {
   assert.equal(clock.waiting, 0);
 });
 
-test("a front proxy that the cluster names speaks for others; nobody else does", async (t) => {
+test("the front proxy of the cluster's configuration sends user names in headers; other clients cannot", async (t) => {
   const api = await startApi(t);
   const get = await startComponent(t, api.flags);
   const headers = { "x-remote-user": "jane", "x-remote-group": "readers", "x-remote-extra-example.com%2Fid": "1" };
@@ -301,7 +301,7 @@ for (const { name, readyz, refuseWith } of [
   });
 }
 
-test("an API server that is not there is waited for: nobody is trusted until it is", async (t) => {
+test("an API server that cannot be reached is waited for: no client is trusted until then", async (t) => {
   const port = await freePort();
   const absent = await startApi(t, port);
   await absent.stop();

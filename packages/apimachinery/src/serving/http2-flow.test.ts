@@ -45,7 +45,7 @@ async function received(client: RawClient, stream: number, want: number): Promis
 }
 
 for (const kind of ["", "?stream"]) {
-  test(`6.9.1: an answer${kind} is cut where the stream's window ends, and goes on where it opens`, async (t) => {
+  test(`6.9.1: an answer${kind} is cut where the stream's window ends, and continues when it opens`, async (t) => {
     const client = await (await startHttp2Bench(t, handler)).connect({ settings: initialWindow(1000) });
     client.send(getFrame(1, `/20000${kind}`));
     let open = 1000;
@@ -237,7 +237,7 @@ test("6.9: more than the connection's window ends the connection", async (t) => 
   assert.equal(await client.outcome(1001), "connection FLOW_CONTROL_ERROR");
 });
 
-test("6.9: what fills up frames counts, and is given back though nobody reads it", async (t) => {
+test("6.9: padding of frames counts, and its window is returned even if the body is not read", async (t) => {
   const bench = await startHttp2Bench(t, async (exchange) =>
     exchange.respond(200, {}, String((await exchange.body(1e6)).length)),
   );
@@ -255,10 +255,10 @@ test("6.9: what fills up frames counts, and is given back though nobody reads it
 
 /** Handlers that differ in what they do with a body whose first part has arrived. */
 const fates: Readonly<Record<string, ExchangeHandler>> = {
-  "nobody reads": (exchange) => exchange.respond(200, {}),
+  "is not read": (exchange) => exchange.respond(200, {}),
   "is read": async (exchange) => exchange.respond(200, {}, String((await exchange.body(1e6)).length)),
   "is refused as too large": (exchange) => exchange.body(1000).catch(() => exchange.respond(413, {})) as Promise<void>,
-  "is read by nobody any more": (exchange) => {
+  "is not read any more": (exchange) => {
     const body = exchange.bodyStream() as Readable;
     body.once("data", () => {
       body.destroy();

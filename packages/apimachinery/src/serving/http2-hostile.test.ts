@@ -382,7 +382,7 @@ test("requests that a client sends after its own GOAWAY do not keep its connecti
   await servesOthers(bench);
 });
 
-test("rapid reset over many connections is stopped too, and nobody else at that address", async (t) => {
+test("rapid reset over many connections is stopped too, and no other client of that address", async (t) => {
   const bench = await startHttp2Bench(t, handler);
   const resets = 900; // below the limit of one connection
   const pairs = (from: number): Buffer => Buffer.concat([getFrame(from, "/hold"), resetFrame(from)]);

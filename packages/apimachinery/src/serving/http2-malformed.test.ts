@@ -28,7 +28,7 @@ const malformed: Readonly<Record<string, readonly Field[]>> = {
   "an empty :method": [[":method", ""], scheme, authority, path],
   "a :method with a space": [[":method", "GET /x"], scheme, authority, path],
   "a :path with a line's end": [method, scheme, authority, [":path", "/\r\nx: y"]],
-  "a pseudo field that nobody knows": [...good, [":foo", "x"]],
+  "an unknown pseudo field": [...good, [":foo", "x"]],
   "a pseudo field of answers": [...good, [":status", "200"]],
   ":protocol, which was not offered": [[":method", "CONNECT"], scheme, authority, path, [":protocol", "websocket"]],
   "a pseudo field behind others": [method, scheme, authority, ["accept", "*/*"], path],

@@ -47,7 +47,7 @@ const wellFormed: readonly { name: string; send: readonly Buffer[]; want: { [Key
     want: { body: "abc" },
   },
   {
-    name: "trailers, which nobody needs",
+    name: "trailers, which are not used",
     send: [postFrame(1), dataFrame(1, "abc"), headersFrame(1, [["x-late", "1"]])],
     want: { body: "abc", headers: { host: "localhost" } },
   },

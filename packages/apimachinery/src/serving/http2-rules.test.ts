@@ -125,8 +125,8 @@ const rules: readonly Rules[] = [
     want: connection("COMPRESSION_ERROR"),
     cases: {
       "the index 0": requestAnd(0x80),
-      "an index that nobody gave": requestAnd(0xbe),
-      "the name of an index that nobody gave": requestAnd(0x7f, 0x07, 0x01, 0x61),
+      "an undefined index": requestAnd(0xbe),
+      "the name of an undefined index": requestAnd(0x7f, 0x07, 0x01, 0x61),
       "a table that is larger than allowed": headersFrame(1, Buffer.concat([Buffer.of(0x3f, 0xe2, 0x1f), request])),
       "a size of the table at the end": requestAnd(0x20),
       "a text that is cut off": requestAnd(0x00, 0x05, 0x61),
@@ -253,7 +253,7 @@ const rules: readonly Rules[] = [
     section: "6.5 SETTINGS",
     want: answered,
     cases: {
-      "that nobody knows": [setting(0x99, 0xffffffff), setting(0, 1), getFrame(1)],
+      "that are unknown": [setting(0x99, 0xffffffff), setting(0, 1), getFrame(1)],
       "at their bounds": [
         setting(settings.headerTableSize, 0xffffffff),
         setting(settings.headerTableSize, 0),
@@ -290,7 +290,7 @@ const rules: readonly Rules[] = [
   {
     section: "6.7 PING",
     want: answered,
-    cases: { "an answer that nobody requested": [pingFrame("12345678", flags.ack), getFrame(1)] },
+    cases: { "an answer that was not requested": [pingFrame("12345678", flags.ack), getFrame(1)] },
   },
 ];
 

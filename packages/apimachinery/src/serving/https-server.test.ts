@@ -219,7 +219,7 @@ for (const { name, sent, want } of [
   },
   { name: "that does not come to its end", sent: "GET / HTTP/1.1\r\nHost: x\r\n", want: "" },
 ]) {
-  test(`HTTP/1.1: a request ${name} is answered ${JSON.stringify(want.slice(0, 12))}, and shown to nobody`, async (t) => {
+  test(`HTTP/1.1: a request ${name} is answered ${JSON.stringify(want.slice(0, 12))}, and is passed to no handler`, async (t) => {
     // The other requests are answered, so they get a generous timeout.
     const headersTimeoutMs = want === "" ? 200 : 60_000;
     const options = { tls: undefined, headersTimeoutMs, headersCheckMs: 20 };

@@ -41,7 +41,7 @@ test("metrics of 150 definitions are rendered in slices", async (t) => {
   assert.ok(served < 300, `a turn of ${served} ms`);
 });
 
-test("metrics are compressed for who takes that, and tell the same", async (t) => {
+test("metrics are compressed for clients that accept that, and have the same content", async (t) => {
   const registry = newMetricsRegistry();
   registry
     .counter({ name: "requests", help: "h", labels: ["code"] })

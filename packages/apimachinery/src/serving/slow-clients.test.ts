@@ -101,13 +101,13 @@ const attacks: Readonly<Record<string, (port: number) => Socket>> = {
     drip(socket, head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + `1;a=${"y".repeat(20_000)}`, "z");
     return socket;
   },
-  "an answer that nobody reads": (port) => {
+  "a response that is not read": (port) => {
     const socket = connectTls({ port, host: "127.0.0.1", ca: ca.certPem });
     socket.pause();
     socket.write(head("GET /big HTTP/1.1"));
     return socket;
   },
-  "an HTTP/2 answer that nobody reads": (port) => {
+  "an HTTP/2 response that is not read": (port) => {
     const socket = connectTls({ port, host: "127.0.0.1", ca: ca.certPem, ALPNProtocols: ["h2"] });
     const session = connectHttp2(`https://127.0.0.1:${port}`, { createConnection: () => socket });
     session.on("error", () => {});

@@ -58,7 +58,12 @@ for (const { name, before, servers, want } of [
     servers: [b2],
     want: { commonEncodingVersion: "v2", conditions: [set(now)] },
   },
-  { name: "nobody agrees on nothing", before: { conditions: [unset(long)] }, servers: [], want: { conditions: [unset(long)] } },
+  {
+    name: "without servers there is no common version",
+    before: { conditions: [unset(long)] },
+    servers: [],
+    want: { conditions: [unset(long)] },
+  },
 ]) {
   test(`storage versions: ${name}`, () => {
     const current = { metadata: { name: "apps.deployments" }, spec: {}, status: before } as StorageVersion;

@@ -180,7 +180,7 @@ test("shut down, delayed keys come no more, and none is taken", async () => {
   assert.deepEqual([queue.length, queue.shuttingDown], [0, true]);
 });
 
-test("a key added while two workers wait and one of them has it goes to nobody else", async () => {
+test("a key added while two workers wait and one of them has it is given to no other", async () => {
   const queue = newWorkQueue<string>();
   const [first, second] = [queue.get(), queue.get()];
   queue.add("a");
@@ -196,7 +196,7 @@ test("a key added while two workers wait and one of them has it goes to nobody e
   assert.equal(queue.length, 0, "what was added twice meanwhile comes once");
 });
 
-test("done for a key that nobody added since leaves nothing behind", async () => {
+test("done for a key that was not added since leaves nothing behind", async () => {
   const seen: string[] = [];
   const queue = newWorkQueue<string>({
     added: (key, depth) => void seen.push(`+${key} ${depth}`),

@@ -89,7 +89,7 @@ describe("the proxy", { concurrency: true }, () => {
     first.process.kill("SIGKILL");
     t.diagnostic(`killed: ${Math.round(await client.untilAnsweredBy("127.0.0.2"))} ms`);
 
-    // Its kernel still accepts connections; nobody answers on them, and none is closed.
+    // Its kernel still accepts connections; they get no response, and none is closed.
     await pauseProcess(second.process.pid as number);
     t.diagnostic(`stopped: ${Math.round(await client.untilAnsweredBy("127.0.0.3"))} ms`);
 
@@ -99,7 +99,7 @@ describe("the proxy", { concurrency: true }, () => {
     assert.equal(await client.get(), "127.0.0.3");
   });
 
-  test("connections stay when no other server is ready, and are used again when the server goes on", async (t) => {
+  test("connections stay when no other server is ready, and are used again when the server continues", async (t) => {
     const only = await startServer(t, "127.0.0.1");
     const { proxy, client } = await startProxy(t, [only]);
     assert.equal(await client.get(), "127.0.0.1");

@@ -16,7 +16,7 @@ const node: Node = {
   },
 };
 
-test("admits the networks of pods and nodes, and nobody else", () => {
+test("admits the networks of pods and nodes, and no other", () => {
   const clients = newClients(newFakeClock());
   assert.equal(clients.admit("10.244.0.9"), "stranger");
   clients.allow([...clusterNetworks([node]), "198.51.100.0/24", "nonsense"]);
@@ -26,7 +26,7 @@ test("admits the networks of pods and nodes, and nobody else", () => {
     assert.equal(clients.admit(address), "stranger", address);
 });
 
-test("gives each client a share of its own, which fills again", async () => {
+test("gives each client a separate share, which fills again", async () => {
   const clock = newFakeClock();
   const clients = newClients(clock);
   for (let i = 0; i < 5_000; i++) assert.equal(clients.admit("127.0.0.1"), "yes");

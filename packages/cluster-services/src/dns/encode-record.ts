@@ -41,7 +41,7 @@ export function hinfoRecord(cpu: string): ResourceRecord {
   return { type: types.HINFO, ttl: 3600, data: dataOf({ name: owner, type: "HINFO", data: { cpu, os: "" } }) };
 }
 
-/** The record that goes with negative answers of a zone. */
+/** The record that is sent with negative answers of a zone. */
 export function soaRecord(zone: string, serial: number): ResourceRecord {
   const data = {
     mname: `ns.dns.${zone}`,

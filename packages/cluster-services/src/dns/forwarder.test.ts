@@ -90,7 +90,7 @@ test("a server that did not answer is queried after the others for 10 s, or unti
   assert.deepEqual(requested(), [1, 2], "the second at once");
   [isSilent, rcode] = [false, servFail];
   assert.equal((await forwarder.forward(queryOf("c.example"))).rcode, 0);
-  assert.deepEqual(requested(), [2, 3], "the first when the second cannot tell");
+  assert.deepEqual(requested(), [2, 3], "the first when the second fails");
   await forwarder.forward(queryOf("d.example"));
   assert.deepEqual(requested(), [3, 3], "it has answered, and is preferred again");
   isSilent = true;
@@ -105,7 +105,7 @@ test("a server that did not answer is queried after the others for 10 s, or unti
   assert.deepEqual(requested(), [5, 4], "after 10 s");
 });
 
-test("a server that cannot tell is queried once, and its answer stands when no other has one", async (t) => {
+test("a failing server is queried once, and its response is used when no other has one", async (t) => {
   for (const rcode of [servFail, refused]) {
     const { requested, upstreams } = await servers(
       t,

@@ -76,7 +76,7 @@ test("a relayed answer has the query's ID and question, what is left of its TTLs
   }
 });
 
-test("the resolver's file is looked at every 5 s; what was known goes with it, and comes back", async (t) => {
+test("the resolver's file is checked every 5 s; without it no servers are used until it is back", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-resolv-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "resolv.conf");

@@ -10,7 +10,7 @@ const isReserved = inNetworks([
 ]);
 
 /**
- * Pure: whether connections to an endpoint are refused. Whoever may write EndpointSlices could else make the ingress connect to
+ * Pure: whether connections to an endpoint are refused. Users who may write EndpointSlices could otherwise make the ingress connect to
  * programs of a node that trust the node itself or listen only for it.
  * @param nodes addresses of all nodes and of this machine, as their objects and interfaces spell them
  */

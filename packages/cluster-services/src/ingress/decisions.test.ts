@@ -206,7 +206,12 @@ describe("addresses in the status", () => {
     { name: "those of other nodes stay", ingress: withStatus("192.0.2.2"), want: ["10.0.0.1", "192.0.2.2"] },
     { name: "those of no node go", ingress: withStatus("10.0.0.9"), want: ["10.0.0.1"] },
     { name: "nothing to change", ingress: withStatus("10.0.0.1"), want: undefined },
-    { name: "the own goes with the part", ingress: withStatus("10.0.0.1", "192.0.2.2"), isServing: false, want: ["192.0.2.2"] },
+    {
+      name: "its own is removed with the part",
+      ingress: withStatus("10.0.0.1", "192.0.2.2"),
+      isServing: false,
+      want: ["192.0.2.2"],
+    },
   ])
     test(name, () =>
       assert.deepEqual(

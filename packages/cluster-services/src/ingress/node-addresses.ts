@@ -4,7 +4,7 @@ import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 /** Interfaces come with containers and networks; nothing reports them. */
 const interfacesMs = 10_000;
 
-/** Addresses of all nodes and of this machine, which has some of its own, such as those of bridges. @param now monotonic, ms */
+/** Addresses of all nodes and of this machine, which has further ones, such as those of bridges. @param now monotonic, ms */
 export function newNodeAddresses(nodes: () => readonly Node[], now: () => number): () => ReadonlySet<string> {
   let known: { readonly at: number; readonly addresses: ReadonlySet<string> } | undefined;
   return () => {

@@ -27,7 +27,7 @@ export interface ProxyOptions {
   readonly log: Logger;
 }
 
-/** Where a request goes: what rules and endpoints say, or the answer that the ingress gives itself. */
+/** The destination of a request: what rules and endpoints select, or the response that the ingress gives itself. */
 export type Destination =
   | { readonly host: string; readonly path: string; readonly route: Route; readonly urls: readonly string[] }
   | { readonly code: number; readonly text: string; readonly route?: Route };
@@ -147,7 +147,7 @@ async function relay({ statusCode, headers, body }: Dispatcher.ResponseData, res
 class BodyTooLarge extends Error {}
 
 /**
- * The body as a stream of its own: the client that fails to send it on ends this one, and the request stays to be answered.
+ * The body as a separate stream: the client that fails to send it on ends this one, and the request stays to be answered.
  */
 function bodyOf(request: Request, most: number): Readable & { readonly errored: Error | null } {
   let bytes = 0;

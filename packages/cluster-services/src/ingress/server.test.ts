@@ -43,7 +43,7 @@ async function serve(answer: (request: IncomingMessage, response: ServerResponse
 }
 
 const local = (port: number) => [{ address: "127.0.0.1", port }];
-/** A port on which nobody listens: that of a server that has ended. */
+/** A closed port: that of a server that has ended. */
 async function closedPort(): Promise<number> {
   const port = await serve(() => {});
   servers.pop()?.close();

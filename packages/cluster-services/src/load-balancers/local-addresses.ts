@@ -47,7 +47,7 @@ export function linkFor(ip: string, links: readonly Link[], nodeAddresses: reado
   return inNetwork ?? links.find(({ addresses }) => addresses.some((one) => nodeAddresses.includes(one.ip)));
 }
 
-/** An address of the interface's IPv4 network that is none of its own; undefined when there is none. */
+/** An address of the interface's IPv4 network that is not the interface's; undefined when there is none. */
 export function neighbourOn({ addresses }: Link): string | undefined {
   const own = new Set(addresses.map((one) => one.ip));
   for (const { ip, bits } of addresses) {

@@ -83,7 +83,7 @@ async function start(
   return { clock, client, events, disk };
 }
 
-test("a claim gets a volume in a folder of its own, after a failure of the disk or of the API server, too", async (t) => {
+test("a claim gets a volume in a separate folder, after a failure of the disk or of the API server, too", async (t) => {
   const { clock, client, events, disk } = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
   disk.failures.push(new Error("no space left"));
   let refusals = 1;
@@ -142,7 +142,7 @@ test("what cannot be provisioned is reported and not tried; another node's claim
   assert.deepEqual([events.length, disk.calls, client.writes], [1, [], []]);
 });
 
-test("a folder is removed before its volume, and again when that failed; then the volume goes, once", async (t) => {
+test("a folder is removed before its volume, and again when that failed; then the volume is deleted, once", async (t) => {
   const { clock, client, events, disk } = await start(t, newDeleter, [nodes, node]);
   disk.failures.push(new Error("device is busy"));
   client.put(persistentVolumes, aVolume());
@@ -161,7 +161,7 @@ test("a folder is removed before its volume, and again when that failed; then th
   assert.equal((sent as { preconditions: { uid: string } }).preconditions.uid.length > 0, true);
 });
 
-test("a volume stays while its claim is there, and is deleted when the claim goes; a new claim of the name is another one", async (t) => {
+test("a volume stays while its claim is there, and is deleted with the claim; a new claim of the name is another one", async (t) => {
   const claim = { ...aClaim(), spec: { ...aClaim().spec, volumeName } };
   const { client, disk } = await start(
     t,

@@ -93,7 +93,7 @@ export function newProvisioner(options: LocalVolumesOptions): Controller {
 }
 
 function littleSpace(nodeName: string, requested: number, free: number): string {
-  return `the claim asks for ${inGi(requested)}, and the disk of node ${nodeName} has ${inGi(free)} free; a local volume has no size of its own`;
+  return `the claim asks for ${inGi(requested)}, and the disk of node ${nodeName} has ${inGi(free)} free; a local volume has no separate size limit`;
 }
 
 export const inGi = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)}Gi`;

@@ -18,7 +18,7 @@ test("finds a disk full that has no bytes or no files left", () => {
   assert.equal(fullness({ ...roomy, freeFiles: 3 }), "3 of 1000 files can still be created");
 });
 
-test("tells the claims of its own volumes once, again after ten minutes, and when the disk fills again", async (t) => {
+test("creates events on the claims of its own volumes once, again after ten minutes, and when the disk fills again", async (t) => {
   const clock = newFakeClock();
   const ending = new AbortController();
   t.after(() => ending.abort());

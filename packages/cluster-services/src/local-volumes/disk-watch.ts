@@ -36,7 +36,7 @@ export interface DiskWatch extends Periodic {
   readonly problem: string | undefined;
 }
 
-/** Tells the claims of this node's volumes when their disk is full, once and then every ten minutes. */
+/** Creates events on the claims of this node's volumes when their disk is full, once and then every ten minutes. */
 export function newDiskWatch(options: DiskWatchOptions): DiskWatch {
   const { nodeName, folders, claims, volumes, recorder, log, clock, metrics } = options;
   const free = metrics.gauge({

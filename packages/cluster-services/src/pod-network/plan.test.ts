@@ -149,7 +149,7 @@ test("IPv6 ranges are left out where the kernel has none", () => {
   );
 });
 
-test("a MAC address follows from the node's name, and is a unicast one that nobody sells", () => {
+test("a MAC address follows from the node's name, and is unicast and locally administered", () => {
   assert.equal(macOf("m1"), macOf("m1"));
   assert.notEqual(macOf("m1"), macOf("m2"));
   assert.match(macOf("m1"), /^02(:[0-9a-f]{2}){5}$/);

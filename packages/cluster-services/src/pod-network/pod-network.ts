@@ -21,7 +21,7 @@ export interface PodNetworkOptions {
   readonly host: PodNetworkHost;
   /** All Nodes, as the caches show them now. */
   readonly nodes: () => readonly Node[];
-  /** Tells users about this Node. */
+  /** Reports problems of this Node to users. */
   readonly notify: (type: "Normal" | "Warning", reason: string, message: string) => void;
   readonly metrics: PodNetworkMetrics;
   readonly log: Logger;

@@ -109,7 +109,7 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
     assert.match((await outside.ask({ ...tcp, host: "203.0.113.6" }))[0] ?? "", /^pod1 /);
   });
 
-  await t.test("session affinity keeps a client's endpoint until it goes", async () => {
+  await t.test("session affinity keeps a client's endpoint until it is removed", async () => {
     const sticky = aService("sticky", {
       clusterIP: "10.96.0.17",
       sessionAffinity: "ClientIP",
@@ -127,7 +127,7 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
     assert.notDeepEqual(next, first);
   });
 
-  await t.test("a UDP client that goes on sending does not stay with an endpoint that went", async () => {
+  await t.test("a UDP client that keeps sending does not stay with a removed endpoint", async () => {
     const ports = [{ port: 53, protocol: "UDP" as const, nodePort: 30053 }];
     const dns = aService("dns", { type: "NodePort", clusterIP: "10.96.0.19", ports });
     const slice = (...endpoints: (typeof ep1)[]) =>

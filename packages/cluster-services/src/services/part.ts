@@ -90,7 +90,7 @@ export async function startServices(context: PartContext): Promise<Part> {
   };
 }
 
-/** Tells the rules which Services have changed, with everything that is there already. */
+/** Reports to the rules which Services have changed, beginning with every existing one. */
 function watch(
   { informers, metrics, nodeName, clock }: PartContext,
   { changed, allChanged, thisNode }: { changed: ServiceRules["changed"]; allChanged(): void; thisNode(): ThisNode },

@@ -24,7 +24,7 @@ export interface RuleSettings {
  * by its upper bits; so it passes some tens of rules and not those of all Services, and a change rewrites one bucket.
  */
 export interface PortRules {
-  /** Chains of its own in the nat table, by name without prefix. */
+  /** Its chains in the nat table, by name without prefix. */
   readonly chains: ReadonlyMap<string, readonly string[]>;
   readonly dispatch: readonly Dispatch[];
 }

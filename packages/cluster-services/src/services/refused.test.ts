@@ -123,7 +123,7 @@ test("Services whose rules iptables refuses have none, and the others all of the
     assert.deepEqual(rules.refused.map(([key]) => key).slice(3), ["default/s0"]);
   });
 
-  await t.test("one that goes on being wrong in other ways costs the others nothing", async () => {
+  await t.test("one that stays wrong in other ways does not affect the others", async () => {
     const before = restores;
     await rules.put(bad(2, "XYZZY"));
     assert.equal(restores - before, 1, "the attempt alone");

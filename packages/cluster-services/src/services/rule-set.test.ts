@@ -41,7 +41,7 @@ test("a change of a Service writes its chains and its bucket, nothing else", () 
   assert.deepEqual(write(rules), [], "the same again");
 
   rules.set("default/s3", []);
-  assert.deepEqual(write(rules).sort(), ["COX-I-3", ...chains], "its bucket without it, and its chain goes");
+  assert.deepEqual(write(rules).sort(), ["COX-I-3", ...chains], "its bucket without it, and its chain is removed");
 });
 
 test("the last Service of a bucket takes it along, and the first brings it", () => {

@@ -1,5 +1,5 @@
 /**
- * Runs in a network namespace of its own for tests of rules: listens and connects there on request. Requests and answers are JSON lines
+ * Runs in a separate network namespace for tests of rules: listens and connects there on request. Requests and answers are JSON lines
  * on standard input and output. Ends with its input; the namespace ends with it.
  */
 import { createSocket } from "node:dgram";

@@ -11,7 +11,7 @@ export interface Tokens {
   readonly nodes: string;
 }
 
-/** What the programs' flags can only name as files: a folder that goes with the cluster. */
+/** What the programs' flags can only name as files: a folder that is removed with the cluster. */
 export interface Scratch {
   readonly folder: string;
   readonly tokens: Tokens;

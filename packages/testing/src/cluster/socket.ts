@@ -10,7 +10,7 @@ export interface SocketOptions {
   readonly host?: string;
 }
 
-/** A port for an in-process server, with a certificate of its own. */
+/** A port for an in-process server, with its certificate. */
 export interface Socket {
   readonly url: string;
   /** PEM. */

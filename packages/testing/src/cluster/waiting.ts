@@ -36,7 +36,7 @@ export class Waiting {
 
   async settle({ quiet, within }: SettleOptions = {}): Promise<void> {
     const { pace, clock, activity, writes, startMs } = this.#parts;
-    if (writes === undefined) throw new Error("a cluster over a real etcd cannot tell when it has settled");
+    if (writes === undefined) throw new Error("a cluster with a real etcd does not know when it has settled");
     const isVirtual = pace !== undefined;
     const quietMs = durationMs(quiet ?? (isVirtual ? 10_000 : 200));
     const limitMs = durationMs(within ?? (isVirtual ? 600_000 : 60_000));

@@ -36,7 +36,7 @@ function writesText(ref: ResourceRef, { namespace, name }: ObjectTarget, writes:
   if (writes === undefined) return "";
   const key = `/registry/${storageFolder({ ...ref, resource: ref.resource })}/${ref.namespaced ? `${namespace}/` : ""}${name}`;
   const all = writes.of(key);
-  if (all.length === 0) return "nobody has written it";
+  if (all.length === 0) return "no write of it was seen";
   const reported = all.slice(-mostWrites);
   const cut = all.length > reported.length ? [`… ${all.length - reported.length} writes before`] : [];
   return [...cut, ...reported.map((write) => writeText(write, startMs))].join("\n");

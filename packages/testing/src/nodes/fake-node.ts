@@ -56,7 +56,7 @@ export async function runFakeNode({ client, clock, log, signal }: AgentLife, mac
           await sync(key);
           if (!due.has(key)) return;
         } catch (err) {
-          if (!isNotFound(err) && !isConflict(err)) log.v(2)?.info("cannot tell of a pod", { key, err: String(err) });
+          if (!isNotFound(err) && !isConflict(err)) log.v(2)?.info("cannot read a pod's state", { key, err: String(err) });
           if (isNotFound(err) && !due.has(key)) return;
           await clock.sleep(Math.min(100 * 2 ** tries, 2_000));
         }

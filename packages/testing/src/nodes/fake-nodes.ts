@@ -33,7 +33,7 @@ export interface FakeNodesOptions {
   readonly rules: readonly PodRule[];
   /** Lets the API server reach a kubelet at `host:port`; absent: it is unreachable. */
   readonly serve?: (host: string, accept: (connection: Duplex) => void) => void;
-  /** Address of a listener for all nodes, which passes its connections to `answer`. Default: each node has an address of its own, without a listener. */
+  /** Address of a listener for all nodes, which passes its connections to `answer`. Default: each node has a separate address, without a listener. */
   readonly kubelet?: { readonly address: string; readonly port: number };
 }
 

@@ -19,7 +19,7 @@ interface FakePodOptions {
 
 const retryMs = 200;
 
-/** One pod on a fake node: goes from state to state by timers, and writes the state that it is in. */
+/** One pod on a fake node: changes its state by timers, and writes each state. */
 export class FakePod {
   readonly #options: FakePodOptions;
   readonly #hostIP: string;
@@ -185,7 +185,7 @@ export class FakePod {
       this.#pod = await client.patch<Pod>(pods, { namespace, name, subresource: "status" }, { type: "strategic", body });
     } catch (err) {
       if (!isNotFound(err)) {
-        log.v(2)?.info("cannot tell of a pod yet", { pod: `${namespace}/${name}`, err: String(err) });
+        log.v(2)?.info("cannot read a pod's state yet", { pod: `${namespace}/${name}`, err: String(err) });
         this.#again(() => void this.#write());
       }
     } finally {

@@ -8,7 +8,7 @@ import { ServedWatch } from "./served-watch.ts";
 export interface DirectEtcdClient extends EtcdClient {
   /** How long watch messages are held back, until it is 0 again. */
   lagMs: number;
-  /** Breaks all watch streams, as a member that goes away does. */
+  /** Breaks all watch streams, as a member that stops does. */
   breakWatches(): void;
 }
 

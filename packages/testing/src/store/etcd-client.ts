@@ -17,7 +17,7 @@ export interface EtcdNetwork {
 }
 
 export interface SimulatedEtcdClient extends EtcdClient {
-  /** Breaks all watch streams, as a member that goes away does. */
+  /** Breaks all watch streams, as a member that stops does. */
   breakWatches(): void;
 }
 

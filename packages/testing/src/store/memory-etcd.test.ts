@@ -51,7 +51,7 @@ test("keys come in order, in pages, and below their prefix", () => {
   );
 });
 
-test("what was put under a lease goes when the lease ends", () => {
+test("what was put under a lease is deleted when the lease ends", () => {
   const etcd = newMemoryEtcd();
   const lease = etcd.grantLease();
   etcd.txn({ compare: [], success: [{ type: "put", key: "/event", value: value("x"), lease }], failure: [] });

@@ -35,7 +35,7 @@ export interface MemoryEtcd {
   onWrite(listener: (written: Revision) => void): () => void;
   /** Called when the store has become another one. */
   onRestore(listener: () => void): () => void;
-  /** Goes back to the state after `revision`, as from a backup of that time: later revisions are given out again. */
+  /** Restores the state after `revision`, as from a backup of that time: later revisions are used again. */
   restore(revision: number): void;
   /** An independent copy of the current keys, without earlier revisions and without watchers. */
   fork(): MemoryEtcd;

@@ -10,7 +10,7 @@ export interface TimeLine {
   note(line: string): void;
 }
 
-/** A process on a time line: its clock may be wrong, and nothing of it goes on after its crash. */
+/** A process on a time line: its clock may be wrong, and none of its timers runs after its crash. */
 export interface SimulatedProcess {
   readonly name: string;
   readonly clock: Clock;

@@ -1,9 +1,9 @@
 import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 import { EventHeap, type WorldEvent } from "./event-heap.ts";
 
-/** The clock of a cluster: every timer of its parts is one of its own, so that all of them end with the cluster. */
+/** The clock of a cluster: every timer of its parts belongs to it, so that all of them end with the cluster. */
 export interface ClusterClock extends Clock {
-  /** Timers that fired so far; tells whether something happened. */
+  /** Timers that fired so far; shows whether something happened. */
   readonly fired: number;
   /** Cancels all timers; no new one ever fires. */
   stop(): void;

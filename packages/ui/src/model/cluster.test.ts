@@ -83,7 +83,7 @@ test("listeners hear of several changes at once, and no more when they have left
   assert.equal(heard, 1);
 });
 
-test("what is not well: pods that fail alike are one entry, and owners whose pods tell why are none", () => {
+test("unhealthy objects: pods that fail alike are one entry, and owners whose pods explain the failure are none", () => {
   const crashing = { owner: "rs", health: "bad", status: "CrashLoopBackOff" };
   const { cluster } = clusterOf([
     row("deployments.apps", "d", { health: "bad" }),

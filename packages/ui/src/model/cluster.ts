@@ -170,7 +170,7 @@ export class Cluster {
     if (pods?.delete(row.uid) && pods.size === 0) this.#byNode.delete(row.node);
   }
 
-  /** Each message brings strings of its own; those that many rows share are kept once. */
+  /** Each message brings new strings; those that many rows share are kept once. */
   #interned(row: Row): Row {
     const { namespace, owner, status } = row;
     const base = { ...row, namespace: this.#text(namespace), owner: this.#text(owner), status: this.#text(status) };

@@ -145,7 +145,7 @@ for (const { name, replicas = 3, counts, more = {}, want } of [
   });
 }
 
-test("objects without a status, and of kinds that nobody filled in, become rows", () => {
+test("objects without a status, and with empty fields, become rows", () => {
   for (const resource of ["pods", "nodes", "deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps"]) {
     const row = rowOf<PodRow>(resource, { spec: { containers: [] } });
     assert.deepEqual([row.uid, row.name, row.namespace], ["u", "x", ""]);

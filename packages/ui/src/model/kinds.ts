@@ -128,7 +128,7 @@ interface Counts {
   readonly wanted: number;
   readonly ready: number;
   readonly updated: number;
-  /** Of earlier revisions; they are ready as a rule, which the numbers do not tell. */
+  /** Of earlier revisions; they are usually ready, which the numbers do not show. */
   readonly old?: number;
 }
 

@@ -23,7 +23,7 @@ export class LogStream {
   readonly #stop = new AbortController();
   #lines: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** What to tell below the lines. */
+  /** Text below the lines. */
   end = "";
 
   constructor(options: LogOptions) {

@@ -14,7 +14,7 @@ export const heightOf = (count: number, { columns, pitch, side }: Measures): num
   count === 0 ? 0 : (Math.ceil(count / columns) - 1) * pitch + side;
 
 /**
- * The form tells the state as the colour does: full for good, a diamond for bad, a frame for moving, small for idle.
+ * The shape shows the state as the colour does: full for good, a diamond for bad, a frame for moving, small for idle.
  * @returns the path of each state that occurs
  */
 export function pathsOf(pods: readonly PodRow[], measures: Measures): Partial<Record<Health, string>> {

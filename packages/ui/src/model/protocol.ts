@@ -1,4 +1,4 @@
-/** What page and worker tell each other. */
+/** Messages between page and worker. */
 import type { Resource, Row } from "./row.ts";
 
 export interface Start {

@@ -54,7 +54,7 @@ export class Explanations {
     this.#changed = changed;
   }
 
-  /** The last answer; asks again when it is old. While that goes on, the last one is shown. */
+  /** The last answer; requested again when it is old. Meanwhile the last one is shown. */
   of(row: Row): Answer {
     const known = this.#answers.get(row.uid);
     const now = Date.now();

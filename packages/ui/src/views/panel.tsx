@@ -23,7 +23,7 @@ export function Panel({ object }: { readonly object: ObjectPath }): JSX.Element 
   const shown = tabs.filter((tab) => tab !== "logs" || hasLogs);
   const tab = shown.includes(route.tab) ? route.tab : "why";
   const path = `${object.resource}/${object.namespace}/${object.name}`;
-  // Who opens an object with the keyboard goes on from its heading.
+  // Keyboard focus moves to the heading of an opened object.
   useEffect(() => heading.current?.focus({ preventScroll: true }), [path]);
   const kind = isFollowed(object) ? kindNames[object.resource as Resource] : object.resource;
   return (

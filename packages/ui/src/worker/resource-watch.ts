@@ -127,7 +127,7 @@ export class ResourceWatch {
         this.#failures = 0;
       }
     } catch (err) {
-      // A connection that breaks off loses nothing: the watch goes on after the last event.
+      // A connection that breaks off loses nothing: the watch resumes after the last event.
       if (err instanceof ApiError || err instanceof SyntaxError) throw err;
       throw new ApiError(0, "the connection to the API server broke off");
     }

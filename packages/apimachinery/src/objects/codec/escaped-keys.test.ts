@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { encodeJson } from "./json.ts";
 import { parseJsonText } from "./json-parse.ts";
 
-// In a file of its own: V8 makes the mistake only as long as no other object has keys that begin alike.
+// In a separate file: V8 makes the mistake only as long as no other object has keys that begin alike.
 test("keys of one escaped character are read as they are written, although the encoder knows quotes and backslashes", () => {
   const text = String.raw`{"\"":false,"\u003c":{},"\u003c ":[],"=":"","\u003e":""}`;
   const read = parseJsonText(text) as object;

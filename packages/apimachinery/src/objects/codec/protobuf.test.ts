@@ -185,7 +185,7 @@ for (const { name, hex, message } of [
     ["ffffffffffffffffffffff", "proto: integer overflow"],
   ].map(([hex, why]) => ({ name: `a message of ${hex}`, hex: enveloped(hex as string), message: unhandled(why as string) })),
   {
-    name: "a kind that nobody knows",
+    name: "an unknown kind",
     hex: enveloped("", "Foo"),
     message:
       'Foo in version "v1" cannot be handled as a ConfigMap: no kind "Foo" is registered for version "v1" in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"',

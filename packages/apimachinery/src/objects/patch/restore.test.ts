@@ -35,6 +35,6 @@ for (const { value, type = deployment, want } of [
   });
 }
 
-test("null is nothing, unknown fields are nobody's, and what fits is silent", () => {
+test("null is dropped, unknown fields are dropped, and valid data gives no warning", () => {
   checkRestorable({ metadata: null, spec: { replicas: null, template: { spec: { containers: [null] } } }, x: 1 }, deployment);
 });

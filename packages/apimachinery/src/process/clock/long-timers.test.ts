@@ -29,7 +29,7 @@ test("a thousand wait with one timer, and none is left when they are cancelled",
   await clock.advance(10_000);
 });
 
-test("one that comes while nobody waits begins a new look at the seconds", async () => {
+test("a timer that is added while none waits starts the polling of seconds again", async () => {
   const clock = newFakeClock(0);
   const timers = newLongTimers(clock);
   timers.after(10_000, () => {}).cancel();

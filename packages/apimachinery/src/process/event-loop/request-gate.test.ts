@@ -25,7 +25,7 @@ function setUp() {
   };
 }
 
-test("a client with 200 connections and 16 pipelined requests each delays another's request by one slice of its own", async () => {
+test("a client with 200 connections and 16 pipelined requests each delays another's request by one time slice", async () => {
   const { request, iterate, order } = setUp();
   for (let at = 0; at < 200 * 16; at++) void request("many");
   void request("other");

@@ -44,7 +44,7 @@ test("work begins at once while the turn is young, then waits for the next one, 
   await nextTurn();
   assert.deepEqual(order, ["a", "b", "c"]);
   await nextTurn();
-  assert.equal(coming.length, 0, "nobody waits, nothing is scheduled");
+  assert.equal(coming.length, 0, "without a waiting task nothing is scheduled");
   assert.equal(turns.next(), undefined);
 });
 

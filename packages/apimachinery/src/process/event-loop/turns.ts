@@ -45,7 +45,7 @@ export class Turns {
   /**
    * To be called before each piece of work, of a few milliseconds at most.
    * @param sizeBytes bytes that a longer piece works on, when known: of several such pieces that call this in the same turn, before
-   * the first of them has begun, each gets a turn of its own
+   * the first of them has begun, each gets a separate turn
    * @returns undefined when it may start now, without a microtask; otherwise a promise to await
    */
   next(sizeBytes = 0): Promise<void> | undefined {

@@ -57,7 +57,7 @@ test("unused items go after a while, when others come", (t) => {
   assert.deepEqual([left.isKept, used.isKept, share.bytes], [false, true, 20]);
 });
 
-test("when all were used, one goes nevertheless", () => {
+test("when all were used, one is dropped nevertheless", () => {
   const share = new ByteShare(8000);
   const items = Array.from({ length: 800 }, () => anItem(10));
   for (const item of items) {

@@ -13,7 +13,7 @@ async function delays(): Promise<Record<string, number>> {
 test("the longest delay is that of a turn, once, and waiting for something to do is no delay", async () => {
   const begin = await delays();
   assert.deepEqual(Object.keys(begin), ["", "min", "max", "mean", "stddev", "p50", "p90", "p99"]);
-  await delay(1); // the turn below is an iteration of its own
+  await delay(1); // the turn below is a separate iteration
   const end = performance.now() + 150;
   while (performance.now() < end);
   await delay(1);

@@ -1,5 +1,5 @@
 /**
- * The authorities a component trusts: those of its own files or, where a file is not given, those published in the ConfigMap
+ * The authorities a component trusts: those of its files or, where a file is not given, those published in the ConfigMap
  * kube-system/extension-apiserver-authentication. Both are followed at runtime.
  * Source: k8s.io/apiserver pkg/server/options/authentication.go, authentication_dynamic_request_header.go
  */

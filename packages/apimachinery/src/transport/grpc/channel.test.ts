@@ -165,7 +165,7 @@ test("closing a channel cancels calls that wait for a connection", async (t) => 
   assert.match((await waiting).message, /code = Canceled/);
 });
 
-test("a server that goes away under a call may have processed it, and waiting does not repeat it", async (t) => {
+test("a server that closes during a call may have processed it, and waiting does not repeat it", async (t) => {
   let calls = 0;
   const { port } = await startGrpcServer(t, (stream) => {
     calls++;

@@ -17,7 +17,7 @@ function aKeepalive() {
   return { clock, keepalive, seen };
 }
 
-test("nobody is pinged without a call", async () => {
+test("no ping is sent without a call", async () => {
   const { clock, seen } = aKeepalive();
   await clock.advance(600_000);
   assert.deepEqual([seen.pings.length, seen.silent], [0, 0]);

@@ -13,7 +13,7 @@ export interface CommandStreams {
   onResize: (size: { readonly width: number; readonly height: number }) => void;
   /** @returns resolves when more may be written */
   write(to: "stdout" | "stderr", chunk: Uint8Array): Promise<void>;
-  /** Tells how the command ended, and closes the streams. @param message for clients that do not read a Status */
+  /** Sends the command's result, and closes the streams. @param message for clients that do not read a Status */
   finish(status: object, message: string): Promise<void>;
 }
 

@@ -50,7 +50,7 @@ test("an update takes fields from their owner only when it changes them", () => 
   assert.deepEqual(stored.entries(), { "a Update": [".spec.minReadySeconds", ".spec.paused"], "b Update": [".spec.replicas"] });
 });
 
-test("removed fields belong to nobody, and a manager without fields has no entry", () => {
+test("removed fields have no owner, and a manager without fields has no entry", () => {
   const stored = new Stored()
     .update("a", (next: Loose) => {
       next.spec = { replicas: 1, paused: true };
@@ -95,7 +95,7 @@ test("the time is that of the last change to the set, not of a changed value", (
   );
 });
 
-test("status has entries of its own, and neither endpoint owns what it ignores", () => {
+test("status has separate entries, and neither endpoint owns what it ignores", () => {
   const stored = new Stored()
     .update("a", (next: Loose) => void Object.assign(next, { spec: { replicas: 1 }, status: { replicas: 7 } }))
     .update("a", (next: Loose) => void Object.assign(next, { spec: { replicas: 9 }, status: { replicas: 1 } }), status);

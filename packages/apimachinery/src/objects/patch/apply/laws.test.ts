@@ -163,7 +163,7 @@ test("applied fields are present and owned by the manager that applied them", ()
   );
 });
 
-test("what is applied no more goes when nobody else owns it, and stays with who does", () => {
+test("a field that is no longer applied is removed when it has no other owner, and stays otherwise", () => {
   fc.assert(
     fc.property(config, config, config, (first, second, other) => {
       const before = apply(apply(undefined, "b", other), "a", first, true);
@@ -175,7 +175,7 @@ test("what is applied no more goes when nobody else owns it, and stays with who 
       assert.deepEqual(
         shown(intersection(dropped, fieldsOf(after))).filter((field) => unowned.has(field)),
         [],
-        "what nobody owns is gone",
+        "a field without an owner is removed",
       );
       assert.deepEqual(missing(others, fieldsOf(after)), [], "what others own is there");
     }),

@@ -32,7 +32,7 @@ test("owners of the replicas are the owners of the scale", () => {
   assert.equal(scale.toScale([parent[1] as ManagedFieldsEntry]), undefined);
 });
 
-test("whoever writes the scale takes the replicas, and only them, from those who had them", () => {
+test("a write of the scale takes the ownership of replicas, and only that, from the other managers", () => {
   const written = [entry("kubectl", replicas, { apiVersion: "autoscaling/v1", subresource: "scale" })];
   const { time: _, ...taken } = entry("kubectl", replicas, { subresource: "scale" });
   assert.deepEqual(scale.toParent(parent, written), [

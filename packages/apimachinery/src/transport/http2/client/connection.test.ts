@@ -139,7 +139,7 @@ test("a connection that is lost loses what is under way", async (t) => {
 
 const hello = settingsFrame([[settings.maxConcurrentStreams, 2]]);
 
-test("what a server that goes away has not looked at is refused, the rest is answered", async (t) => {
+test("what a closing server has not processed is refused, the rest is answered", async (t) => {
   let socket: Socket | undefined;
   const origin = await aTalker(t, (made) => {
     socket = made;
@@ -183,7 +183,7 @@ for (const { name, says } of [
   { name: "a frame that is too large", says: head(1_000_000, frameTypes.data) },
   { name: "headers within headers", says: Buffer.concat([head(0, frameTypes.headers), head(0, frameTypes.headers)]) },
   { name: "headers that go on without beginning", says: head(0, frameTypes.continuation) },
-  { name: "headers that nobody can read", says: frame(frameTypes.headers, flags.endHeaders, 1, Buffer.from([0xff, 0xff])) },
+  { name: "headers that cannot be decoded", says: frame(frameTypes.headers, flags.endHeaders, 1, Buffer.from([0xff, 0xff])) },
   { name: "a push", says: head(0, frameTypes.pushPromise) },
   { name: "a frame that is all padding", says: frame(frameTypes.data, flags.padded, 1, Buffer.from([9])) },
   { name: "a frame that lacks its number", says: head(0, frameTypes.resetStream) },
@@ -215,7 +215,7 @@ test("a ping of the server is answered, and the answer to a ping of the client i
 });
 
 for (const withRequest of [true, false]) {
-  test(`the answer to a ping goes ${withRequest ? "with the next request, in one piece" : "alone when none comes"}`, async (t) => {
+  test(`the answer to a ping is sent ${withRequest ? "with the next request, in one piece" : "alone when none comes"}`, async (t) => {
     const pieces: Buffer[] = [];
     let talker: Socket | undefined;
     const origin = await aTalker(t, (socket) => {
@@ -326,7 +326,7 @@ test("a response before the end of the request resets the stream once, a respons
   assert.deepEqual([await turn(), ends], [[], ["a ended", "b ended"]]);
 });
 
-test("a server that goes away is left with the last answer, and says so once", async (t) => {
+test("the connection to a closing server ends with the last response, and reports it once", async (t) => {
   const { ask, says, turn, begin, ends, events, socket, made } = aPipe(t, [settings.maxConcurrentStreams, 3]);
   await begin();
   for (const name of ["a", "b", "c", "d"]) ask(name, 1);

@@ -333,7 +333,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
     this.#socket.destroy();
   }
 
-  /** Tells the server why the connection ends, as far as it is still written. */
+  /** Reports to the server why the connection ends, as far as it is still written. */
   #goAway(code: number): void {
     const payload = Buffer.alloc(8);
     payload.writeUInt32BE(code, 4);

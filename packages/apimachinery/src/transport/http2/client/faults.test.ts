@@ -56,7 +56,7 @@ for (const { name, before } of [
   { name: "before the headers", before: [] },
   { name: "after the headers", before: [ok(1)] },
 ]) {
-  test(`a request that is cancelled ${name} of its response is reset once; what comes late is nobody's`, async (t) => {
+  test(`a request that is cancelled ${name} of its response is reset once; late frames are ignored`, async (t) => {
     const { ask, says, turn, begin, ends } = aPipe(t);
     await begin();
     let chunks = 0;
@@ -188,7 +188,7 @@ const ackOfNothing = frame(frameTypes.ping, 0, 0, Buffer.alloc(7));
 for (const { name, says: said, code, isFirst } of [
   { name: "something before its settings", says: grant(0, 1), code: errorCodes.protocol, isFirst: true },
   { name: "a stream that did not begin", says: ok(5), code: errorCodes.protocol },
-  { name: "a stream of its own", says: ok(2), code: errorCodes.protocol },
+  { name: "a stream of the server", says: ok(2), code: errorCodes.protocol },
   { name: "a window that grows by nothing", says: grant(0, 0), code: errorCodes.protocol },
   { name: "a window that is too wide", says: grant(0, 2 ** 31 - 1), code: errorCodes.flowControl },
   { name: "frames that may be tiny", says: settingsFrame([[settings.maxFrameSize, 1]]), code: errorCodes.protocol },
@@ -199,7 +199,7 @@ for (const { name, says: said, code, isFirst } of [
   },
   { name: "a ping of seven octets", says: ackOfNothing, code: errorCodes.frameSize },
   {
-    name: "headers that nobody can read",
+    name: "headers that cannot be decoded",
     says: frame(frameTypes.headers, flags.endHeaders, 1, Buffer.from([0xff, 0xff])),
     code: errorCodes.compression,
   },

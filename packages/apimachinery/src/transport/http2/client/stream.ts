@@ -299,7 +299,7 @@ export class ClientOutput {
 
   /**
    * Acknowledges a PING. etcd pings with each request to estimate the bandwidth-delay product. The replies are sent with the next
-   * request: a write of their own wakes etcd, which delays the events on their way to watchers.
+   * request: a separate write wakes etcd, which delays the events on their way to watchers.
    */
   pong(payload: Buffer): void {
     const pending = this.#pongs.push(frame(frameTypes.ping, flags.ack, 0, payload));

@@ -6,7 +6,7 @@ function spent(connection: ConnectionBudget | undefined): number {
   for (let count = 0; ; count++) if (connection?.spendReset() !== true) return count;
 }
 
-test("connections of one client share a budget, and each keeps a small one of its own", (t) => {
+test("connections of one client share a budget, and each keeps a small reserve", (t) => {
   t.mock.method(performance, "now", () => 0);
   const clients = new ClientBudgets();
   assert.equal(spent(clients.admit("10.0.0.1", "")), 1050);

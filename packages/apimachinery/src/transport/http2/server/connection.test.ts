@@ -118,7 +118,7 @@ test("a stream beyond the limit is refused, until one is over; broken off ones c
   const cancel = (id: number): Buffer => numberFrame(frameTypes.resetStream, id, errorCodes.cancel);
   await says(cancel(3), cancel(7), ask(9), ask(11), cancel(9), cancel(11));
   assert.deepEqual([connection.size, streams.length], [0, 5]);
-  // Four handlers, twice the limit, are at work for nobody.
+  // Four handlers, twice the limit, run for cancelled requests.
   assert.deepEqual(await says(ask(13)), [`resetStream 13 ${errorCodes.refusedStream}`]);
   connection.handled();
   assert.deepEqual(await says(ask(15)), []);

@@ -19,7 +19,7 @@ for (const { name, block, want } of [
     want: ["custom-key: custom-header"],
   },
   { name: "a literal that is not remembered", block: "040c 2f73 616d 706c 652f 7061 7468", want: [":path: /sample/path"] },
-  { name: "a literal that nobody may remember", block: "1008 7061 7373 776f 7264 0673 6563 7265 74", want: ["password: secret"] },
+  { name: "a literal that is never indexed", block: "1008 7061 7373 776f 7264 0673 6563 7265 74", want: ["password: secret"] },
   { name: "a literal with a name of a high index", block: "0f10 02 6869", want: ["content-type: hi"] },
   { name: "a literal without octets", block: "00 00 00", want: [": "] },
   { name: "a literal of octets beyond ASCII", block: "00 0161 02 e9ff", want: ["a: \u00e9\u00ff"] },
@@ -113,10 +113,10 @@ for (const { name, tableBytes, blocks, want } of [
 
 for (const { name, block } of [
   { name: "an index of 0", block: "80" },
-  { name: "a name with an index that nobody has sent", block: "7e 0161" },
-  { name: "an index that nobody has sent", block: "be" },
+  { name: "a name with an undefined index", block: "7e 0161" },
+  { name: "an undefined index", block: "be" },
   { name: "an index that is cut off", block: "ff" },
-  { name: "an index that goes on and is cut off", block: "ff 80" },
+  { name: "an index that continues and is cut off", block: "ff 80" },
   { name: "a number beyond all numbers", block: "ff ffffffffffffffffff7f" },
   { name: "a number with zeros without end", block: `ff ${"80".repeat(20)} 00` },
   { name: "a literal without name", block: "00" },

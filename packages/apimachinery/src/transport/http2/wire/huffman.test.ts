@@ -52,7 +52,7 @@ for (const { name, octets } of [
   { name: "with eight bits of ones behind it", octets: "1f ff" },
   { name: "of eight bits of ones", octets: "ff" },
   { name: "that is the symbol for its end", octets: "ff ff ff ff" },
-  { name: "that goes on behind its end", octets: "ff ff ff fc 1f" },
+  { name: "that continues behind its end", octets: "ff ff ff fc 1f" },
 ]) {
   test(`a text ${name} is refused`, () => {
     assert.throws(() => decode(hex(octets)), { name: "HpackError" });
