@@ -39,8 +39,8 @@ export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
       const before = objects.get(key);
       objects.set(key, object);
       for (const index of indexes.values()) {
-        if (before !== undefined) removeFrom(index, key, before);
-        insertInto(index, key, object);
+        if (before === undefined) insertInto(index, key, index.valuesOf(object), object);
+        else replaceIn(index, key, before, object);
       }
       return before;
     },
@@ -48,7 +48,7 @@ export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
       const before = objects.get(key);
       if (before === undefined) return undefined;
       objects.delete(key);
-      for (const index of indexes.values()) removeFrom(index, key, before);
+      for (const index of indexes.values()) for (const value of index.valuesOf(before)) removeFrom(index, key, value);
       return before;
     },
     keys: () => objects.keys(),
@@ -57,7 +57,7 @@ export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
       if (present?.valuesOf === valuesOf) return;
       if (present !== undefined) throw new Error(`another index named ${name} exists`);
       const index: Index<T> = { valuesOf, buckets: new Map() };
-      for (const [key, object] of objects) insertInto(index, key, object);
+      for (const [key, object] of objects) insertInto(index, key, valuesOf(object), object);
       indexes.set(name, index);
     },
     byIndex: (name, value) => [...(bucketsOf(indexes, name).get(value)?.values() ?? [])],
@@ -75,18 +75,23 @@ function bucketsOf<T>(indexes: ReadonlyMap<string, Index<T>>, name: string): Ind
   return index.buckets;
 }
 
-function insertInto<T>(index: Index<T>, key: ObjectKey, object: T): void {
-  for (const value of index.valuesOf(object)) {
+function insertInto<T>(index: Index<T>, key: ObjectKey, values: readonly string[], object: T): void {
+  for (const value of values) {
     const bucket = index.buckets.get(value);
     if (bucket === undefined) index.buckets.set(value, new Map([[key, object]]));
     else bucket.set(key, object);
   }
 }
 
-function removeFrom<T>(index: Index<T>, key: ObjectKey, object: T): void {
-  for (const value of index.valuesOf(object)) {
-    const bucket = index.buckets.get(value);
-    bucket?.delete(key);
-    if (bucket?.size === 0) index.buckets.delete(value);
-  }
+/** Most changes leave an object in its buckets, where it keeps its place: to remove it first would make the maps rehash again and again. */
+function replaceIn<T>(index: Index<T>, key: ObjectKey, before: T, object: T): void {
+  const values = index.valuesOf(object);
+  for (const [place, value] of index.valuesOf(before).entries()) if (values[place] !== value) removeFrom(index, key, value);
+  insertInto(index, key, values, object);
+}
+
+function removeFrom<T>(index: Index<T>, key: ObjectKey, value: string): void {
+  const bucket = index.buckets.get(value);
+  bucket?.delete(key);
+  if (bucket?.size === 0) index.buckets.delete(value);
 }

@@ -1,7 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { pods, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aPod, aService, type PodOptions } from "@coxswain/apimachinery/testing/builders";
-import { countsAsEndpoint, endpointChanged, familiesOf, hostnameIn, isSelectedBy, targetPortOf } from "./service-pods.ts";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext } from "../testing/test-context.ts";
+import {
+  countsAsEndpoint,
+  endpointChanged,
+  familiesOf,
+  hostnameIn,
+  isSelectedBy,
+  podsOf,
+  serviceSources,
+  targetPortOf,
+} from "./service-pods.ts";
 
 for (const { name, labels, selector, want } of [
   { name: "all labels of the selector", labels: { app: "web", tier: "x" }, selector: { app: "web" }, want: true },
@@ -15,6 +27,70 @@ for (const { name, labels, selector, want } of [
     assert.equal(isSelectedBy(aPod({ labels }), aService({ spec: { selector } })), want);
   });
 }
+
+test("a service finds its pods by its rarest label, in its own namespace, also after they changed", async (t) => {
+  const { client, ctx, signal } = newTestContext(t);
+  const labels = { part: "shop", app: "web" };
+  client.put(
+    pods,
+    aPod({ name: "a", labels }),
+    aPod({ name: "b", labels: { ...labels, more: "x" } }),
+    aPod({ name: "c", labels: { part: "shop", app: "api" } }),
+    aPod({ name: "d", labels: { app: "web" } }),
+    aPod({ name: "e", namespace: "other", labels }),
+  );
+  ctx.informers.for(pods);
+  ctx.informers.start(signal);
+  await ctx.informers.waitForSync(signal);
+  const found = (selector?: Record<string, string>, namespace = "default") =>
+    podsOf(ctx.informers, aService({ namespace, spec: { selector } } as never))
+      .map(({ metadata }) => metadata.name)
+      .toSorted();
+  assert.deepEqual(found(labels), ["a", "b"]);
+  assert.deepEqual(found(labels, "other"), ["e"]);
+  assert.deepEqual(found({ part: "shop" }), ["a", "b", "c"]);
+  assert.deepEqual(found({ ...labels, app: "nobody" }), []);
+  assert.deepEqual([found({}), found(undefined)], [[], []]);
+  client.put(pods, aPod({ name: "a", labels: { app: "web", part: "blog" } }), aPod({ name: "d", labels }));
+  client.remove(pods, "default/b");
+  await settle();
+  assert.deepEqual(found(labels), ["d"]);
+});
+
+test("a pod wakes the services that select it, or did, once each", async (t) => {
+  const { client, ctx, signal } = newTestContext(t);
+  const selecting = (name: string, selector: Record<string, string>, namespace = "default") =>
+    aService({ name, namespace, spec: { selector } } as never);
+  client.put(
+    services,
+    selecting("web", { app: "web" }),
+    selecting("frontend", { tier: "front", app: "web" }),
+    selecting("api", { app: "api" }),
+    selecting("all", {}),
+    selecting("web", { app: "web" }, "other"),
+  );
+  const woken: string[] = [];
+  ctx.informers.for(services);
+  ctx.informers.start(signal);
+  await ctx.informers.waitForSync(signal);
+  const [, ofPods] = serviceSources(ctx.informers);
+  ofPods?.start({ enqueue: (key) => void woken.push(key), enqueueAfter: () => {} });
+  const wokenBy = async (change: () => void): Promise<string[]> => {
+    woken.length = 0;
+    change();
+    await settle();
+    return woken.toSorted();
+  };
+  const put = (labels: Record<string, string>) => () => client.put(pods, aPod({ labels }));
+  const frontend = { app: "web", tier: "front" };
+  assert.deepEqual(await wokenBy(put({ app: "web" })), ["default/web"]);
+  assert.deepEqual(await wokenBy(put(frontend)), ["default/frontend", "default/web"]);
+  assert.deepEqual(await wokenBy(put({ app: "api" })), ["default/api", "default/frontend", "default/web"]);
+  client.put(services, selecting("api", { app: "other" }));
+  await settle();
+  assert.deepEqual(await wokenBy(put({ app: "other", more: "x" })), ["default/api"]);
+  assert.deepEqual(await wokenBy(() => client.remove(pods, "default/pod")), ["default/api"]);
+});
 
 for (const { name, pod, terminating, want } of [
   { name: "that runs", pod: { podIP: "10.1.0.1" }, terminating: false, want: true },

@@ -1,5 +1,6 @@
 import { enqueueBy, enqueueSelf, type Source } from "@coxswain/apimachinery/controller/sources";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { Pod, Service, ServicePort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -22,11 +23,43 @@ export function isSelectedBy(pod: Pod, service: Service): boolean {
 
 /** Pods selected by the Service. */
 export function podsOf(informers: InformerFactory, service: Service): Pod[] {
-  return informers
-    .for<Pod>(pods)
-    .lister.inNamespace(service.metadata.namespace ?? "")
-    .filter((pod) => isSelectedBy(pod, service));
+  const podInformer = informers.for<Pod>(pods);
+  podInformer.addIndex(labelIndex, byLabel);
+  const { namespace } = service.metadata;
+  const candidates = Object.entries(service.spec?.selector ?? {}).map(([key, value]) =>
+    podInformer.lister.byIndex(labelIndex, labelIn(namespace, key, value)),
+  );
+  // Of the label that the fewest Pods have: others may be common to all of the namespace.
+  const [fewest = []] = candidates.toSorted((a, b) => a.length - b.length);
+  return fewest.filter((pod) => isSelectedBy(pod, service));
 }
+
+/** Services that select one of these versions of a Pod. */
+function servicesOf(serviceInformer: SharedInformer<Service>, versions: readonly Pod[]): Service[] {
+  serviceInformer.addIndex(selectorIndex, byFirstOfSelector);
+  const found = new Set<Service>();
+  for (const pod of versions) {
+    for (const label of byLabel(pod)) {
+      for (const service of serviceInformer.lister.byIndex(selectorIndex, label)) {
+        if (isSelectedBy(pod, service)) found.add(service);
+      }
+    }
+  }
+  return [...found];
+}
+
+const labelIndex = "label";
+const byLabel = ({ metadata: { namespace, labels } }: Pod): string[] =>
+  Object.entries(labels ?? {}).map(([key, value]) => labelIn(namespace, key, value));
+
+/** By one label that all Pods of a Service have. */
+const selectorIndex = "first-of-selector";
+function byFirstOfSelector({ metadata, spec }: Service): string[] {
+  const [first] = Object.entries(spec?.selector ?? {});
+  return first === undefined ? [] : [labelIn(metadata.namespace, ...first)];
+}
+
+const labelIn = (namespace = "", key: string, value: string): string => `${namespace}/${key}=${value}`;
 
 /** Whether the Pod can be an endpoint: not finished, with an address, and not terminating unless included. */
 export function countsAsEndpoint(pod: Pod, includeTerminating: boolean): boolean {
@@ -90,10 +123,7 @@ export function serviceSources(informers: InformerFactory): Source[] {
     enqueueSelf(serviceInformer),
     enqueueBy(podInformer, (queue) => {
       const enqueueFor = (...versions: readonly Pod[]): void => {
-        const namespace = versions[0]?.metadata.namespace ?? "";
-        for (const service of serviceInformer.lister.inNamespace(namespace)) {
-          if (versions.some((pod) => isSelectedBy(pod, service))) queue.enqueue(keyOf(service));
-        }
+        for (const service of servicesOf(serviceInformer, versions)) queue.enqueue(keyOf(service));
       };
       return {
         added: (pod: Pod) => enqueueFor(pod),
