@@ -14,7 +14,7 @@ import { NodeStage } from "./node-stage.ts";
 import { type DaemonBenchOptions, helpOf, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
 import { PodView } from "./pod-view.ts";
 import { ReportPrinter } from "./printer.ts";
-import { type RowReport, reportOf } from "./report.ts";
+import { type MeasuredRow, type RowReport, reportsOf } from "./report.ts";
 import type { RoundResult, ScenarioLimits } from "./scenario.ts";
 
 const clusterSizes: SizeFlags = {
@@ -49,23 +49,27 @@ export async function benchCluster(argv: readonly string[]): Promise<readonly Ro
 }
 
 async function measure(settings: Settings, options: DaemonBenchOptions): Promise<readonly RowReport[]> {
-  const printer = new ReportPrinter(options);
   const implementations = programsOf("kubelet", options).map(({ name }) => name);
   const results = implementations.map((): IdleRound[] => []);
-  for (let round = 0; round < options.rounds; round++) {
-    for (const [index, name] of implementations.entries()) results[index]?.push(await measureRound(settings, name, options));
+  const row = (name: string, limits: ScenarioLimits, resultOf: (round: IdleRound) => RoundResult): MeasuredRow => ({
+    name,
+    limits,
+    rounds: results.map((rounds) => rounds.map(resultOf)),
+  });
+  const printer = new ReportPrinter(options, () =>
+    reportsOf([
+      ...compared.map((name) => row(name, {}, ({ daemons }) => daemons.get(name) as RoundResult)),
+      row("all of them", { cpu: 0.35, memory: 0.5 }, (round) => allOf(round)),
+    ]),
+  );
+  try {
+    for (let round = 0; round < options.rounds; round++) {
+      for (const [index, name] of implementations.entries()) results[index]?.push(await measureRound(settings, name, options));
+    }
+  } finally {
+    printer.end("idle cluster");
   }
-  const row = (name: string, limits: ScenarioLimits, resultOf: (round: IdleRound) => RoundResult): void =>
-    printer.row(
-      reportOf(
-        name,
-        limits,
-        results.map((rounds) => rounds.map(resultOf)),
-      ),
-    );
-  for (const name of compared) row(name, {}, ({ daemons }) => daemons.get(name) as RoundResult);
-  row("all of them", { cpu: 0.35, memory: 0.5 }, (round) => allOf(round));
-  return printer.end("idle cluster");
+  return printer.reports;
 }
 
 interface IdleRound {

@@ -6,8 +6,8 @@ import { nodeScenarios } from "./node-scenarios.ts";
 import { NodeCluster, NodeStage } from "./node-stage.ts";
 import { type DaemonBenchOptions, helpOf, isChosen, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
 import { ReportPrinter } from "./printer.ts";
-import { type RowReport, reportOf } from "./report.ts";
-import { type RoundResult, runScenario } from "./scenario.ts";
+import { type MeasuredRow, type RowReport, reportsOf } from "./report.ts";
+import { runScenario } from "./scenario.ts";
 
 const nodeSizes: SizeFlags = {
   pods: { help: "pods that are started and deleted at once, at most 110", normal: [20], quick: [2], most: 110 },
@@ -38,34 +38,34 @@ export async function benchNode(argv: readonly string[]): Promise<readonly RowRe
 
 /** In each round the kubelets take turns, each through all rows; the first round is not counted, as it also warms the runtime. */
 async function measure({ settings }: NodeStage, options: DaemonBenchOptions): Promise<readonly RowReport[]> {
-  const printer = new ReportPrinter(options);
   const size = (flag: string): number => sizeOf(options, flag);
   const scenarios = nodeScenarios({ pods: size("pods"), idleSeconds: size("idle-seconds"), requests: size("requests") });
   const chosen = scenarios.filter(({ name }) => isChosen(options, name));
   const programs = programsOf("kubelet", options);
-  const results = programs.map(() => chosen.map((): RoundResult[] => []));
-  for (let round = options.warmsUp ? -1 : 0; round < options.rounds; round++) {
-    for (const [which, program] of programs.entries()) {
-      const cluster = await NodeCluster.open(settings, program);
-      try {
-        await cluster.startKubelet();
-        await sleep(settleMs);
-        for (const [row, scenario] of chosen.entries()) {
-          const result = await runScenario(scenario, cluster);
-          if (round >= 0) results[which]?.[row]?.push(result);
+  const rows: MeasuredRow[] = chosen.map(({ name, limits }) => ({ name, limits, rounds: programs.map(() => []) }));
+  const printer = new ReportPrinter(options, () => reportsOf(rows));
+  try {
+    for (let round = options.warmsUp ? -1 : 0; round < options.rounds; round++) {
+      for (const [which, program] of programs.entries()) {
+        const cluster = await NodeCluster.open(settings, program);
+        try {
+          await cluster.startKubelet();
+          await sleep(settleMs);
+          for (const [row, scenario] of chosen.entries()) {
+            const result = await runScenario(scenario, cluster);
+            if (round >= 0) rows[row]?.rounds[which]?.push(result);
+          }
+        } finally {
+          await cluster.stop();
         }
-      } finally {
-        await cluster.stop();
       }
     }
+    const alone = await criAlone(containerdSocket(settings), settings.run);
+    printer.note(`the runtime alone: a sandbox and one container started in ${alone.toFixed(2)} s (median of 5)`);
+  } finally {
+    printer.end("kubelet");
   }
-  const alone = await criAlone(containerdSocket(settings), settings.run);
-  printer.note(`the runtime alone: a sandbox and one container started in ${alone.toFixed(2)} s (median of 5)`);
-  for (const [row, { name, limits }] of chosen.entries()) {
-    const rounds = results.map((rows) => rows[row] ?? []);
-    printer.row(reportOf(name, limits, rounds));
-  }
-  return printer.end("kubelet");
+  return printer.reports;
 }
 
 /** Median time of the calls that start a pod of one container. */

@@ -4,15 +4,21 @@ import { type DaemonBenchOptions, machineLine } from "./options.ts";
 import { type RowReport, reportHeader, reportLines } from "./report.ts";
 import { svgOf } from "./svg.ts";
 
-/** Prints rows as text while they come, or all of them as JSON at the end, and writes the picture. */
+/**
+ * Prints rows as text while they come, or all of them as JSON at the end, and writes the picture. A benchmark that is ended by SIGTERM leaves the
+ * rows that it has.
+ */
 export class ReportPrinter {
   readonly #options: DaemonBenchOptions;
   readonly #machine = machineLine(loadavg()[0] ?? 0);
   readonly #reports: RowReport[] = [];
   readonly #notes: string[] = [];
+  readonly #measured: () => readonly RowReport[];
 
-  constructor(options: DaemonBenchOptions) {
+  /** @param measured rows that are not printed one by one, since each round goes through all of them; asked for at the end */
+  constructor(options: DaemonBenchOptions, measured: () => readonly RowReport[] = () => []) {
     this.#options = options;
+    this.#measured = measured;
     this.#say(this.#machine);
     this.#say(reportHeader());
     process.prependListener("SIGTERM", this.#interrupted);
@@ -44,6 +50,7 @@ export class ReportPrinter {
 
   end(title: string): readonly RowReport[] {
     process.off("SIGTERM", this.#interrupted);
+    for (const report of this.#measured()) this.row(report);
     const { isJson, svgFile } = this.#options;
     const all = { machine: this.#machine, notes: this.#notes, reports: this.#reports };
     if (isJson) console.log(JSON.stringify(all, undefined, 2));

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sumOfSamples } from "./metrics-text.ts";
-import { medianOf, reportLines } from "./report.ts";
+import { parseDaemonOptions } from "./options.ts";
+import { ReportPrinter } from "./printer.ts";
+import { medianOf, reportLines, reportsOf } from "./report.ts";
 import type { RoundResult } from "./scenario.ts";
 import { svgOf } from "./svg.ts";
 
@@ -26,6 +28,47 @@ test("takes the median of each figure by itself", () => {
 });
 
 test("a median of no rounds is an error", () => assert.throws(() => medianOf([]), /at least one/));
+
+test("rows that are not complete: without a round of ours none, without the second implementation's ours alone", () => {
+  const row = (name: string, rounds: RoundResult[][]) => ({ name, limits: {}, rounds });
+  const reports = reportsOf([
+    row("both", [[round()], [round({ seconds: 3 })]]),
+    row("ours", [[round({ seconds: 2 })], []]),
+    row("neither", [[], []]),
+    row("no second", [[round()]]),
+  ]);
+  assert.deepEqual(
+    reports.map(({ name, ours, peer }) => [name, ours.seconds, peer?.seconds]),
+    [
+      ["both", 1, 3],
+      ["ours", 2, undefined],
+      ["no second", 1, undefined],
+    ],
+  );
+});
+
+for (const { name, isEndedBySignal } of [
+  { name: "prints the rows that it has when it is ended by a signal, once", isEndedBySignal: true },
+  { name: "prints its rows at the end, and none on a signal after that", isEndedBySignal: false },
+]) {
+  test(name, (t) => {
+    const exits = (): void => {}; // as of a cluster that has to be removed: with a listener, the printer does not end the process
+    process.on("SIGTERM", exits);
+    t.after(() => process.off("SIGTERM", exits));
+    const print = t.mock.method(console, "log", () => {});
+    const rows = [{ name: "row", limits: {}, rounds: [[] as RoundResult[]] }];
+    const printer = new ReportPrinter(parseDaemonOptions(["--json"], {}), () => reportsOf(rows));
+    rows[0]?.rounds[0]?.push(round());
+    if (!isEndedBySignal) printer.end("kubelet");
+    process.emit("SIGTERM");
+    process.emit("SIGTERM");
+    const printed = print.mock.calls.map(({ arguments: [text] }) => JSON.parse(text) as { reports: { name: string }[] });
+    assert.deepEqual(
+      printed.map(({ reports }) => reports.map((report) => report.name)),
+      [["row"]],
+    );
+  });
+}
 
 test("says of each limit whether the ratio holds, a ratio at the limit included", () => {
   const limits = { seconds: 0.5, cpu: 0.5, apiCalls: 1 };

@@ -14,6 +14,27 @@ export function reportOf(name: string, limits: ScenarioLimits, [ours = [], peer]
   return { name, limits, ours: medianOf(ours), ...(peer && { peer: medianOf(peer) }) };
 }
 
+/** A row of a benchmark that goes through all rows in each round. */
+export interface MeasuredRow {
+  readonly name: string;
+  readonly limits: ScenarioLimits;
+  /** Of ours, then of the second implementation when there is one. */
+  readonly rounds: readonly RoundResult[][];
+}
+
+/** Of rows that need not be complete: those that have a round of ours, beside the second implementation's where that has one. */
+export function reportsOf(rows: readonly MeasuredRow[]): RowReport[] {
+  return rows
+    .filter(({ rounds: [ours = []] }) => ours.length > 0)
+    .map(({ name, limits, rounds }) =>
+      reportOf(
+        name,
+        limits,
+        rounds.filter(({ length }) => length > 0),
+      ),
+    );
+}
+
 /** Median of each figure over the rounds. @throws Error without rounds */
 export function medianOf(rounds: readonly RoundResult[]): RoundResult {
   const of = (figure: keyof RoundResult): number => median(rounds.map((round) => round[figure]));

@@ -11,7 +11,7 @@ import { repeat } from "./cluster-objects.ts";
 import { type DaemonProgram, programsOf, type RunningDaemon, spawnDaemon } from "./daemon.ts";
 import { type DaemonBenchOptions, helpOf, isChosen, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
 import { ReportPrinter } from "./printer.ts";
-import { type RowReport, reportOf } from "./report.ts";
+import { type RowReport, reportsOf } from "./report.ts";
 import type { RoundResult } from "./scenario.ts";
 
 const serviceSizes: SizeFlags = {
@@ -155,35 +155,34 @@ interface Rows {
 }
 
 async function measureAll(plane: ControlPlane, options: DaemonBenchOptions): Promise<readonly RowReport[]> {
-  const printer = new ReportPrinter(options);
   const programs = programsOf("kube-proxy", options);
   const results = programs.map((): Rows[] => []);
-  for (let round = 0; round < options.rounds; round++) {
-    for (const [index, program] of programs.entries()) {
-      const rows = await measure(plane, program, options);
-      results[index]?.push(rows);
-      process.stderr.write(
-        `round ${round + 1}, ${program.name}: ${secondsOf(rows.start)} to start, ${secondsOf(rows.changes)} for the changes\n`,
-      );
-    }
-  }
   const [all, each] = [sizeOf(options, "services"), sizeOf(options, "endpoints")];
   const names: Readonly<Record<keyof Rows, string>> = {
     start: `start with ${all} Services of ${each} endpoints`,
     changes: `changes of one Service of ${all}`,
     idle: `no change, ${all} Services`,
   };
-  for (const [row, name] of Object.entries(names) as [keyof Rows, string][]) {
-    if (!isChosen(options, name)) continue;
-    printer.row(
-      reportOf(
-        name,
-        {},
-        results.map((rounds) => rounds.map((result) => result[row])),
-      ),
-    );
+  const chosen = (Object.entries(names) as [keyof Rows, string][]).filter(([, name]) => isChosen(options, name));
+  const printer = new ReportPrinter(options, () =>
+    reportsOf(
+      chosen.map(([row, name]) => ({ name, limits: {}, rounds: results.map((rounds) => rounds.map((result) => result[row])) })),
+    ),
+  );
+  try {
+    for (let round = 0; round < options.rounds; round++) {
+      for (const [index, program] of programs.entries()) {
+        const rows = await measure(plane, program, options);
+        results[index]?.push(rows);
+        process.stderr.write(
+          `round ${round + 1}, ${program.name}: ${secondsOf(rows.start)} to start, ${secondsOf(rows.changes)} for the changes\n`,
+        );
+      }
+    }
+  } finally {
+    printer.end("Services");
   }
-  return printer.end("Services");
+  return printer.reports;
 }
 
 const secondsOf = ({ seconds, cpuSeconds }: RoundResult): string => `${seconds.toFixed(2)} s (${cpuSeconds.toFixed(2)} s of CPU)`;
