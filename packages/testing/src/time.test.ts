@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { CronJob, Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
+import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
 import type { Event, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { cronJobs, deployments, events, jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { cronJobs, deployments, events, jobs, leases, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { type Cluster, createCluster } from "./create-cluster.ts";
 import { aDeployment, isReady } from "./testing/objects.ts";
 
@@ -33,6 +34,17 @@ test("an hour passes at once: a cron job runs each ten minutes, and finished job
     ["08:40:00", "08:50:00", "09:00:00"].map((at) => `2030-05-01T${at}Z`),
   );
   assert.ok(items.every(({ status }) => status?.succeeded === 1));
+});
+
+test("nodes renew their leases within each ten seconds, none at the moment of another", async () => {
+  await using cluster = await (await original()).fork({ nodes: 5, controllers: false, scheduler: false });
+  for (const _ of [1, 2]) {
+    await cluster.advance("11s");
+    const { items } = await cluster.client.list<Lease>(leases, { namespace: "kube-node-lease" });
+    const renewed = items.map(({ spec }) => Date.parse(spec?.renewTime ?? ""));
+    assert.equal(new Set(renewed).size, 5);
+    assert.ok(renewed.every((at) => cluster.now() - at <= 10_000));
+  }
 });
 
 test("time stands still between calls", async () => {

@@ -10,6 +10,7 @@ import { leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds
 import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { kubernetesRelease } from "@coxswain/apimachinery/process/release";
+import { AddressPool } from "./address-pool.ts";
 import { FakePod } from "./fake-pod.ts";
 import { FakeKubelet } from "./kubelet/fake-kubelet.ts";
 import { FakeMetrics } from "./metrics/fake-metrics.ts";
@@ -38,11 +39,14 @@ export interface FakeNodesOptions {
 }
 
 const heartbeatMs = 10_000;
+/** Thousands of nodes that renewed their leases at the same moment would be a burst that no real cluster has. */
+const mostBeatsInPeriod = 100;
 const leaseSeconds = 40;
 const retryMs = 500;
 const kubeletPort = 10250;
-const nodeNetwork = "10.128";
-const podNetwork = "10.129";
+/** Up to the address of the metrics. */
+const newNodeAddresses = () => new AddressPool("10.128.0.1", "10.128.255.253");
+const newPodAddresses = () => new AddressPool("10.129.0.1", "10.255.255.254");
 
 /** Nodes without containers: each has a Node, a lease, and pods that behave by rules. One watch serves all of them. */
 export class FakeNodes {
@@ -51,8 +55,9 @@ export class FakeNodes {
   readonly #bound: SharedInformer<Pod>;
   readonly #registered: SharedInformer<Node>;
   readonly #addresses = new Map<string, string>();
+  readonly #podAddresses = newPodAddresses();
   /** By uid. */
-  readonly #pods = new Map<string, FakePod | StagedPod>();
+  readonly #pods = new Map<string, { readonly fake: FakePod | StagedPod; readonly podIP: string }>();
   readonly #recorder: EventRecorder;
   readonly #silent = new Set<string>();
   readonly #kubelet: FakeKubelet;
@@ -60,11 +65,10 @@ export class FakeNodes {
   #metrics: FakeMetrics | undefined;
   /** Waiting for a change of any pod. */
   readonly #waiting = new Set<() => void>();
-  #addressesGiven = 0;
   #rules: readonly PodRule[];
   #heartbeat: Timer | undefined;
 
-  /** @throws Error for an invalid rule */
+  /** @throws Error for an invalid rule, and for more than 65,533 nodes */
   constructor(options: FakeNodesOptions) {
     checkRules(options.rules);
     this.#options = options;
@@ -74,9 +78,8 @@ export class FakeNodes {
     this.#informers = newInformerFactory(client, { log, clock });
     this.#bound = this.#informers.for<Pod>(pods, { fieldSelector: "spec.nodeName!=" });
     this.#registered = this.#informers.for<Node>(nodes);
-    for (const { name } of options.nodes) {
-      this.#addresses.set(name, options.kubelet?.address ?? addressIn(nodeNetwork, this.#addresses.size));
-    }
+    const addresses = newNodeAddresses();
+    for (const { name } of options.nodes) this.#addresses.set(name, options.kubelet?.address ?? addresses.take());
     this.#kubelet = this.#newKubelet();
   }
 
@@ -98,21 +101,24 @@ export class FakeNodes {
     this.#informers.start(signal);
     await this.#informers.waitForSync(signal);
     // Before pods get addresses: those of pods that ran before this start, or before this copy, are taken.
-    for (const { status } of this.#bound.lister.list()) {
-      this.#addressesGiven = Math.max(this.#addressesGiven, indexIn(podNetwork, status?.podIP) + 1);
-    }
+    for (const { status } of this.#bound.lister.list()) if (status?.podIP) this.#podAddresses.keep(status.podIP);
     this.#bound.addHandler({
       added: (pod) => this.#changed(pod),
       updated: (_, pod) => this.#changed(pod),
       deleted: (pod) => this.#gone(pod),
     });
-    this.#heartbeat = clock.every(heartbeatMs, () => this.#beat());
+    const beats = Math.max(1, Math.min(specs.length, mostBeatsInPeriod));
+    let beat = 0;
+    this.#heartbeat = clock.every(Math.floor(heartbeatMs / beats), () => {
+      this.#beat(specs.filter((_, index) => index % beats === beat).map(({ name }) => name));
+      beat = (beat + 1) % beats;
+    });
     await this.#serveMetrics();
   }
 
   stop(): void {
     this.#heartbeat?.cancel();
-    for (const pod of this.#pods.values()) pod.stop();
+    for (const { fake } of this.#pods.values()) fake.stop();
     this.#pods.clear();
     this.#tellWaiting();
   }
@@ -145,7 +151,7 @@ export class FakeNodes {
     if (isSilent) this.#silent.add(name);
     else {
       this.#silent.delete(name);
-      this.#beat();
+      this.#beat([name]);
       for (const pod of this.#bound.lister.list()) if (pod.spec.nodeName === name) this.#changed(pod);
     }
   }
@@ -202,17 +208,17 @@ export class FakeNodes {
     const { nodeName = "" } = pod.spec;
     const hostIP = this.#addresses.get(nodeName);
     if (hostIP === undefined || this.#silent.has(nodeName)) return;
-    let fake = this.#pods.get(uid);
-    if (fake === undefined) {
-      fake = this.#newPod(pod, nodeName, hostIP);
-      this.#pods.set(uid, fake);
+    let known = this.#pods.get(uid);
+    if (known === undefined) {
+      const podIP = pod.status?.podIP ? this.#podAddresses.keep(pod.status.podIP) : this.#podAddresses.take();
+      known = { fake: this.#newPod(pod, nodeName, hostIP, podIP), podIP };
+      this.#pods.set(uid, known);
     }
-    fake.changed(pod);
+    known.fake.changed(pod);
   }
 
-  #newPod(pod: Pod, nodeName: string, hostIP: string): FakePod | StagedPod {
+  #newPod(pod: Pod, nodeName: string, hostIP: string, podIP: string): FakePod | StagedPod {
     const { client, clock, log } = this.#options;
-    const podIP = pod.status?.podIP ?? this.#nextAddress();
     const isSilent = () => this.#silent.has(nodeName);
     const { stages } = ruleOf(pod, this.#rules);
     if (stages === undefined) return new FakePod({ client, clock, log, rules: () => this.#rules, isSilent }, pod, hostIP, podIP);
@@ -222,17 +228,20 @@ export class FakeNodes {
   #gone(pod: Pod): void {
     this.#tellWaiting();
     const { uid = "" } = pod.metadata;
-    this.#pods.get(uid)?.stop();
+    const known = this.#pods.get(uid);
+    if (known === undefined) return;
+    known.fake.stop();
+    this.#podAddresses.giveBack(known.podIP);
     this.#pods.delete(uid);
   }
 
-  #nextAddress(): string {
-    return addressIn(podNetwork, this.#addressesGiven++);
-  }
-
-  #beat(): void {
-    for (const { name } of this.#options.nodes) if (!this.#silent.has(name)) void this.#renew(name).catch(() => {});
-    for (const node of this.#registered.lister.list()) void this.#allocate(node).catch(() => {});
+  #beat(names: readonly string[]): void {
+    for (const name of names) {
+      if (this.#silent.has(name)) continue;
+      void this.#renew(name).catch(() => {});
+      const node = this.#registered.lister.get(name);
+      if (node !== undefined) void this.#allocate(node).catch(() => {});
+    }
   }
 
   async #renew(name: string): Promise<void> {
@@ -301,19 +310,6 @@ function extendedChanges(capacity: Resources = {}, allocatable: Resources = {}):
   const added = Object.keys(capacity).filter((one) => isExtended(one) && String(capacity[one]) !== String(allocatable[one]));
   const removed = Object.keys(allocatable).filter((one) => isExtended(one) && !Object.hasOwn(capacity, one));
   return Object.fromEntries([...added.map((one) => [one, capacity[one]]), ...removed.map((one) => [one, null])]);
-}
-
-/** @param index from 0 */
-function addressIn(network: string, index: number): string {
-  const n = index + 1;
-  return `${network}.${(n >> 8) & 255}.${n & 255}`;
-}
-
-/** The reverse; -1: it is in another network. */
-function indexIn(network: string, address = ""): number {
-  if (!address.startsWith(`${network}.`)) return -1;
-  const [high = 0, low = 0] = address.split(".").slice(2).map(Number);
-  return high * 256 + low - 1;
 }
 
 function nodeStatus({ name, capacity }: NodeSpec, address: string, port: number, at: string): object {
