@@ -358,6 +358,16 @@ test("a deletion held to a version removes what it has marked itself, and admiss
   assert.equal(await present(store, "b"), true);
 });
 
+test("a deletion held to a version is a Conflict when the object changes between its mark and its removal", async (t) => {
+  const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 0 });
+  const { resourceVersion = "" } = (await store.create(ctx(), configMap({ name: "a" }), {})).object().metadata;
+  const changed = withBetween(store, () =>
+    store.storage.guaranteedUpdate("web/a", (stored) => merge({ other: "1" })(stored?.object()), {}),
+  );
+  await assert.rejects(changed.delete(ctx(), "a", { preconditions: { resourceVersion } }), isConflict);
+  assert.equal(await present(store, "a"), true);
+});
+
 test("a deletion that finds nothing to write in a stale copy looks at the stored object", async (t) => {
   const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 30 });
   await store.create(ctx(), configMap({ name: "a" }), {});
@@ -375,6 +385,25 @@ test("a deletion that finds nothing to write in a stale copy looks at the stored
   });
   await newRegistryStore({ turns: new Turns(), definition: store.definition, storage }).delete(ctx(), "a", {});
   assert.equal((await store.get("web", "a")).object().metadata.deletionGracePeriodSeconds, 30);
+});
+
+test("a copy that has proved stale settles nothing a second time: the grace period of the stored object holds", async (t) => {
+  const store = await aStore(t, { gracePeriod: (current) => (dataOf(current)?.["slow"] === "yes" ? 30 : undefined) });
+  const stale = await store.create(ctx(), configMap({ name: "a" }), {});
+  await store.update(ctx(), "a", merge({ slow: "yes" }), {});
+  let settled = 0;
+  const storage = storageLike(store.storage, {
+    async guaranteedUpdate(key, change, options) {
+      await Promise.resolve(change(stale)).catch((thrown: unknown) => {
+        if (!options?.settles?.(thrown)) return;
+        assert.equal(++settled, 1);
+        throw thrown;
+      });
+      return store.storage.guaranteedUpdate(key, change, options);
+    },
+  });
+  const { deleted } = await newRegistryStore({ turns: new Turns(), definition: store.definition, storage }).delete(ctx(), "a", {});
+  assert.deepEqual([deleted, await present(store, "a")], [false, true]);
 });
 
 test("what completes a deletion by its last finalizer is not made up for an error of the next attempt", async (t) => {
@@ -418,6 +447,8 @@ test("a strategy that restores the stored metadata does not give it the managed 
   const { entry } = await store.update(ctx(), "a", merge({}, { managedFields: [...managedFields] }), {});
   assert.deepEqual(entry.object().metadata.managedFields, managedFields);
   assert.equal(stored?.metadata.managedFields, undefined);
+  const cleared = await store.update(ctx(), "a", () => configMap({ name: "a" }, { n: "1" }), {});
+  assert.equal(cleared.entry.object().metadata.managedFields, undefined, "nor those of the object to a write that has none");
 });
 
 test("a namespace in an object of a kind that has none is dropped", async (t) => {
@@ -479,11 +510,11 @@ test("each write of an object that expires renews its time: create, update and t
       return plain.storage.guaranteedUpdate(key, change, options);
     },
   });
-  const definition = { ...plain.definition, ttlSeconds: () => 3600 };
-  const store = newRegistryStore({ turns: new Turns(), definition, storage });
+  const definition = { ...plain.definition, ttlSeconds: ({ eventTtlSeconds }: { eventTtlSeconds: number }) => eventTtlSeconds };
+  const store = newRegistryStore({ turns: new Turns(), definition, storage, eventTtlSeconds: 60 });
   const { signal } = new AbortController();
   await store.create(ctx(), configMap({ name: "a" }), { signal });
   await store.update(ctx(), "a", merge({ b: "1" }), { signal });
   await store.delete(ctx(), "a", {});
-  assert.deepEqual(times, [3600, 3600, 3600]);
+  assert.deepEqual(times, [60, 60, 60]);
 });

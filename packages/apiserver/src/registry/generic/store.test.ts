@@ -187,6 +187,22 @@ test("an update sets no generation where the resource counts none, and cannot en
   );
 });
 
+test("an update neither ends nor moves a deletion, and sets no generation and no grace period", async (t) => {
+  const store = await aStore(t, {
+    gracePeriod: () => 30,
+    prepareForCreate: ({ metadata }) => {
+      metadata.generation = 3;
+    },
+  });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  await store.delete(ctx(), "a", {});
+  const kept = { deletionTimestamp: "2026-01-02T03:04:35Z", deletionGracePeriodSeconds: 30, generation: 4 };
+  for (const asked of [{}, { deletionTimestamp: "2027-01-01T00:00:00Z", generation: 9 }]) {
+    const { entry } = await store.update(ctx(), "a", () => configMap({ name: "a", ...asked }, { n: JSON.stringify(asked) }), {});
+    assert.partialDeepStrictEqual(entry.object().metadata, kept);
+  }
+});
+
 test("a strategy that restores the stored metadata loses no managed fields, and the stored object stays as it was", async (t) => {
   const store = await aStore(t, {
     prepareForUpdate: (next, current) => {

@@ -177,8 +177,7 @@ class GenericStore implements RegistryStore {
         if (failures.length > 0 || request.signal?.aborted) return;
         const { namespace, name } = splitStorageKey(this.definition.namespaced, entry.key);
         try {
-          // Deletions may modify their options, so each gets a copy.
-          await this.#remove({ ...ctx, namespace }, name, { ...deleteOptions }, validateAdmission);
+          await this.#remove({ ...ctx, namespace }, name, deleteOptions, validateAdmission);
         } catch (err) {
           if (!isNotFound(err)) failures.push(err);
         }
