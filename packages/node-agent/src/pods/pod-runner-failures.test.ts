@@ -497,3 +497,14 @@ test("a sandbox that cannot be stopped keeps no other of its pod from being stop
   const ready = [...runtime.sandboxes.values()].filter(({ state }) => state === sandboxState.ready);
   assert.equal(ready.length, 1);
 });
+
+test("a sandbox that the runtime no longer has when it is stopped is no failure of the pod's end", async (t) => {
+  const { runner, runtime, events } = await bench(t);
+  await runner.sync(aNodePod(), never);
+  runtime.failNext("StopPodSandbox", new RuntimeError("NotFound", "gone"));
+  await runner.terminate(aNodePod(), { runtimeOnly: false });
+  assert.deepEqual(
+    events.filter(({ reason }) => reason === "FailedKillPod"),
+    [],
+  );
+});

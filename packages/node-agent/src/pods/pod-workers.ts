@@ -100,7 +100,7 @@ class QueuedPodWorkers implements PodWorkers {
   readonly #workers = new Map<string, Worker>();
   #stopped = false;
   #busy = 0;
-  #idle: (() => void)[] = [];
+  readonly #idle: (() => void)[] = [];
 
   constructor(options: PodWorkersOptions) {
     this.#options = options;
@@ -180,7 +180,6 @@ class QueuedPodWorkers implements PodWorkers {
   stop(): void {
     this.#stopped = true;
     for (const worker of this.#workers.values()) worker.timer?.cancel();
-    this.#idle = [];
   }
 
   #kick(worker: Worker): void {

@@ -47,8 +47,8 @@ test("first go those above their request, then low priority, then the furthest a
 });
 
 test("a pod of whose use nothing is known uses nothing", () => {
-  for (const signal of ["memory.available", "nodefs.available"] as const) {
-    const usage = new Map([["known", { ...used(0), memoryBytes: 1, diskBytes: 1 }]]);
+  for (const signal of ["memory.available", "nodefs.available", "nodefs.inodesFree", "pid.available"] as const) {
+    const usage = new Map([["known", { ...used(0), memoryBytes: 1, diskBytes: 1, inodes: 1, processes: 1 }]]);
     const ranked = rankPods([aPod("unknown"), aPod("known")], usage, signal);
     assert.deepEqual(
       ranked.map((pod) => pod.metadata.name),
