@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { LimitRangeItem, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { startTestServer, type TestServer } from "../../testing/start-test-server.ts";
-import { podProblems } from "./limit-ranger.ts";
+import type { PluginContext } from "../plugin-context.ts";
+import { limitRanger, podProblems } from "./limit-ranger.ts";
 
 let server: TestServer;
 before(async () => {
@@ -195,4 +196,34 @@ test("defaults are those of containers; one that says everything itself is left 
     body.metadata.annotations["kubernetes.io/limit-ranger"],
     "LimitRanger plugin set: cpu request for container c; cpu limit for container c",
   );
+});
+
+test("each range of a namespace fills and checks; what is being deleted may still change", async () => {
+  const range = (name: string, ...items: object[]) => ({ metadata: { name, namespace: "web" }, spec: { limits: items } });
+  const cached = [
+    range("cpu", { type: "Container", default: { cpu: "2" }, defaultRequest: { cpu: "1" } }),
+    range(
+      "memory",
+      { type: "Container", default: { memory: "2Gi" }, defaultRequest: { memory: "1Gi" }, max: { memory: "3Gi" } },
+      { type: "PersistentVolumeClaim", max: { storage: "1Gi" } },
+    ),
+  ];
+  const informers = { for: () => ({ synced: true, lister: { inNamespace: () => cached } }) };
+  const plugin = limitRanger({ informers } as unknown as PluginContext);
+  const request = (operation: string, resource: string, object: object, oldObject?: object) =>
+    ({ operation, namespace: "web", name: "p", subresource: "", resource: { group: "", resource }, object, oldObject }) as never;
+  const pod = { metadata: { name: "p" }, spec: { containers: [{ name: "c", resources: {} }] } };
+  await plugin.admit?.(request("CREATE", "pods", pod));
+  const filled = { limits: { cpu: "2", memory: "2Gi" }, requests: { cpu: "1", memory: "1Gi" } };
+  assert.deepEqual(pod.spec.containers[0]?.resources, filled);
+  const greedy = { metadata: {}, spec: { containers: [{ name: "c", resources: { limits: { memory: "4Gi" } } }] } };
+  await assert.rejects(
+    async () => plugin.validate?.(request("CREATE", "pods", greedy)),
+    /maximum memory usage per Container is 3Gi/,
+  );
+  const claim = (metadata: object) => ({ metadata, spec: { resources: { requests: { storage: "2Gi" } } } });
+  const update = async (metadata: object) =>
+    plugin.validate?.(request("UPDATE", "persistentvolumeclaims", claim(metadata), claim(metadata)));
+  await assert.rejects(update({}), /maximum storage usage per PersistentVolumeClaim is 1Gi/);
+  await update({ deletionTimestamp: "2026-01-01T00:00:00Z" });
 });

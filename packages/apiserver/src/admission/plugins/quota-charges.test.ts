@@ -20,6 +20,8 @@ const quota = (name: string, hard: number, used: number, namespace = "web"): Quo
   status: { hard: { configmaps: String(hard) }, used: { configmaps: String(used) } },
 });
 
+const status = (used: number) => ({ status: quota("", 9, used).status });
+
 async function charging(t: TestContext, ...quotas: QuotaObject[]) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
@@ -201,4 +203,27 @@ test("a failure of a batch is the answer of all in it", async (t) => {
   const [first, ...rest] = await Promise.all([ask(), ask(), ask()]);
   assert.equal(first, "charged");
   for (const answer of rest) assert.match(answer, /etcd is away/);
+});
+
+test("what was written here counts until the cache shows it or something newer, and not after it was lost", async (t) => {
+  const { ask, client, informer, seen } = await charging(t, quota("a", 9, 0));
+  const stale = informer.lister.list();
+  const sent: unknown[] = [];
+  const answers = [(own: QuotaObject) => ({ ...own, metadata: { ...own.metadata, resourceVersion: "1000" } }), () => undefined];
+  client.react("update", "resourcequotas", (action) => {
+    const own = action.sent as QuotaObject;
+    sent.push(own.status?.used?.["configmaps"]);
+    const answer = answers.shift()?.(own);
+    if (answer !== undefined) return answer;
+    client.put(resourceQuotas, { ...quota("a", 9, 9), metadata: { ...own.metadata } });
+    throw conflict(resourceQuotas, "a", "changed");
+  });
+  assert.equal(await ask(stale), "charged");
+  // An event of before that write comes late.
+  client.put(resourceQuotas, { ...(client.object<QuotaObject>(resourceQuotas, "web/a") as QuotaObject), ...status(5) });
+  await seen("a", 5);
+  assert.match(await ask(stale), /exceeded quota/);
+  await seen("a", 9);
+  assert.match(await ask(stale), /exceeded quota/);
+  assert.deepEqual(sent, ["1", "2"], "the last one is refused by what the cache shows, without a write");
 });

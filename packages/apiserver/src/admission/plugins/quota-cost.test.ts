@@ -65,3 +65,9 @@ test("the scope of an update is that of the object as it becomes", () => {
   const bestEffort = quota({ pods: "0" }, {}, { scopes: ["BestEffort"] });
   assert.throws(() => chargedQuotas(attributes, evaluator, [bestEffort]), /status unknown/);
 });
+
+test("an amount below zero is refused instead of making room", () => {
+  assert.throws(() => create(aPod({ cpu: "-1" }), [quota({ cpu: "2" }, { cpu: "1" })]), {
+    message: 'pods "p" is forbidden: quota usage is negative for resource(s): cpu,requests.cpu',
+  });
+});

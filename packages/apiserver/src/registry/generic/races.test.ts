@@ -402,7 +402,11 @@ test("a copy that has proved stale settles nothing a second time: the grace peri
       return store.storage.guaranteedUpdate(key, change, options);
     },
   });
-  const { deleted } = await newRegistryStore({ turns: new Turns(), definition: store.definition, storage }).delete(ctx(), "a", {});
+  const { deleted } = await newRegistryStore({ turns: new Turns(), definition: store.definition, storage }).delete(
+    ctx(),
+    "a",
+    {},
+  );
   assert.deepEqual([deleted, await present(store, "a")], [false, true]);
 });
 

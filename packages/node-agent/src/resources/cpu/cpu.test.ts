@@ -52,7 +52,13 @@ for (const { name, machine = twoSockets, free, count, want } of [
   { name: "cores of the fuller socket", free: "2-15", count: 4, want: "2-3,10-11" },
   { name: "single threads when no core is whole", free: "0,2,5,7", count: 3, want: "0,2,5" },
   { name: "a NUMA node of a socket with several", machine: machineOf(1, 2, 2), free: "0-7", count: 4, want: "0-1,4-5" },
-  { name: "a whole node past one in use and one that is begun", machine: machineOf(3, 1, 2), free: "3-5,9-11", count: 4, want: "4-5,10-11" },
+  {
+    name: "a whole node past one in use and one that is begun",
+    machine: machineOf(3, 1, 2),
+    free: "3-5,9-11",
+    count: 4,
+    want: "4-5,10-11",
+  },
   { name: "a socket before its NUMA nodes", machine: machineOf(2, 2, 1), free: "1-7", count: 4, want: "2-3,6-7" },
 ] as { name: string; machine?: Cpu[]; free: string; count: number; want: string }[]) {
   test(`takes ${name}: ${count} of ${free}`, () => assert.equal(formatCpus(takeCpus(machine, parseCpus(free), count)), want));

@@ -1,0 +1,109 @@
+/** What the plugin makes of accounts that are late, that limit their secrets, and of mirror pods, without a server. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { AdmissionAttributes } from "../plugin.ts";
+import type { PluginContext } from "../plugin-context.ts";
+import { serviceAccount } from "./service-account.ts";
+
+/** The plugin with accounts that its cache has; others are found in `client` only. */
+function pluginWith(...cached: KubeObject[]) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const get = (key: string) => cached.find(({ metadata }) => key === `web/${metadata.name}`);
+  const informers = { for: () => ({ synced: true, lister: { get } }) };
+  const plugin = serviceAccount({ informers, client, clock } as unknown as PluginContext);
+  const request = (object: unknown) =>
+    ({
+      ...{ operation: "CREATE", resource: { group: "", version: "v1", resource: "pods" }, subresource: "" },
+      ...{ namespace: "web", name: "p", object, signal: new AbortController().signal },
+    }) as AdmissionAttributes;
+  const admit = async (object: object) => plugin.admit?.(request(object));
+  const validate = async (object: object) => plugin.validate?.(request(object));
+  return { client, clock, admit, validate };
+}
+
+const account = (name: string, more: object = {}, metadata: object = {}): KubeObject => ({
+  metadata: { name, namespace: "web", ...metadata },
+  ...more,
+});
+const aPod = (spec: object = {}, metadata: object = {}) => ({
+  metadata: { name: "p", ...metadata },
+  spec: { containers: [{ name: "c", image: "i" }], ...spec } as Record<string, unknown>,
+});
+
+test("a pod waits a second for its namespace's default account, and for no other one", async () => {
+  const { client, clock, admit } = pluginWith();
+  const lookups = () => client.actions.filter(({ verb }) => verb === "get").length;
+  await assert.rejects(admit(aPod({ serviceAccountName: "other" })), /account web\/other: serviceaccount "other" not found/);
+  assert.equal(lookups(), 1);
+  const late = admit(aPod());
+  for (let i = 0; i < 8; i++) await clock.advance(100);
+  client.put(serviceAccounts, account("default"));
+  await clock.advance(100);
+  await late;
+  assert.equal(lookups(), 1 + 10 + 1, "ten times, and once more for what the account limits");
+  client.remove(serviceAccounts, "web/default");
+  const never = assert.rejects(admit(aPod()), /account web\/default: serviceaccount "default" not found/);
+  for (let i = 0; i < 9; i++) await clock.advance(100);
+  await settle();
+  await never;
+  assert.equal(lookups(), 12 + 10);
+});
+
+test("a pod's pull secrets are a copy of its account's", async () => {
+  const imagePullSecrets = [{ name: "mine" }];
+  const { admit } = pluginWith(account("default", { imagePullSecrets }));
+  const pod = aPod();
+  await admit(pod);
+  const given = pod.spec["imagePullSecrets"] as unknown[];
+  assert.deepEqual(given, imagePullSecrets);
+  assert.ok(given !== imagePullSecrets && given[0] !== imagePullSecrets[0]);
+});
+
+const hidden = { name: "hidden" };
+for (const { name, spec, want } of [
+  {
+    name: "a secret that is its second reference",
+    spec: {
+      volumes: [
+        { name: "a", configMap: { name: "open" } },
+        { name: "b", secret: { secretName: "hidden" } },
+      ],
+    },
+    want: /a mirror pod may not reference secrets/,
+  },
+  {
+    name: "a token in its second volume",
+    spec: {
+      volumes: [
+        { name: "a", emptyDir: {} },
+        { name: "b", projected: { sources: [{ serviceAccountToken: { path: "token" } }] } },
+      ],
+    },
+    want: /a mirror pod may not use ServiceAccountToken volume projections/,
+  },
+]) {
+  test(`a mirror pod is refused for ${name}`, async () => {
+    const { admit } = pluginWith();
+    await assert.rejects(admit(aPod(spec, { annotations: { "kubernetes.io/config.mirror": "h" } })), want);
+  });
+}
+
+test("an account limits the second envFrom too, and what a webhook has added after admission", async () => {
+  const annotations = { "kubernetes.io/enforce-mountable-secrets": "true" };
+  const { admit, validate } = pluginWith(account("default", { secrets: [{ name: "mine" }] }, { annotations }));
+  const envFrom = [{ secretRef: { name: "mine" } }, { secretRef: hidden }];
+  const why = /container c with envFrom referencing secret.secretName="hidden" is not allowed/;
+  await assert.rejects(admit(aPod({ containers: [{ name: "c", image: "i", envFrom }] })), why);
+  const container = { name: "c", image: "i", envFrom: envFrom.slice(0, 1) };
+  const pod = aPod({ containers: [container] });
+  await admit(pod);
+  await validate(pod);
+  container.envFrom = envFrom;
+  await assert.rejects(validate(pod), why);
+});
