@@ -4,15 +4,17 @@ import {
   chownSync,
   closeSync,
   fsyncSync,
+  lstatSync,
   openSync,
   readFileSync,
-  realpathSync,
+  readlinkSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   writeSync,
 } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, isAbsolute } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder";
 
 /** An error that the user can fix; one or more lines, each with file and remedy. */
@@ -33,9 +35,10 @@ export function readIfThere(path: string): string | undefined {
  * link its target is replaced.
  */
 export function writeWhole(path: string, text: string, mode: number): void {
-  const before = statSync(path, { throwIfNoEntry: false });
-  const target = before === undefined ? path : realpathSync(path);
-  const temporary = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
+  const before = statOf(path);
+  const target = before === undefined ? path : fileBehind(path);
+  // Not join(), which would take `..` for the folder above a link to a folder.
+  const temporary = `${dirname(target)}/.${basename(target)}.${process.pid}.new`;
   try {
     makeFolderSync(dirname(target));
     const file = openSync(temporary, "wx", mode);
@@ -55,6 +58,30 @@ export function writeWhole(path: string, text: string, mode: number): void {
     throw new PkiError(`cannot write ${path}: ${(err as Error).message}`);
   }
   syncFolder(dirname(target));
+}
+
+/** @returns undefined when there is nothing, or a link to nothing */
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (err) {
+    throw new PkiError(`cannot write ${path}: ${(err as Error).message}`); // such as a ring of links
+  }
+}
+
+/**
+ * Follows links of the last component only, and leaves the folders to the kernel: `realpath` would take /proc/<pid>/root, the files
+ * of a process in another mount namespace, for the link to `/` that it looks like.
+ */
+function fileBehind(path: string): string {
+  let file = path;
+  // The kernel follows as many, and has followed these; but they may change meanwhile.
+  for (let links = 0; links <= 40; links++) {
+    if (!lstatSync(file).isSymbolicLink()) return file;
+    const target = readlinkSync(file);
+    file = isAbsolute(target) ? target : `${dirname(file)}/${target}`;
+  }
+  throw new PkiError(`cannot write ${path}: too many symbolic links`);
 }
 
 function syncFolder(folder: string): void {
