@@ -61,13 +61,14 @@ test("progress is of one volume on one node, is made once, and forgotten for nod
   const table = newProgressTable();
   assert.equal(table.peek(a, "n1"), undefined);
   table.of(a, "n1").attachingSince = 5;
+  table.of(a, "n3").refused = true;
   table.of(a, "n2").leaving = true;
   table.of(b, "n1").refused = true;
   assert.equal(table.of(a, "n1").attachingSince, 5);
   table.keep(a, new Set(["n2"]));
   assert.deepEqual(
-    [table.peek(a, "n1"), table.peek(a, "n2"), table.peek(b, "n1")],
-    [undefined, { leaving: true }, { refused: true }],
+    [table.peek(a, "n1"), table.peek(a, "n3"), table.peek(a, "n2"), table.peek(b, "n1")],
+    [undefined, undefined, { leaving: true }, { refused: true }],
   );
   table.forget(a, "n2");
   assert.equal(table.peek(a, "n2"), undefined);

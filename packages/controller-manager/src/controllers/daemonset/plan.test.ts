@@ -121,6 +121,8 @@ test("a pod carries its revision and generation, and is for one node alone", () 
   const requiredDuringSchedulingIgnoredDuringExecution = { nodeSelectorTerms: [{ matchFields }] };
   const elsewhere = { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution } } };
   assert.equal(targetNodeOf({ metadata: {}, spec: { containers: [], ...elsewhere } }), undefined, "kept away is not pinned");
+  matchFields.splice(0, 1, { key: "metadata.namespace", operator: "In", values: ["n1"] });
+  assert.equal(targetNodeOf({ metadata: {}, spec: { containers: [], ...elsewhere } }), undefined, "by another field neither");
   assert.deepEqual(daemonSet.spec.template.metadata?.labels, { app: "agent" }, "the set's own template stays as it is");
 });
 

@@ -105,15 +105,25 @@ test("a range that cannot be written is given back, and written later", async (t
   assert.ok(lines.includes('node_ipam_controller_cidrset_usage_cidrs{clusterCIDR="10.0.0.0/22"} 0.25'));
 });
 
-test("somebody else's choice stands, and ours comes back", async (t) => {
+test("somebody else's choice stands, and ours comes back, once", async (t) => {
   const world = prepared(t);
-  world.client.react("patch", "nodes", () => ({ metadata: {} }));
+  let lost = true;
+  world.client.react("patch", "nodes", () => (lost ? { metadata: {} } : undefined));
   world.client.put(nodes, named("a"));
   await run(world);
   world.client.put(nodes, named("a", "10.0.3.0/24"));
   await settle(30);
   const lines = (await world.ctx.registry.render()).split("\n");
   assert.ok(lines.includes('node_ipam_controller_cidrset_usage_cidrs{clusterCIDR="10.0.0.0/22"} 0.25'));
+  lost = false;
+  for (const name of ["b", "c", "d"]) world.client.put(nodes, named(name));
+  await settle(30);
+  const given = rangesOf(world);
+  assert.equal(new Set(Object.values(given)).size, 4);
+  const { metadata, ...a } = named("a", "10.0.3.0/24");
+  world.client.put(nodes, { ...a, metadata: { ...metadata, labels: { touched: "yes" } } }, named("e"));
+  await settle(30);
+  assert.deepEqual(rangesOf(world), { ...given, e: undefined });
 });
 
 for (const { name, cidrs, problem } of [

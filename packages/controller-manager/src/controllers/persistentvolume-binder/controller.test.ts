@@ -82,6 +82,17 @@ test("binds with the next look at everything to a volume that comes later", asyn
   assert.equal(claimOf(context)?.spec.volumeName, "a");
 });
 
+test("looks at nothing any more once it has stopped", async (t) => {
+  const { clock, ctx, run } = newTestContext(t);
+  const stop = new AbortController();
+  const binder = newPersistentVolumeBinder(ctx);
+  await run({ run: (signal) => binder.run(AbortSignal.any([signal, stop.signal])) });
+  const running = clock.waiting;
+  stop.abort();
+  await settle(30);
+  assert.deepEqual([running, clock.waiting], [1, 0]);
+});
+
 test("names the pods that a waiting claim waits for", async (t) => {
   const { client, ctx, events, run } = newTestContext(t);
   client.put(storageClasses, aStorageClass("later", { volumeBindingMode: "WaitForFirstConsumer" }));

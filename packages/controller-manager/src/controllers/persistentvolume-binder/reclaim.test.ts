@@ -71,6 +71,7 @@ test("does not empty a volume that pods still use", async (t) => {
   const context = newTestContext(t);
   const user = { volumes: [{ name: "v", persistentVolumeClaim: { claimName: "data" } }] };
   context.client.put(pods, aPod({ name: "web", nodeName: "n", spec: user }), aPod({ name: "db", nodeName: "n", spec: user }));
+  context.client.put(pods, aPod({ name: "ended", nodeName: "n", phase: "Succeeded", spec: user }));
   await released(context, { persistentVolumeReclaimPolicy: "Recycle" });
   assert.equal(context.events[0], "Normal VolumeFailedRecycle Volume is used by pods: default/db,default/web");
   assert.equal(context.client.object(pods, recycler), undefined);

@@ -139,3 +139,20 @@ test("a renewed reference takes the place of the lost one, and of no other", asy
   assert.notEqual(now?.metadata.name, old?.metadata.name);
   assert.deepEqual(account(world)?.secrets, [...other, { name: now?.metadata.name }]);
 });
+
+test("nothing is made for an account that the cache shows as it no longer is", async (t) => {
+  const world = newTestContext(t, { serviceAccountKey, rootCa: "CA" });
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web" }));
+  let isBehind = true;
+  world.client.react("get", "serviceaccounts", () => {
+    const live = account(world) as ServiceAccount;
+    return isBehind ? { ...live, metadata: { ...live.metadata, resourceVersion: "999" } } : undefined;
+  });
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await settle(30);
+  assert.deepEqual(world.client.writes, []);
+  isBehind = false;
+  await world.clock.advance(1000);
+  await settle(30);
+  assert.equal(world.client.objects(secrets).length, 1);
+});

@@ -234,9 +234,12 @@ test("takes the next name when another revision has it", async (t) => {
   assert.notEqual(updateRevision, taken);
 });
 
+const theSet = { group: "apps", resource: "statefulsets", kind: "StatefulSet", namespace: "default", name: "db", uid: "" };
+
 test("in parallel, all are created and deleted at once", async (t) => {
   const world = await start(t, aStatefulSet({ replicas: 3, spec: { podManagementPolicy: "Parallel" } }));
   assert.deepEqual(names(world), ["db-0", "db-1", "db-2"]);
+  assert.deepEqual(world.ctx.decisions.of(theSet), [], "none waits for another");
   await change(world, ({ spec }) => {
     spec.replicas = 0;
   });
