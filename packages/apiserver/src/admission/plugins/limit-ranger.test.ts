@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { LimitRangeItem, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { startTestServer, type TestServer } from "../../testing/start-test-server.ts";
 import type { PluginContext } from "../plugin-context.ts";
@@ -212,8 +213,10 @@ test("each range of a namespace fills and checks; what is being deleted may stil
   const plugin = limitRanger({ informers } as unknown as PluginContext);
   const request = (operation: string, resource: string, object: object, oldObject?: object) =>
     ({ operation, namespace: "web", name: "p", subresource: "", resource: { group: "", resource }, object, oldObject }) as never;
-  const pod = { metadata: { name: "p" }, spec: { containers: [{ name: "c", resources: {} }] } };
+  const metadata: KubeObject["metadata"] = { name: "p", annotations: { own: "kept" } };
+  const pod = { metadata, spec: { containers: [{ name: "c", resources: {} }] } };
   await plugin.admit?.(request("CREATE", "pods", pod));
+  assert.deepEqual(Object.keys(metadata.annotations ?? {}), ["own", "kubernetes.io/limit-ranger"]);
   const filled = { limits: { cpu: "2", memory: "2Gi" }, requests: { cpu: "1", memory: "1Gi" } };
   assert.deepEqual(pod.spec.containers[0]?.resources, filled);
   const greedy = { metadata: {}, spec: { containers: [{ name: "c", resources: { limits: { memory: "4Gi" } } }] } };

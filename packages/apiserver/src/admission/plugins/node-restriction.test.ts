@@ -40,6 +40,7 @@ before(async () => {
   await make("/api/v1/namespaces", { metadata: { name: "kube-node-lease" } }).catch(() => "is there");
   await make("/api/v1/namespaces/default/serviceaccounts", { metadata: { name: "default" } });
   await make(leases("kube-node-lease"), { metadata: { name: "n2" } });
+  await make(leases("default"), { metadata: { name: "n1" } });
   await make(csiNodes, { metadata: { name: "n2" }, spec: { drivers: [] } });
   const resources = { requests: { storage: "1Gi" } };
   await make(claims, { metadata: { name: "c" }, spec: { storageClassName: "", accessModes: ["ReadWriteOnce"], resources } });
@@ -133,7 +134,7 @@ const refused: readonly Attempt[] = [
   },
   {
     what: "does not control its mirror pod",
-    ask: ["POST", pods, () => mirrorPod({}, [owner({ controller: false })])],
+    ask: ["POST", pods, () => mirrorPod({}, [owner({ controller: undefined })])],
     want: 'node "n1" can only create pods with a controller owner reference set to itself',
   },
   {
@@ -390,6 +391,16 @@ const refused: readonly Attempt[] = [
     want: "can only access CSINode with the same name as the requesting node",
   },
   {
+    what: "deletes another node's drivers",
+    ask: ["DELETE", `${csiNodes}/n2`],
+    want: "can only access CSINode with the same name as the requesting node",
+  },
+  {
+    what: "renews a lease of its name elsewhere",
+    ask: ["PATCH", `${leases("default")}/n1`, () => ({ spec: { holderIdentity: "n1" } })],
+    want: 'can only access leases in the "kube-node-lease" system namespace',
+  },
+  {
     what: "asks for a token of a pod of another version",
     ask: ["POST", token, () => bound({ apiVersion: "v2", name: "mine", uid: "1" })],
     want: "node requested token not bound to a pod",
@@ -418,6 +429,13 @@ test("is refused: a node agent without a node, and a mirror pod of a node that i
   const early = await (await as("n9")).request("POST", pods, mirrored);
   assert.equal(early.code, 404);
   assert.equal(early.body.message, 'node "n9" not found');
+});
+
+test("the name of a node agent alone, without its group, restricts nobody", async (t) => {
+  const http = newHttp(server.url, server.ca, await server.clientCertificate("system:node:n1", ["others"]));
+  t.after(() => http.close());
+  const { code, text } = await http.request("POST", `${pods}?dryRun=All`, aPod("plain", {}));
+  assert.equal(code, 201, text);
 });
 
 const allowed: readonly Omit<Attempt, "want">[] = [
