@@ -47,9 +47,10 @@ test("no client may have more than 100 queries under way, and all together 1,000
   await assert.rejects(async () => forwarder.forward(queryOf("c.example"), "192.0.2.2"), failure(refused));
   ask("b0.example", "192.0.2.2"); // is in flight already
   assert.equal(forwarder.open, 1000);
+  assert.equal(forwarder.openClients, 2);
   resolve([]);
   for (const end of await Promise.allSettled(ended)) assert.equal(end.status, "rejected");
-  assert.equal(forwarder.open, 0);
+  assert.deepEqual([forwarder.open, forwarder.openClients], [0, 0]);
   for (let i = 0; i < 100; i++)
     await assert.rejects(async () => forwarder.forward(queryOf(`a${i}.example`), "192.0.2.1"), failure(servFail));
 });

@@ -41,6 +41,8 @@ export interface Forwarder {
   forward(query: Query, client?: string): Promise<Relayed> | Relayed;
   /** Number of questions under way. */
   readonly open: number;
+  /** Number of clients that wait for answers. */
+  readonly openClients: number;
 }
 
 /** Source: CoreDNS' plugin forward, max_concurrent in the Corefile of kubeadm */
@@ -141,6 +143,10 @@ class CachingForwarder implements Forwarder {
 
   get open(): number {
     return this.#running.size;
+  }
+
+  get openClients(): number {
+    return this.#openOf.size;
   }
 
   forward(query: Query, client?: string): Promise<Relayed> | Relayed {

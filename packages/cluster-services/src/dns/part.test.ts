@@ -109,3 +109,25 @@ test("answers until no pod is sent to it any more", async (t) => {
   assert.equal(isHeardAtWithdrawal, true);
   assert.equal(await answers(port), false);
 });
+
+test("withdraws what it was still publishing when it was stopped", async (t) => {
+  const { client, ending, partContext } = await context(t);
+  client.put(nodes, aNode("n1", "u1", "127.0.0.1"));
+  client.put(services, aService("kubernetes", { clusterIP: "10.96.0.1" }));
+  const held = Promise.withResolvers<void>();
+  let isHeld = false;
+  client.react("create", "endpointslices", async ({ sent }) => {
+    isHeld = true;
+    await held.promise;
+    client.put(endpointSlices, sent as EndpointSlice);
+    return sent;
+  });
+  const part = await startDns(partContext);
+  await waitFor(() => isHeld);
+  ending.abort();
+  const stopped = part.stop?.();
+  await settle();
+  held.resolve();
+  await stopped;
+  assert.deepEqual(client.objects(endpointSlices), []);
+});

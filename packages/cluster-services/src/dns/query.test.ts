@@ -4,7 +4,8 @@ import fc from "@coxswain/apimachinery/testing/fast-check";
 import { encode } from "dns-packet";
 import { walkResponse } from "./message-walk.ts";
 import { rcodes } from "./protocol.ts";
-import { parseQuery } from "./query.ts";
+import { parseQuery, type Query } from "./query.ts";
+import { encodeReply, plainReply } from "./reply.ts";
 
 const query = (name: string): Buffer => encode({ id: 9, type: "query", flags: 0x100, questions: [{ name, type: "AAAA" }] });
 
@@ -100,3 +101,10 @@ for (const { name, message, isRead } of [
     if (isRead) assert.partialDeepStrictEqual(parsed, { edns: { payloadBytes: 4096 } });
     else assert.partialDeepStrictEqual(parsed, { rcode: rcodes.formErr });
   });
+
+test("a reply stays as it is while others are encoded", () => {
+  const first = encodeReply(parseQuery(query("a.example")) as Query, plainReply(rcodes.servFail), 512);
+  const before = Buffer.from(first);
+  encodeReply(parseQuery(query("b.example")) as Query, plainReply(rcodes.noError), 512);
+  assert.deepEqual(first, before);
+});

@@ -111,6 +111,7 @@ test("a loop is looked for each minute, while there is one every 10 s, by anothe
   let comesBack = false;
   const forwarder = {
     open: 0,
+    openClients: 0,
     async forward({ name }: Query) {
       requests.push(name);
       if (comesBack) assert.equal(detector.saw(name), true);
