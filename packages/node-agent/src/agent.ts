@@ -13,7 +13,7 @@ import type { AgentConfig } from "./agent-config.ts";
 import { newBackground } from "./background.ts";
 import { asConfigError } from "./config-error.ts";
 import type { DynamicConfig } from "./dynamic-config/dynamic-config.ts";
-import { checkResolvConf } from "./environment/check-resolv-conf.ts";
+import { reportResolvConf } from "./environment/check-resolv-conf.ts";
 import { type AgentEvents, newAgentEvents } from "./events.ts";
 import { readAppArmor } from "./host/app-armor.ts";
 import { watchSystemOoms } from "./host/kernel-log.ts";
@@ -429,8 +429,7 @@ async function startModules(
   });
 
   node.join(background);
-  const resolvProblem = config.resolvConf === "" ? undefined : await checkResolvConf(config.resolvConf, config.clusterDomain);
-  if (resolvProblem !== undefined) notify.node("Warning", "CheckLimitsForResolvConf", resolvProblem);
+  await reportResolvConf(config, notify);
   background.add(
     watchSystemOoms(
       {

@@ -3,6 +3,7 @@ import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { AgentConfig } from "./agent-config.ts";
 import type { Background } from "./background.ts";
+import { countPlugins } from "./plugins/plugin-metrics.ts";
 import { newPluginRegistry, type PluginHandler, type PluginRegistryOptions } from "./plugins/plugin-registry.ts";
 import type { NodePod } from "./pod/pod.ts";
 import type { OpenedManagers } from "./resources/open-resource-managers.ts";
@@ -39,17 +40,7 @@ export async function startPlugins(options: PluginsOptions): Promise<void> {
     clock,
     log,
   });
-  options.metrics.gauge({
-    name: "plugin_manager_total_plugins",
-    help: "Number of plugins in Plugin Manager",
-    labels: ["socket_path", "state"],
-    collect(gauge) {
-      gauge.reset();
-      const { present, registered } = registry.sockets();
-      for (const socket of registered) gauge.labels(socket, "actual_state_of_world").set(1);
-      for (const socket of present) gauge.labels(socket, "desired_state_of_world").set(1);
-    },
-  });
+  countPlugins(options.metrics, registry);
   background.every(checkMs, "plugins", () => registry.reconcile());
   if (!featureGates.enabled("KubeletPodResources")) return;
   try {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { checkResolvConf } from "./check-resolv-conf.ts";
+import { checkResolvConf, reportResolvConf } from "./check-resolv-conf.ts";
 
 const many = (count: number): string => Array.from({ length: count }, (_, i) => `d${i}.test`).join(" ");
 const label = "a".repeat(63);
@@ -42,4 +42,19 @@ for (const { name, search, domain = "cluster.local", want } of [
 
 test("search domains: a file that is not there", async () => {
   assert.equal(await checkResolvConf("/no/resolv.conf", ""), "open /no/resolv.conf: no such file or directory");
+});
+
+test("a resolver configuration that leaves no room is an event of the node; one that does, and none, are not", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "cox-resolv-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const full = join(dir, "full");
+  const short = join(dir, "short");
+  writeFileSync(full, `search ${many(4)}\n`);
+  writeFileSync(short, `search ${many(3)}\n`);
+  const events: string[] = [];
+  const notify = { node: (...parts: string[]) => void events.push(parts.join(" ")) };
+  for (const resolvConf of [full, short, "", full])
+    await reportResolvConf({ resolvConf, clusterDomain: "cluster.local" }, notify);
+  const event = `Warning CheckLimitsForResolvConf Resolv.conf file '${full}' contains search line consisting of more than 3 domains!`;
+  assert.deepEqual(events, [event, event]);
 });

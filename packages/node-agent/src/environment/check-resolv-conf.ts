@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import type { AgentConfig } from "../agent-config.ts";
 import { maxSearches, maxSearchLength, parseResolvConf } from "./dns.ts";
 
 const maxDomainLength = 253;
@@ -25,4 +26,13 @@ export async function checkResolvConf(path: string, clusterDomain: string): Prom
   if (searches.join(" ").length > maxSearchLength)
     return `Resolv.conf file '${path}' contains search line which length is more than allowed ${maxSearchLength} chars!`;
   return undefined;
+}
+
+/** Reports the problem of the resolver configuration, if there is one, as an event of the node. */
+export async function reportResolvConf(
+  { resolvConf, clusterDomain }: Pick<AgentConfig, "resolvConf" | "clusterDomain">,
+  notify: { node: (type: "Warning", reason: string, message: string) => void },
+): Promise<void> {
+  const problem = resolvConf === "" ? undefined : await checkResolvConf(resolvConf, clusterDomain);
+  if (problem !== undefined) notify.node("Warning", "CheckLimitsForResolvConf", problem);
 }

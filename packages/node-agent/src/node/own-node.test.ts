@@ -86,6 +86,34 @@ test("a node is not ready for the runtime's reasons first, then for those of par
   await background.stop();
 });
 
+test("the images are listed every 30 seconds, and a list that fails keeps the one before", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const { node } = await ownNode({ clock, runtime, runtimeHealth: newRuntimeHealth({ runtime, clock }) });
+  const background = newBackground({ clock, log: discardLogger });
+  const sizes = async () => (await node.status(undefined)).images?.map(({ sizeBytes }) => sizeBytes);
+  runtime.addImage("example.com/app:1", { sizeBytes: 7 });
+  node.watchRuntime(background);
+  await settle();
+  runtime.addImage("example.com/app:2", { sizeBytes: 8 });
+  await clock.advance(29_999);
+  assert.deepEqual(await sizes(), [7]);
+  await clock.advance(1);
+  await settle();
+  assert.deepEqual(await sizes(), [8, 7]);
+  const { listImages } = runtime;
+  runtime.listImages = () => Promise.reject(new Error("the runtime is away"));
+  await clock.advance(30_000);
+  await settle();
+  assert.deepEqual(await sizes(), [8, 7]);
+  runtime.listImages = listImages;
+  runtime.addImage("example.com/app:3", { sizeBytes: 9 });
+  await clock.advance(30_000);
+  await settle();
+  assert.deepEqual(await sizes(), [9, 8, 7]);
+  await background.stop();
+});
+
 test("pressure shows in the conditions; devices and volumes are those of the moment", async () => {
   const amounts = { capacity: { "example.com/light": "2" }, allocatable: { "example.com/light": "1" } };
   const { node } = await ownNode({ devices: () => amounts, volumesInUse: () => ["v1"] });

@@ -5,8 +5,10 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startCsiDriver, type TestDriver } from "../testing/csi-driver.ts";
+import { countPlugins } from "./plugin-metrics.ts";
 import { newPluginRegistry, type PluginHandler, type PluginRegistry } from "./plugin-registry.ts";
 
 /** A registry with a handler that records its calls, and plugins that tests start and stop. */
@@ -74,6 +76,31 @@ test("a plugin is queried for its identity, registered by its type's handler, no
   assert.deepEqual(seen.splice(0), ["deregister disk.example.com"]);
   const again = await plugin("disk.example.com");
   assert.deepEqual(await reported(plugins, again), { pluginRegistered: true, error: "" });
+});
+
+test("plugins are counted: those whose sockets are there, and those that are registered, until they are gone", async (t) => {
+  const { registry, plugin, registryDir, reported } = await bench(t);
+  const plugins = registry();
+  const metrics = newMetricsRegistry();
+  countPlugins(metrics, plugins);
+  const counted = async (): Promise<string[]> =>
+    (await metrics.render())
+      .split("\n")
+      .filter((line) => line.startsWith("plugin_manager_total_plugins{"))
+      .map((line) => line.replaceAll(`${registryDir}/`, "").replaceAll("-reg.sock", ""))
+      .sort();
+  const disk = await plugin("disk.example.com");
+  await reported(plugins, disk);
+  const tape = await plugin("tape.example.com");
+  await reported(plugins, tape);
+  const series = (name: string) =>
+    ["actual", "desired"].map(
+      (state) => `plugin_manager_total_plugins{socket_path="${name}.example.com",state="${state}_state_of_world"} 1`,
+    );
+  assert.deepEqual(await counted(), [...series("disk"), ...series("tape")]);
+  await disk.stop();
+  await plugins.reconcile();
+  assert.deepEqual(await counted(), series("tape"));
 });
 
 test("a plugin that started anew in the meantime is let go and taken in again", async (t) => {

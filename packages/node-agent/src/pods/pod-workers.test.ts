@@ -20,6 +20,8 @@ function setUp(): {
     holdGone: Promise<void> | undefined;
     terminateFails: number;
     cleanFails: number;
+    /** What the random function returns: the part of the longest jitter. */
+    portion: number;
   };
   gone: string[];
   /** Calls for Pods that not only the runtime knows. */
@@ -36,6 +38,7 @@ function setUp(): {
     holdGone: undefined as Promise<void> | undefined,
     terminateFails: 0,
     cleanFails: 0,
+    portion: 0,
   };
   const inside = new Set<string>();
   const alone = async (uid: string, what: string, work: () => Promise<void>): Promise<void> => {
@@ -76,7 +79,7 @@ function setUp(): {
     clock,
     log: discardLogger,
     syncFrequencyMs: 60_000,
-    random: () => 0,
+    random: () => control.portion,
     async onGone(pod, { wantedAgain, runtimeOnly }) {
       if (!runtimeOnly) reportedPods.push("gone");
       gone.push(`${pod.metadata.name}${wantedAgain ? " again" : ""}`);
@@ -130,6 +133,26 @@ test("a pod that could not be synced is tried again, sooner where the reason say
   await clock.advance(1);
   await settle();
   assert.equal(calls.length, 3);
+});
+
+test("pods that wait for the network are tried again at different times, up to half as late again", async () => {
+  for (const { jitter, portion, want } of [
+    { jitter: true, portion: 0.5, want: 1_250 },
+    { jitter: true, portion: 0, want: 1_000 },
+    { jitter: false, portion: 0.5, want: 1_000 },
+  ]) {
+    const { workers, calls, clock, runner } = setUp();
+    runner.outcome = { kind: "failed", error: new Error("network is not ready"), retryMs: 1_000, jitter };
+    runner.portion = portion;
+    workers.update(aNodePod());
+    await workers.idle();
+    await clock.advance(want - 1);
+    await settle();
+    assert.equal(calls.length, 1, `${want} ms: not before`);
+    await clock.advance(1);
+    await settle();
+    assert.equal(calls.length, 2, `${want} ms`);
+  }
 });
 
 test("a pod that has ended is terminated and cleaned up once, and stays known until it is deleted", async () => {

@@ -162,6 +162,20 @@ for (const { name, wanted, pods, weight = 1, want } of [
     want: { a: 100, b: 100, c: 0 },
   },
   {
+    name: "a small difference between great scores is stretched to the whole range: 5, 5 and 6",
+    wanted: pod("new", "web", {
+      podAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: [...preferred(5, term("db")), ...preferred(1, term("cache"))],
+      },
+    }),
+    pods: [
+      pod("db-1", "db", undefined, { on: "a" }),
+      pod("db-2", "db", undefined, { on: "c" }),
+      pod("cache", "cache", undefined, { on: "c" }),
+    ],
+    want: { a: 0, b: 0, c: 100 },
+  },
+  {
     name: "what running pods would like counts, too",
     wanted: pod("new", "web"),
     pods: [

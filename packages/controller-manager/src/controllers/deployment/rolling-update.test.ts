@@ -194,6 +194,20 @@ for (const { name, deployment, newSet, old, want } of [
     want: { new: 6, a: 5 },
   },
   {
+    name: "sets that do not remember their number, or not legibly, are shares of what was observed",
+    deployment: { ...deploymentOf(20, 0, 1), status: { replicas: 10 } },
+    newSet: set("new", 5, 5, 3),
+    old: [set("a", 5, 5, 2, { [maxReplicasAnnotation]: "many" })],
+    want: { new: 10, a: 10 },
+  },
+  {
+    name: "each set is a share of the number that it remembers, as far as there is room",
+    deployment: deploymentOf(20, 0, 1),
+    newSet: set("new", 5, 5, 3, sized(10, 10)),
+    old: [set("a", 5, 5, 2, sized(5, 5))],
+    want: { new: 10, a: 10 },
+  },
+  {
     name: "shrinking in the middle of a rollout",
     deployment: deploymentOf(5, 0, 1),
     newSet: set("new", 4, 4, 3, sized(10, 10)),

@@ -76,6 +76,22 @@ describe("services", () => {
     assert.match(body.message, /spec\.clusterIPs\[0\]: .*may not change once set/);
   });
 
+  test("conflict when the change was made from an old state, also where its values are wrong; of the latest state these are told", async () => {
+    const { body: old } = await create("stale", { ports: [{ port: 80 }] });
+    const { body: latest } = await merge("stale", { metadata: { labels: { a: "b" } } });
+    const put = (service: { metadata: object; spec: object }) =>
+      server.request("PUT", `${path}/stale`, {
+        ...service,
+        spec: { ...service.spec, clusterIP: "10.9.0.9", clusterIPs: ["10.9.0.9"], type: "Unknown" },
+      });
+    const stale = await put(old);
+    assert.deepEqual([stale.code, stale.body.reason], [409, "Conflict"]);
+    assert.match(stale.body.message, /^Operation cannot be fulfilled on services "stale": the object has been modified/);
+    const wrong = await put(latest);
+    assert.deepEqual([wrong.code, wrong.body.reason], [422, "Invalid"]);
+    assert.equal((await server.request("GET", `${path}/stale`)).body.metadata.resourceVersion, latest.metadata.resourceVersion);
+  });
+
   test("without an address are headless, of any family when they have no selector", async () => {
     assert.deepEqual(
       (await create("headless", { ports: [{ port: 80 }], clusterIP: "None", selector: { a: "b" } })).body.spec.ipFamilies,

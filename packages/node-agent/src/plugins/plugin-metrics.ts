@@ -1,0 +1,17 @@
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import type { PluginRegistry } from "./plugin-registry.ts";
+
+/** Registers the number of plugins whose sockets are there, and of those that are registered. */
+export function countPlugins(metrics: MetricsRegistry, plugins: Pick<PluginRegistry, "sockets">): void {
+  metrics.gauge({
+    name: "plugin_manager_total_plugins",
+    help: "Number of plugins in Plugin Manager",
+    labels: ["socket_path", "state"],
+    collect(gauge) {
+      gauge.reset();
+      const { present, registered } = plugins.sockets();
+      for (const socket of registered) gauge.labels(socket, "actual_state_of_world").set(1);
+      for (const socket of present) gauge.labels(socket, "desired_state_of_world").set(1);
+    },
+  });
+}
