@@ -126,7 +126,7 @@ export class MachineCluster {
 }
 
 /** The join lines that `init` prints, as words after `coxswain`. */
-export const linesIn = (output: string): string[][] =>
+const linesIn = (output: string): string[][] =>
   output
     .split("\n")
     .filter((line) => line.startsWith("  coxswain join "))

@@ -79,7 +79,7 @@ export async function load(navigate: () => Promise<unknown>): Promise<void> {
   await waitFor(hasLoaded, { what: "the page", retry: isNetworkChange });
 }
 
-export async function signIn(page: Page, token: string): Promise<void> {
+async function signIn(page: Page, token: string): Promise<void> {
   await page.getByLabel("Bearer token").fill(token);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.locator(".live.good").waitFor();

@@ -8,7 +8,7 @@ export const sceneMs = Date.UTC(2026, 4, 12, 14, 30, 0);
 
 const ago = (minutes: number): string => `${new Date(sceneMs - minutes * 60_000).toISOString().slice(0, 19)}Z`;
 /** Looks random, and is the same each time. */
-export const digest = (text: string): string => createHash("sha256").update(text).digest("hex");
+const digest = (text: string): string => createHash("sha256").update(text).digest("hex");
 const uidOf = (text: string): string => digest(text).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, "$1-$2-$3-$4-$5");
 const letters = "bcdfghjklmnpqrstvwxz2456789";
 const suffixOf = (text: string, length: number): string =>

@@ -28,7 +28,7 @@ export interface Manifest {
   readonly [field: string]: unknown;
 }
 
-export const image = "busybox:1.35";
+const image = "busybox:1.35";
 
 export function manifest(apiVersion: string, kind: string, name: string, rest: object = {}): Manifest {
   const { metadata, ...others } = rest as { metadata?: object };
@@ -36,9 +36,9 @@ export function manifest(apiVersion: string, kind: string, name: string, rest: o
 }
 
 /** Ends at once on request. */
-export const sleeps = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"];
+const sleeps = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"];
 
-export const container = (more: object = {}): object => ({ name: "main", image, command: sleeps, ...more });
+const container = (more: object = {}): object => ({ name: "main", image, command: sleeps, ...more });
 
 export const podSpec = (ofContainer: object = {}, more: object = {}): object => ({
   terminationGracePeriodSeconds: 1,

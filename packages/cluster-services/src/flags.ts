@@ -15,7 +15,7 @@ const atLeast =
     value >= least ? undefined : `must be at least ${least}`;
 
 /** Every flag of coxswain-services, by name; a section for each part that has flags. */
-export const flagTable = flags(
+const flagTable = flags(
   section("Generic", {
     "apply-rights": bool({
       help: "Writes the RBAC objects of the chosen parts to the API server and exits. Needs an administrator's --kubeconfig.",

@@ -17,7 +17,7 @@ import {
 } from "./settings.ts";
 
 /** Every flag of kube-scheduler, by name. */
-export const flagTable = flags(
+const flagTable = flags(
   section("Misc", {
     config: string({ help: "The path to the configuration file." }),
     master: string({

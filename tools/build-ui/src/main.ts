@@ -8,7 +8,7 @@ const markFile = ".made-of";
  * `main.ts`: builds the page of the API server into `packages/ui/dist/assets`, from where a server that runs from this clone
  * takes it. Does nothing when it is up to date.
  */
-export async function buildUi(root: string): Promise<"built" | "up to date"> {
+async function buildUi(root: string): Promise<"built" | "up to date"> {
   const sources = globSync(
     "{packages/ui/src/**/*,packages/apimachinery/src/objects/meta/*,tools/build-ui/src/*,pnpm-lock.yaml}",
     {

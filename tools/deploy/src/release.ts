@@ -15,7 +15,7 @@ import { withoutSymbols } from "./without-symbols.ts";
 export const daemons = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "coxswain-services"] as const;
 
 /** Architecture name of Go and Debian. */
-export const architecture = process.arch === "x64" ? "amd64" : process.arch;
+const architecture = process.arch === "x64" ? "amd64" : process.arch;
 
 const documents = [
   "LICENSE",

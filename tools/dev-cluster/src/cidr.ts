@@ -16,7 +16,7 @@ export function parseCidr(text: string): Cidr | undefined {
   return first % 2 ** (32 - prefix) === 0 ? { first, prefix } : undefined;
 }
 
-export const sizeOf = (cidr: Cidr): number => 2 ** (32 - cidr.prefix);
+const sizeOf = (cidr: Cidr): number => 2 ** (32 - cidr.prefix);
 
 /** The address at an offset from the network address, in dotted notation. */
 export function addressAt(cidr: Cidr, offset: number): string {

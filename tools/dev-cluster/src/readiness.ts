@@ -49,7 +49,7 @@ const probes: Readonly<Record<string, (settings: Settings) => Promise<string | u
 };
 
 /** @returns undefined when containerd responds to the CRI Version call, else the reason. */
-export async function containerdProblem(settings: Settings): Promise<string | undefined> {
+async function containerdProblem(settings: Settings): Promise<string | undefined> {
   if (!existsSync(containerdSocket(settings))) return "there is no socket yet"; // avoids the gRPC client's backoff
   const runtime = newCriClient({ endpoint: `unix://${containerdSocket(settings)}`, requestTimeoutMs: probeMs });
   try {

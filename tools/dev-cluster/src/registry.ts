@@ -18,7 +18,7 @@ export interface RegisteredCluster extends Choices {
  * Folder of the machine-wide cluster registry: /run for root, a per-user folder otherwise. A reboot clears it; the record of
  * each cluster remains with its data.
  */
-export function registryFolder(env: NodeJS.ProcessEnv = process.env): string {
+function registryFolder(env: NodeJS.ProcessEnv = process.env): string {
   if (env["COX_REGISTRY"]) return env["COX_REGISTRY"];
   const uid = process.getuid?.() ?? 0;
   return uid === 0 ? "/run/coxswain" : join(env["XDG_RUNTIME_DIR"] || "/tmp", `coxswain-${uid}`);

@@ -35,8 +35,8 @@ export interface Decision {
   readonly actions: readonly Action[];
 }
 
-export const firstBackoffMs = 500;
-export const longestBackoffMs = 30_000;
+const firstBackoffMs = 500;
+const longestBackoffMs = 30_000;
 /** After running this long, a process counts as stable and its backoff is reset. */
 export const stableMs = 10_000;
 

@@ -4,13 +4,13 @@ import type { Target } from "./target.ts";
 const folder = new URL("./targets/", import.meta.url);
 
 /** The files of `targets/`, each with the targets of one module. */
-export const modules: readonly string[] = readdirSync(folder)
+const modules: readonly string[] = readdirSync(folder)
   .filter((file) => file.endsWith(".ts"))
   .map((file) => file.slice(0, -".ts".length))
   .sort();
 
 /** By their names, as in `codec/json`. */
-export async function targetsOf(module: string): Promise<Map<string, Target>> {
+async function targetsOf(module: string): Promise<Map<string, Target>> {
   const { targets } = (await import(new URL(`${module}.ts`, folder).href)) as { targets: readonly Target[] };
   return new Map(targets.map((target) => [`${module}/${target.name}`, target]));
 }

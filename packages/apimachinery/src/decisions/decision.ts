@@ -66,6 +66,7 @@ export interface DecisionAnswers {
 /** Where no authenticator is configured. */
 export const noDecisions: DecisionReader = { of: async () => ({ decisions: [], silent: [] }) };
 
+/** Refers to an object of the API; its namespace is empty when it is cluster-scoped, its uid when it is not stored yet. */
 export function objectRef(
   { group, resource, kind }: Pick<ResourceRef, "group" | "resource" | "kind">,
   { metadata }: Pick<KubeObject, "metadata">,

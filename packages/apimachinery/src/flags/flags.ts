@@ -13,6 +13,7 @@ export interface Section<T extends FlagTable> {
   readonly flags: T;
 }
 
+/** A section whose flags keep their names and types, for `FlagValues`. @param title heading in --help */
 export const section = <const T extends FlagTable>(title: string, flags: T): Section<T> => ({ title, flags });
 
 type Intersection<U> = (U extends unknown ? (each: U) => void : never) extends (all: infer All) => void ? All : never;

@@ -9,6 +9,7 @@ export interface RuleCheck<Name> {
   others(): string[];
 }
 
+/** @param values the parsed flags, whose rules (`must`) are checked; no rule runs before `of` or `others` is called */
 export function newRuleCheck<T extends FlagTable>(table: T, values: FlagValues<T>): RuleCheck<keyof T & string> {
   const left = new Set(Object.keys(table));
   const of = (...names: readonly string[]): string[] =>

@@ -17,9 +17,10 @@ export interface Rule<T> {
 }
 
 /** `port (--port)`, or the only name. */
-export const nameOf = ({ field, flag }: SettingNames): string =>
+const nameOf = ({ field, flag }: SettingNames): string =>
   field === undefined ? `--${flag}` : flag === undefined ? field : `${field} (--${flag})`;
 
+/** Both limits are allowed. */
 export const between = (min: number, max: number): Rule<number> => ({
   kind: "between",
   allowed: `${min} to ${max}`,

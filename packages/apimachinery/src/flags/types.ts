@@ -72,6 +72,7 @@ function flag<T>(
   return { ...options, default: options.default ?? fallback, ...kind };
 }
 
+/** Any text, as given; default empty. */
 export const string = (options: SettingOptions<string>): Flag<string> =>
   flag(options, "", { typeName: "string", parse: (text) => text, format: (value) => value });
 
@@ -97,13 +98,17 @@ export const namedCertKeys = (options: SettingOptions<readonly string[]>): Flag<
   typeName: "namedCertKey",
 });
 
+/** `--x` and `--x=true`; other texts as Go's strconv.ParseBool takes them. Default false. */
 export const bool = (options: SettingOptions<boolean>): Flag<boolean> =>
   flag(options, false, { typeName: "", impliedText: "true", parse: parseBool, format: String });
 
+/** A 64-bit integer with sign; hexadecimal (0x), octal (0) and binary (0b), too. Default 0. */
 export const int = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("int", { signed: true, bits: 64, anyBase: true }));
+/** As `int`, with 32 bits. */
 export const int32 = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("int32", { signed: true, bits: 32, anyBase: true }));
+/** As `int`, without a sign. */
 export const uint = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("uint", { signed: false, bits: 64, anyBase: true }));
 
@@ -111,6 +116,7 @@ export const uint = (options: SettingOptions<number>): Flag<number> =>
 export const level = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("Level", { signed: true, bits: 32, anyBase: false }));
 
+/** A decimal number, with an exponent or without; default 0. Not `inf` or `NaN`. */
 export const float = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, {
     typeName: "float",
@@ -134,6 +140,7 @@ export const duration = (options: Omit<SettingOptions<number>, "default"> & { re
     format: (ms) => (ms === 0 ? "0s" : formatDuration(ms)),
   });
 
+/** An IPv4 or IPv6 address, as text; default none (empty). */
 export const ip = (options: SettingOptions<string>): Flag<string> =>
   flag(options, "", {
     typeName: "ip",
@@ -245,6 +252,7 @@ export const portRange = (options: Omit<SettingOptions<PortRange>, "default"> & 
     },
   );
 
+/** A resource quantity (`1Gi`), as text; default 0. */
 export const quantity = (options: SettingOptions<string>): Flag<string> =>
   flag(options, "0", {
     typeName: "quantity",

@@ -12,6 +12,10 @@ export interface FlexVolume {
   readonly options: Readonly<Record<string, string>>;
 }
 
+/**
+ * @param name of the persistent volume, or of the Pod's volume
+ * @param readOnly of the mount; the source's own field is not read
+ */
 export function flexVolumeOf(
   source: FlexVolumeSource | FlexPersistentVolumeSource,
   { name, readOnly }: Pick<FlexVolume, "name" | "readOnly">,

@@ -25,6 +25,7 @@ export interface ObjectStore<T> {
   byIndex(name: string, value: string): T[];
 }
 
+/** An empty store without indexes. The objects' keys come from their metadata. */
 export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
   const objects = new Map<ObjectKey, T>();
   const indexes = new Map<string, Index<T>>();

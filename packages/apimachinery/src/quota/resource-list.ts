@@ -30,6 +30,7 @@ export function subtractNonNegative(a: ResourceList, b: ResourceList): ResourceL
   );
 }
 
+/** Leaves out what is zero, and what is no quantity. */
 export function withoutZeros(list: ResourceList): ResourceList {
   return Object.fromEntries(Object.entries(list).filter(([name]) => quantityIn(list, name)?.isZero === false));
 }

@@ -106,6 +106,7 @@ export function etcdFlags(directory: string, client: string, peer: string, extra
   return [...Object.entries(flags).flat(), "--unsafe-no-fsync", ...extra];
 }
 
+/** @returns false, too, when it does not answer within 10 s */
 export async function isHealthy(endpoint: string): Promise<boolean> {
   try {
     return (await fetch(`${endpoint}/health`, { signal: AbortSignal.timeout(10_000) })).ok;

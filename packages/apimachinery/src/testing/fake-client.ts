@@ -68,6 +68,10 @@ export interface FakeClient extends Client {
   readonly rawAnswers: Map<string, unknown>;
 }
 
+/**
+ * @param options.clock of the timestamps that the client sets; default the real one
+ * @param options.objects stored as if they had been there before
+ */
 export function newFakeClient(
   options: { clock?: Clock; objects?: readonly (readonly [ResourceRef, KubeObject])[] } = {},
 ): FakeClient {

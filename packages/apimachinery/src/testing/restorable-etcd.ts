@@ -16,6 +16,7 @@ export interface RestorableEtcd {
   restore(): Promise<void>;
 }
 
+/** Starts etcd and waits for its answer; it ends, and its data are removed, with the test. */
 export async function startRestorableEtcd(t: { after(fn: () => void | Promise<void>): void }): Promise<RestorableEtcd> {
   const directory = mkdtempSync(join(tmpdir(), "cox-restorable-etcd-"));
   const [data, backup] = [join(directory, "data"), join(directory, "backup")];

@@ -10,6 +10,7 @@ export interface DelayingQueue<K> extends WorkQueue<K> {
   addAfter(key: K, delayMs: number): void;
 }
 
+/** @param options.observer learns of keys when they become due, not when they are added */
 export function newDelayingQueue<K>(options: { clock: Clock; observer?: QueueObserver<K> | undefined }): DelayingQueue<K> {
   const { clock } = options;
   const queue = newWorkQueue<K>(options.observer);

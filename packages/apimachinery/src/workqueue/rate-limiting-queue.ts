@@ -15,6 +15,7 @@ export interface RateLimitingQueue<K> extends DelayingQueue<K> {
   numRequeues(key: K): number;
 }
 
+/** @param options.limiter default: that of controllers, exponential for each key with a limit for all */
 export function newRateLimitingQueue<K>(options: {
   clock: Clock;
   limiter?: RateLimiter<K> | undefined;

@@ -35,6 +35,7 @@ export function ownGroups(resources: ServedResources): AnnouncedGroup[] {
 /** @returns false when the path is not a discovery path */
 export type Discovery = (ctx: RequestContext, parts: readonly string[]) => Promise<boolean>;
 
+/** Documents are generated for each request, from the resources that are served then. */
 export function newDiscovery(resources: ServedResources, options: DiscoveryOptions): Discovery {
   return async (ctx, rawParts) => {
     const parts = rawParts.at(-1) === "" ? rawParts.slice(0, -1) : rawParts;

@@ -44,6 +44,7 @@ export interface HandlerGates {
   readonly namesLinks: boolean;
 }
 
+/** Reads the gates once. @param enabled by the name of the gate */
 export function handlerGates(enabled: (gate: string) => boolean): HandlerGates {
   return {
     compressesResponses: enabled("APIResponseCompression"),

@@ -177,6 +177,7 @@ export interface ProtobufItems {
   readonly makeInSteps: (object: KubeObject) => Steps<Buffer>;
 }
 
+/** The items' encodings, kept with their entries and shared by all lists in the same version. */
 export function protobufBytes({ slot, make }: ProtobufItems): ItemBytes {
   return (entry) => [entry.kept(slot, make)];
 }

@@ -45,6 +45,7 @@ export interface ServedResources {
   readonly generation: number;
 }
 
+/** An empty registry. */
 export function newServedResources(): ServedResources {
   const groups = new Map<string, Map<string, Map<string, ServedResource>>>();
   let generation = 0;

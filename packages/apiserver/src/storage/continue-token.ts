@@ -14,6 +14,7 @@ export interface ContinueToken {
   revision: number;
 }
 
+/** @param token its `start` is the first key of the next page */
 export function encodeContinueToken(token: ContinueToken): string {
   return Buffer.from(JSON.stringify({ v: "meta.k8s.io/v1", rv: token.revision, start: token.start })).toString("base64url");
 }

@@ -2,7 +2,7 @@ import type { Ingress, IngressClass } from "@coxswain/apimachinery/objects/schem
 import { className, controllerName } from "./names.ts";
 
 /** The field's predecessor; it names a class, which need not exist. */
-export const classAnnotation = "kubernetes.io/ingress.class";
+const classAnnotation = "kubernetes.io/ingress.class";
 const defaultAnnotation = "ingressclass.kubernetes.io/is-default-class";
 
 const isOwn = (found: IngressClass | undefined): boolean => found?.spec.controller === controllerName;

@@ -183,13 +183,13 @@ function targetOf(request: Request): { readonly host: string; readonly path: str
   return { host, path };
 }
 
-export const hostOf = (request: Request): string =>
+const hostOf = (request: Request): string =>
   String(("authority" in request ? request.authority : undefined) || request.headers.host || "");
 
 const countOf = (raw: readonly string[], name: string): number =>
   raw.filter((text, i) => i % 2 === 0 && text.toLowerCase() === name).length;
 
-export const clientOf = ({ socket }: Request): string => addressOf(socket.remoteAddress);
+const clientOf = ({ socket }: Request): string => addressOf(socket.remoteAddress);
 
 /** An IPv4 address as the kernel gives it for a socket of both families, as it is known. */
 export const addressOf = (address = ""): string => address.replace(/^::ffff:(?=\d+\.)/, "");

@@ -75,7 +75,7 @@ interface ServedList {
 }
 
 /** The resource of a kind, by the server's discovery. @throws Error for a kind that is not served */
-export async function resourceOf(client: Client, apiVersion: string, kind: string): Promise<ResourceRef> {
+async function resourceOf(client: Client, apiVersion: string, kind: string): Promise<ResourceRef> {
   const served = parseGroupVersion(apiVersion);
   if (served === undefined) throw new Error(`${JSON.stringify(apiVersion)} is no apiVersion`);
   const path = served.group === "" ? `/api/${served.version}` : `/apis/${apiVersion}`;

@@ -28,6 +28,10 @@ export interface ClusterOptions {
   readonly log?: number;
 }
 
+/**
+ * @returns the nodes; a number stands for `node-1`, `node-2` …
+ * @throws Error for a number that is not an integer from 0 to 5,000
+ */
 export function nodesOf(given: ClusterOptions["nodes"] = 1): readonly NodeSpec[] {
   if (typeof given !== "number") return given;
   if (!Number.isInteger(given) || given < 0 || given > 5_000)
@@ -35,6 +39,7 @@ export function nodesOf(given: ClusterOptions["nodes"] = 1): readonly NodeSpec[]
   return Array.from({ length: given }, (_, index) => ({ name: `node-${index + 1}` }));
 }
 
+/** @returns the value of --controllers; true: all, false: none */
 export function controllersOf(given: ClusterOptions["controllers"] = true): readonly string[] {
   return given === true ? ["*"] : given === false ? [] : given;
 }

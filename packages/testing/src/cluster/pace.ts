@@ -113,6 +113,7 @@ export class Pace {
   }
 }
 
+/** A clause for error texts, which names up to five activities that keep time from moving; empty when there is none. */
 export function busyText({ open }: Activity): string {
   return open.length === 0 ? "" : `; under way: ${open.slice(0, 5).join(", ")}`;
 }

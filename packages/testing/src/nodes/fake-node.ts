@@ -19,6 +19,7 @@ export interface Machine {
   readonly addresses: Map<string, string>;
 }
 
+/** A machine on which nothing runs. */
 export const newMachine = (name: string): Machine => ({ name, running: new Map(), finished: new Map(), addresses: new Map() });
 
 /** How pods behave on a node. Times in ms. */

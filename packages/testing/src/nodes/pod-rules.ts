@@ -62,10 +62,15 @@ export function checkRules(rules: readonly PodRule[]): void {
   }
 }
 
+/** The first rule that matches; an empty one, whose defaults apply, when none does. */
 export function ruleOf(pod: Pod, rules: readonly PodRule[]): PodRule {
   return rules.find(({ match = {} }) => matches(pod, match)) ?? {};
 }
 
+/**
+ * With its defaults. Unless `restartPolicy` is Always, containers exit with 0 after one second.
+ * @throws Error for a duration that cannot be read
+ */
 export function behaviourOf(rule: PodRule, restartPolicy: string): PodBehaviour {
   const { startAfter = 0, readyAfter = 0, stopAfter = 0, waits } = rule;
   const ends = rule.ends ?? (restartPolicy === "Always" ? "never" : { after: 1_000 });

@@ -75,6 +75,7 @@ export function stageOf(pod: Pod, stages: readonly PodStage[]): PodStage | undef
   });
 }
 
+/** Whether `own` has each wanted key with its value. */
 export const holds = (wanted: Readonly<Record<string, string>>, own: Readonly<Record<string, string>> = {}): boolean =>
   Object.entries(wanted).every(([key, value]) => own[key] === value);
 

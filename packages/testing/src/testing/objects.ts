@@ -12,6 +12,7 @@ export function aDeployment(name: string, replicas: number, podSpec: object = {}
   } as Deployment;
 }
 
+/** @param replicas exact number; an absent status is not ready */
 export const isReady =
   (replicas: number) =>
   ({ status }: Deployment): boolean =>

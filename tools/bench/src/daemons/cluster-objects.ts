@@ -92,7 +92,7 @@ export async function untilLeft({ client, namespace }: DaemonCluster, ref: Resou
   await waitFor(async (seen) => seen(await count()) === left, { what: `${left} ${ref.resource}`, timeoutMs: 600_000 });
 }
 
-export async function get<T extends object>({ client, namespace }: DaemonCluster, ref: ResourceRef, name: string): Promise<T> {
+async function get<T extends object>({ client, namespace }: DaemonCluster, ref: ResourceRef, name: string): Promise<T> {
   return client.get<T>(ref, { namespace, name });
 }
 

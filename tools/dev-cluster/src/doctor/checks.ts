@@ -6,7 +6,7 @@ import type { DoctorFacts, Sample } from "./facts.ts";
 
 /** critical: something does not work; warning: it soon will not, or fails now and then; notice: worth a change. */
 export type Harm = "critical" | "warning" | "notice";
-export const harms: readonly Harm[] = ["critical", "warning", "notice"];
+const harms: readonly Harm[] = ["critical", "warning", "notice"];
 
 export interface DoctorFinding {
   readonly harm: Harm;

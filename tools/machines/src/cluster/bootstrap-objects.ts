@@ -7,7 +7,7 @@ export const kubeadmConfigName = "kubeadm-config";
 export const kubeletConfigName = "kubelet-config-1.23";
 export const clusterInfoName = "cluster-info";
 export const certificatesSecretName = "kubeadm-certs";
-export const servicesAccountName = "coxswain-services";
+const servicesAccountName = "coxswain-services";
 export const servicesTokenName = "coxswain-services-token";
 
 /** Group of the tokens that join nodes. */

@@ -43,7 +43,7 @@ export function open(sealed: Buffer, key: Buffer): Buffer {
   }
 }
 
-export const dataKeyOf = (file: string): string => file.replaceAll("/", "-");
+const dataKeyOf = (file: string): string => file.replaceAll("/", "-");
 
 /** Data of the Secret. @param files contents by name */
 export const sealedData = (files: ReadonlyMap<string, Buffer>, key: Buffer): Record<string, string> =>

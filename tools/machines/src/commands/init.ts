@@ -149,7 +149,7 @@ interface InitOptions {
 }
 
 /** The table of `init`. */
-export function initSteps({ staticPods, kubelet, tokens, certificateKey }: InitOptions): Step<Machine>[] {
+function initSteps({ staticPods, kubelet, tokens, certificateKey }: InitOptions): Step<Machine>[] {
   const alone = ({ node }: Machine): InitialCluster => ({ state: "new", members: { [node.name]: peerUrl(node) } });
   const start = kubeletStep({ configuration: kubelet, hasServingCertificate: true });
   return [

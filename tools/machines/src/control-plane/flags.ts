@@ -36,7 +36,7 @@ export interface InitialCluster {
 }
 
 export const peerUrl = ({ advertiseAddress }: NodeSettings): string => urlOf(advertiseAddress, 2380);
-export const clientUrl = ({ advertiseAddress }: NodeSettings): string => urlOf(advertiseAddress, 2379);
+const clientUrl = ({ advertiseAddress }: NodeSettings): string => urlOf(advertiseAddress, 2379);
 
 /** Source: kubeadm's phase etcd */
 export function etcdFlags(cluster: ClusterSettings, node: NodeSettings, { state, members }: InitialCluster): FlagMap {

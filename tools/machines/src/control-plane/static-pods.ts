@@ -10,7 +10,7 @@ import { type ControlPlaneDaemon, etcdFlags, type InitialCluster } from "./flags
 export const manifestFolder = join(folder, "manifests");
 
 /** What `./cox build --image --name …` names the archive's image. */
-export const imageOf = (name: string): string => `k8s.gcr.io/${name}:${kubernetesRelease.gitVersion}`;
+const imageOf = (name: string): string => `k8s.gcr.io/${name}:${kubernetesRelease.gitVersion}`;
 const etcdImage = "k8s.gcr.io/etcd:3.5.1-0";
 
 interface Probe {

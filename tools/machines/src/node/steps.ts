@@ -12,7 +12,7 @@ import type { Step } from "../steps.ts";
 import { kubeletFiles, kubeletFlags } from "./kubelet-config.ts";
 
 /** Programs of the archive that get a link in /usr/bin. */
-export const linkedPrograms = [
+const linkedPrograms = [
   "coxswain",
   "kube-apiserver",
   "kube-controller-manager",

@@ -73,7 +73,7 @@ const uncordonStep: Step<Upgrade> = {
 };
 
 /** @param more steps of the command, once the machine has the new version */
-export const upgradeSteps = (drainMs: number | undefined, more: readonly Step<Upgrade>[]): Step<Upgrade>[] => [
+const upgradeSteps = (drainMs: number | undefined, more: readonly Step<Upgrade>[]): Step<Upgrade>[] => [
   ...(drainMs === undefined ? [] : [drainStep(drainMs)]),
   filesStep,
   ...installedDaemons().map(daemonStep),

@@ -12,7 +12,7 @@ import { carriedOver } from "./carry-over.ts";
 const unitPath = (name: string): string => join(unitFolder, name);
 
 /** In the order in which they are restarted: the API server before its clients. */
-export const daemons = [...controlPlaneDaemons, "coxswain-services", "kubelet"] as const;
+const daemons = [...controlPlaneDaemons, "coxswain-services", "kubelet"] as const;
 
 /** Daemons that have a unit on this machine. */
 export const installedDaemons = (): string[] => daemons.filter((name) => existsSync(unitPath(`${name}.service`)));

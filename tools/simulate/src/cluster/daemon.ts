@@ -37,7 +37,7 @@ export interface DaemonOptions {
   readonly run: (life: Life) => Promise<unknown>;
 }
 
-export const restartMs = 2_000;
+const restartMs = 2_000;
 
 export function newDaemon(options: DaemonOptions): Daemon {
   const { world, name, backend, network } = options;

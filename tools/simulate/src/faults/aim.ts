@@ -13,7 +13,7 @@ export interface Aim {
  * `unobserved`: it cannot read for a while after the write, nor catch up on what came and went meanwhile;
  * `lost`: the write does not arrive; `unheard`: it does, but not its answer.
  */
-export const aimPatterns = ["intermediate state", "stale state", "unobserved", "lost", "unheard"] as const;
+const aimPatterns = ["intermediate state", "stale state", "unobserved", "lost", "unheard"] as const;
 export type AimPattern = (typeof aimPatterns)[number];
 
 const mostWrites = 6;

@@ -42,7 +42,7 @@ class Encoding {
     let text = "";
     for (const [i, field] of type.fields.entries()) {
       const value = object[field.name];
-      const filled = isContainer(value) ? yield* this.#value(value, field.type, type) : "";
+      const filled = isContainer(value) ? yield* this.#value(value, field.type) : "";
       const part = filled === "" ? fields[i]?.(object) : `${JSON.stringify(field.name)}:${filled}`;
       if (part) text += (text === "" ? "" : ",") + part;
       if (this.#isDue()) yield;
@@ -60,26 +60,18 @@ class Encoding {
   }
 
   /** @returns "" for an empty list or map, which is written by the rules of its field */
-  *#value(value: object, type: FieldType, owner: TypeDescriptor): Steps<string> {
+  *#value(value: object, type: FieldType): Steps<string> {
     switch (type.kind) {
       case "struct":
         return yield* this.struct(value as Fields, type.struct);
       case "list":
-        return yield* this.#list(
-          value as unknown[],
-          (item) => this.#value(item, type.element, owner),
-          typeEncoder(type.element, owner),
-        );
+        return yield* this.#list(value as unknown[], (item) => this.#value(item, type.element), typeEncoder(type.element));
       case "map":
-        return yield* this.#map(
-          value as Fields,
-          (member) => this.#value(member, type.value, owner),
-          typeEncoder(type.value, owner),
-        );
+        return yield* this.#map(value as Fields, (member) => this.#value(member, type.value), typeEncoder(type.value));
       case "any":
         return yield* this.#container(value);
       default:
-        return typeEncoder(type, owner)(value);
+        return typeEncoder(type)(value);
     }
   }
 

@@ -219,7 +219,7 @@ export function fieldTexts(type: TypeDescriptor): ((object: Fields) => string)[]
 
 /** `condition` is an expression on `v` that decides whether the field is written; undefined means always. */
 function fieldEncoder(field: FieldDescriptor, owner: TypeDescriptor): { condition: string | undefined; encoder: Encode } {
-  const encode = typeEncoder(field.type, owner);
+  const encode = typeEncoder(field.type);
   const set = "v !== undefined && v !== null";
   if (field.pointer) {
     if (field.omitEmpty) return { condition: set, encoder: encode };
@@ -259,14 +259,15 @@ function isEmptyMap(value: unknown): boolean {
   return true;
 }
 
-export function typeEncoder(type: FieldType, owner: TypeDescriptor): Encode {
+/** Compiles an encoder of values of one type; the rules of a field (omitted, null, empty) are those of its struct. */
+export function typeEncoder(type: FieldType): Encode {
   switch (type.kind) {
     case "struct": {
       const encoder = structEncoder(type.struct);
       return (value) => encoder.encode(value as Fields);
     }
     case "list": {
-      const element = typeEncoder(type.element, owner);
+      const element = typeEncoder(type.element);
       return (value) => {
         const list = value as unknown[];
         if (list.length === 0) return "[]";
@@ -276,7 +277,7 @@ export function typeEncoder(type: FieldType, owner: TypeDescriptor): Encode {
       };
     }
     case "map": {
-      const element = typeEncoder(type.value, owner);
+      const element = typeEncoder(type.value);
       return (value) => encodeMap(value as Fields, element);
     }
     case "string":

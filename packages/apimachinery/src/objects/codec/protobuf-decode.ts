@@ -64,6 +64,7 @@ export interface FieldwiseReader {
 /** A pure cache: descriptors do not change. */
 const fieldwiseReaders = new WeakMap<TypeDescriptor, FieldwiseReader>();
 
+/** The reader of a message type, compiled once for each type. */
 export function fieldwiseReader(type: TypeDescriptor): FieldwiseReader {
   return fieldwiseReaders.getOrInsertComputed(type, () => {
     const required = type.fields.filter((field) => field.required).map(({ name, type: of }) => ({ name, zero: zeroOf(of) }));

@@ -92,6 +92,7 @@ function fieldWriter(field: MessageField): Write {
   return write;
 }
 
+/** The key of a field before its value. @param wireType 0 varint, 1 eight octets, 2 length-delimited */
 export function tagOf(number: number, wireType: 0 | 1 | 2): number {
   return (number << 3) | wireType;
 }

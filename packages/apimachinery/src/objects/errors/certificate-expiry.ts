@@ -1,7 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 
 /** The subject on one line, e.g. `O=system:masters, CN=kubernetes-admin`. */
-export const subjectText = (certificate: X509Certificate): string => (certificate.subject ?? "").split("\n").join(", ");
+const subjectText = (certificate: X509Certificate): string => (certificate.subject ?? "").split("\n").join(", ");
 
 /** RFC 3339 without fraction, e.g. `2026-01-02T03:04:05Z`. */
 const secondsText = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");

@@ -40,14 +40,17 @@ const titles: Readonly<Record<FieldErrorType, string>> = {
   InternalError: "Internal error",
 };
 
+/** `spec.x: Required value: detail` */
 export function required(path: string, detail = ""): FieldError {
   return { type: "FieldValueRequired", field: path, detail };
 }
 
+/** `spec.x: Invalid value: "v": detail` @param value shown as Go formats it */
 export function invalidValue(path: string, value: unknown, detail: string): FieldError {
   return { type: "FieldValueInvalid", field: path, badValue: value, detail };
 }
 
+/** `spec.x: Forbidden: detail` */
 export function forbiddenField(path: string, detail: string): FieldError {
   return { type: "FieldValueForbidden", field: path, detail };
 }
@@ -58,10 +61,12 @@ export function notSupported(path: string, value: unknown, validValues: readonly
   return { type: "FieldValueNotSupported", field: path, badValue: value, detail };
 }
 
+/** `spec.x: Duplicate value: "v"` */
 export function duplicate(path: string, value: unknown): FieldError {
   return { type: "FieldValueDuplicate", field: path, badValue: value, detail: "" };
 }
 
+/** `spec.x: Not found: "v"`: the value names an object that does not exist. */
 export function fieldNotFound(path: string, value: unknown): FieldError {
   return { type: "FieldValueNotFound", field: path, badValue: value, detail: "" };
 }
@@ -77,10 +82,12 @@ export function tooMany(path: string, actual: number, max: number): FieldError {
   return { type: "FieldValueTooMany", field: path, badValue: actual, detail };
 }
 
+/** As `invalidValue`, with a reason of its own: the value has the wrong type. */
 export function typeInvalid(path: string, value: unknown, detail: string): FieldError {
   return { type: "FieldValueTypeInvalid", field: path, badValue: value, detail };
 }
 
+/** `spec.x: Internal error: <message of err>`: the check itself failed. */
 export function internalField(path: string, err: unknown): FieldError {
   return { type: "InternalError", field: path, detail: messageOf(err) };
 }
@@ -155,10 +162,12 @@ export function child(path: string, ...names: string[]): string {
   return path === "" ? below : `${path}.${below}`;
 }
 
+/** `spec.x[0]` */
 export function index(path: string, i: number): string {
   return `${path}[${i}]`;
 }
 
+/** `spec.x[key]`, without quotes. */
 export function mapKey(path: string, key: string): string {
   return `${path}[${key}]`;
 }

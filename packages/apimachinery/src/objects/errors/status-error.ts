@@ -61,10 +61,12 @@ function detailsOf(parts: {
 const ofResource = (gr: GroupResource, name: string): StatusDetails => detailsOf({ name, group: gr.group, kind: gr.resource });
 const named = (gr: GroupResource, name: string): string => `${formatGroupResource(gr)} ${goQuote(name)}`;
 
+/** 404: `pods "web" not found`. @param gr as the URL names it: the resource, not the kind */
 export function notFound(gr: GroupResource, name: string): StatusError {
   return plain("NotFound", `${named(gr, name)} not found`, ofResource(gr, name));
 }
 
+/** 409 with reason AlreadyExists: `pods "web" already exists`. */
 export function alreadyExists(gr: GroupResource, name: string): StatusError {
   return plain("AlreadyExists", `${named(gr, name)} already exists`, ofResource(gr, name));
 }
@@ -113,6 +115,7 @@ export function badRequest(message: string): StatusError {
   return plain("BadRequest", message);
 }
 
+/** 401: the request has no credentials, or wrong ones. */
 export function unauthorized(message = "Unauthorized"): StatusError {
   return plain("Unauthorized", message);
 }
@@ -123,6 +126,7 @@ export function forbidden(gr: GroupResource, name: string, message: string): Sta
   return plain("Forbidden", `${subject}: ${message}`, ofResource(gr, name));
 }
 
+/** 405: the resource has no such verb. */
 export function methodNotSupported(gr: GroupResource, verb: string): StatusError {
   const message = `${verb} is not supported on resources of kind ${goQuote(formatGroupResource(gr))}`;
   return plain("MethodNotAllowed", message, detailsOf({ group: gr.group, kind: gr.resource }));
@@ -139,6 +143,7 @@ export function serverTimeout(gr: GroupResource, verb: string, retryAfterSeconds
   return plain("ServerTimeout", message, detailsOf({ name: verb, group: gr.group, kind: gr.resource, retryAfterSeconds }));
 }
 
+/** 429; clients wait as long as `Retry-After` says, which the server sets from `retryAfterSeconds`. */
 export function tooManyRequests(message: string, retryAfterSeconds: number): StatusError {
   return plain("TooManyRequests", message, detailsOf({ retryAfterSeconds }));
 }
@@ -155,10 +160,12 @@ export function requestEntityTooLarge(message: string): StatusError {
   return plain("RequestEntityTooLarge", `Request entity too large: ${message}`);
 }
 
+/** 415: the Content-Type of the body. */
 export function unsupportedMediaType(message: string): StatusError {
   return plain("UnsupportedMediaType", message);
 }
 
+/** 406: the media types of Accept. */
 export function notAcceptable(message: string): StatusError {
   return plain("NotAcceptable", message);
 }

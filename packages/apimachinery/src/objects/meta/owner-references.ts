@@ -8,11 +8,16 @@ export function controllerOf(object: HasMeta): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find((reference) => reference.controller === true);
 }
 
+/** Compares uids: an owner that was deleted and created again is another one. */
 export function isControlledBy(object: HasMeta, owner: HasMeta): boolean {
   const controller = controllerOf(object);
   return controller !== undefined && controller.uid === owner.metadata.uid;
 }
 
+/**
+ * The reference that makes `owner` the controller; the garbage collector deletes the object first in a foreground deletion of the
+ * owner.
+ */
 export function newControllerRef(owner: HasMeta, gvk: GroupVersionKind): OwnerReference {
   return {
     apiVersion: formatGroupVersion(gvk),

@@ -11,8 +11,8 @@ import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { applyJsonPatch } from "./json-patch.ts";
 import { applyMergePatch } from "./merge-patch.ts";
-import { createTwoWayMergePatch } from "./strategic-diff.ts";
 import { applyStrategicMerge } from "./strategic-merge.ts";
+import { createTwoWayMergePatch } from "./testing/strategic-diff.ts";
 
 const seed = 20211207;
 const key = fc.constantFrom("a", "b", "c/d", "e~f", "0");

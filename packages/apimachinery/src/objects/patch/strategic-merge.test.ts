@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
-import { createTwoWayMergePatch } from "./strategic-diff.ts";
 import { applyStrategicMerge } from "./strategic-merge.ts";
+import { createTwoWayMergePatch } from "./testing/strategic-diff.ts";
 
 const podSpec = scheme.type("core/v1.PodSpec") as TypeDescriptor;
 const objectMeta = scheme.type("meta/v1.ObjectMeta") as TypeDescriptor;

@@ -41,10 +41,6 @@ export class FieldSelector {
     return terms.length === 0 ? FieldSelector.everything : new FieldSelector(terms);
   }
 
-  static fromTerms(terms: readonly FieldTerm[]): FieldSelector {
-    return terms.length === 0 ? FieldSelector.everything : new FieldSelector(terms);
-  }
-
   get empty(): boolean {
     return this.terms.length === 0;
   }

@@ -59,6 +59,7 @@ export function regexError(text: string, form: string, ...examples: string[]): s
   return `${text} (e.g. ${examples.map((example) => `'${example}', `).join(" or ")}regex used for validation is '${form}')`;
 }
 
+/** Upstream says characters, and counts octets. Source: validation.MaxLenError */
 export function maxLengthError(length: number): string {
   return `must be no more than ${length} characters`;
 }

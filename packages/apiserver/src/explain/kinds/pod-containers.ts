@@ -19,7 +19,7 @@ type PodRule = (facts: Facts<Pod, PodFacts>) => Problem | undefined;
 const kubelet = "kubelet";
 
 /** Where the template is that has to be changed. */
-export const template = ({ related: { topOwner } }: Facts<Pod, PodFacts>): string => topOwner ?? "the pod";
+const template = ({ related: { topOwner } }: Facts<Pod, PodFacts>): string => topOwner ?? "the pod";
 
 interface OfContainer {
   readonly facts: Facts<Pod, PodFacts>;

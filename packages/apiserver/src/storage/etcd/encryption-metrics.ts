@@ -29,6 +29,7 @@ export type EncryptionMetricsOf = () => EncryptionMetrics | undefined;
 
 const doubling = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first * 2 ** i);
 
+/** Registers the metrics. @param clock for the intervals between calls of a KMS provider */
 export function newEncryptionMetrics(registry: MetricsRegistry, clock: Clock): EncryptionMetrics {
   const durations = registry.histogram({
     name: "apiserver_storage_transformation_duration_seconds",

@@ -24,6 +24,7 @@ const defaultReuseSeconds = 60;
 const reuseShare = 0.05;
 const objectsPerLease = 1_000;
 
+/** Leases are shared within this object only: one for each etcd client. */
 export function newLeases({ client, clock, metrics, reuseSeconds: longest = defaultReuseSeconds }: LeaseOptions): Leases {
   const current = new Map<number, { id: Promise<bigint>; reuseUntil: number; objects: number }>();
   return {

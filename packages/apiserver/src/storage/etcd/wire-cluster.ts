@@ -27,6 +27,7 @@ export interface StatusResponse {
 /** `linearizable: true`. etcd 3.4 ignores the field and answers from the member's local state. */
 export const memberListRequest: Buffer = Buffer.from([8, 1]);
 
+/** etcdserverpb.MemberListResponse, in etcd's order; unknown fields are skipped. */
 export function decodeMemberList(bytes: Uint8Array): Member[] {
   const reader = protobuf.Reader.create(bytes);
   const members: Member[] = [];

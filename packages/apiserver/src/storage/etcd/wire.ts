@@ -215,6 +215,7 @@ export function encodeCompaction(revision: number): Buffer {
   return finish(protobuf.Writer.create().uint32(8).int64(revision));
 }
 
+/** etcdserverpb.LeaseGrantRequest; etcd chooses the id. */
 export function encodeLeaseGrant(ttlSeconds: number): Buffer {
   return finish(protobuf.Writer.create().uint32(8).int64(ttlSeconds));
 }
@@ -231,6 +232,7 @@ export function decodeLeaseGrant(bytes: Uint8Array): bigint {
   return id;
 }
 
+/** etcdserverpb.WatchRequest with a create request. Large responses may be fragmented: see `decodeWatch`. */
 export function encodeWatchCreate(request: WatchCreateRequest): Buffer {
   const writer = protobuf.Writer.create().uint32(10).fork();
   writer.uint32(10).string(request.key);
@@ -246,6 +248,7 @@ export function encodeWatchProgress(): Buffer {
   return finish(protobuf.Writer.create().uint32(26).fork().ldelim());
 }
 
+/** etcdserverpb.WatchResponse; `fragment`: the next response continues this one's revision. */
 export function decodeWatch(bytes: Uint8Array): WatchResponse {
   const reader = protobuf.Reader.create(bytes);
   const response: WatchResponse = {

@@ -44,6 +44,7 @@ export async function acceptStreams(
   return undefined;
 }
 
+/** Answers an upgrade request with a plain text, and closes the connection. */
 export function refuse(socket: Duplex, code: number, text: string): void {
   const head = `HTTP/1.1 ${code} Refused\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(text)}`;
   socket.end(`${head}\r\nConnection: close\r\n\r\n${text}`);

@@ -185,6 +185,7 @@ function withHeader(revision: number): Writer {
   return writer.ldelim();
 }
 
+/** A response that has no more than the header, as the one to a put or a compaction. */
 export const encodeHeader = (revision: number): Uint8Array => withHeader(revision).finish();
 
 export function encodeRangeResponse(response: RangeResponse): Uint8Array {
@@ -212,6 +213,7 @@ export function encodeTxnResponse({ revision, succeeded, ranges }: TxnResponse, 
   return writer.finish();
 }
 
+/** @param deleted number of removed keys */
 export function encodeDeleteResponse(revision: number, deleted: number): Uint8Array {
   return withHeader(revision).uint32(16).int64(deleted).finish();
 }
@@ -221,6 +223,7 @@ export function encodeLease(revision: number, id: bigint, seconds: number): Uint
   return withHeader(revision).uint32(16).int64(Number(id)).uint32(24).int64(seconds).finish();
 }
 
+/** One member, the store itself. */
 export function encodeMemberList(revision: number, { clientUrls }: Pick<Member, "clientUrls">): Uint8Array {
   const writer = withHeader(revision).uint32(18).fork().uint32(8).uint64(memberId).uint32(18).string("memory");
   for (const url of clientUrls) writer.uint32(34).string(url);

@@ -91,6 +91,7 @@ const strippedFields: FieldSet = setOf(
 const beforeFirstApply = "before-first-apply";
 const lastAppliedManager = "kubectl";
 
+/** The field manager of one endpoint, which its requests share: it keeps nothing of them. */
 export function newFieldManager(options: FieldManagerOptions): FieldManager {
   return new VersionedFieldManager(options);
 }

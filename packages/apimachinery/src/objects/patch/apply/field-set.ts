@@ -171,6 +171,7 @@ function subtract(a: FieldSet, b: FieldSet, recursive: boolean): FieldSet {
   return made ?? a;
 }
 
+/** Whether both have the same members; fast for sets that share structure. */
 export function equal(a: FieldSet, b: FieldSet): boolean {
   if (a === b) return true;
   if (a.size !== b.size) return false;

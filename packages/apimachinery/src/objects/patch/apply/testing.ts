@@ -11,9 +11,9 @@ import { type FieldManager, newFieldManager } from "./field-manager.ts";
 import { paths, readFieldsV1 } from "./field-set.ts";
 import { displayPath } from "./path-element.ts";
 
-export const kind = { group: "apps", version: "v1", kind: "Deployment" };
-export const descriptor = scheme.kind(kind) as TypeDescriptor;
-export const type = applyTypeOf(descriptor);
+const kind = { group: "apps", version: "v1", kind: "Deployment" };
+const descriptor = scheme.kind(kind) as TypeDescriptor;
+const type = applyTypeOf(descriptor);
 
 export const managerOf = (
   subresource: string,

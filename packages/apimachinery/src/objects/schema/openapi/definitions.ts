@@ -260,6 +260,7 @@ function compareNames(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
+/** A copy with its keys in ascending order of their UTF-16 units. */
 export function sortedByName<T>(record: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(record).sort(([a], [b]) => compareNames(a, b)));
 }

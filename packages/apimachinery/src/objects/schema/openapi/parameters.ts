@@ -39,6 +39,7 @@ function scalarOf(type: FieldType): string | undefined {
   }
 }
 
+/** An optional query parameter. @param type of OpenAPI 2: `string`, `boolean`, `integer` */
 export function query(name: string, type: string, description: string): Parameter {
   return { name, in: "query", description, type, uniqueItems: true };
 }
@@ -47,6 +48,7 @@ export function pathParameter(name: string, description: string): Parameter {
   return { name, in: "path", description, required: true, type: "string", uniqueItems: true };
 }
 
+/** The body of a request; an operation has one at most. */
 export function body(schema: Schema, required: boolean): Parameter {
   return { name: "body", in: "body", ...(required && { required }), schema };
 }

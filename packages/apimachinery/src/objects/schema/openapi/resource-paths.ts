@@ -8,6 +8,10 @@ import type { Method, OpenApiResource, OpenApiSubresource, Operation, Parameter,
 import { actionOf, capital, operationId, summaryOf, type Target, tagOf, type Verb } from "./operation-names.ts";
 import { body, pathItem, pathParameter, query, queryParameters } from "./parameters.ts";
 
+/**
+ * @param definitions gets the kinds that the paths refer to
+ * @returns path items by path (`/api/v1/namespaces/{namespace}/pods`)
+ */
 export function resourcePaths(resource: OpenApiResource, definitions: Definitions): Record<string, PathItem> {
   return new ResourcePaths(resource, definitions).all();
 }

@@ -64,4 +64,5 @@ export function answerRaw(
   stream.end(body);
 }
 
+/** Answers with one message, uncompressed, and status OK. */
 export const answer = (stream: ServerHttp2Stream, message: Uint8Array): void => answerRaw(stream, framedMessage(message));

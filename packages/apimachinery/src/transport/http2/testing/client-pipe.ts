@@ -10,6 +10,7 @@ export const windows = { streamWindowBytes: windowBytes, connectionWindowBytes: 
 
 export const post: Buffer = encodeFields([":method", "POST", ":scheme", "http", ":path", "/", ":authority", "etcd"]);
 
+/** A body whose octets tell their offset (modulo 251), so that a gap or a repetition shows. */
 export const bytes = (size: number): Buffer => Buffer.from(Array.from({ length: size }, (_, i) => i % 251));
 
 /** Response headers with status 200. */
@@ -19,6 +20,7 @@ export const ok = (id: number): Buffer => frame(frameTypes.headers, flags.endHea
 export const answered = (id: number): Buffer =>
   Buffer.concat([ok(id), frame(frameTypes.data, flags.endStream, id, Buffer.from([id]))]);
 
+/** WINDOW_UPDATE. @param id 0: of the connection */
 export const grant = (id: number, size: number): Buffer => numberFrame(frameTypes.windowUpdate, id, size);
 
 /** A client's connection over a pipe whose other end is the test, frame by frame. */
@@ -42,6 +44,7 @@ export function aPipe(t: TestContext, ...values: (readonly [number, number])[]):
   return pipeOver(t, windows, values);
 }
 
+/** @param own windows that the client grants @param values of the server's SETTINGS */
 export function pipeOver(t: TestContext, own: typeof windows, values: readonly (readonly [number, number])[] = []): ClientPipe {
   let sent: string[] = [];
   const read = newFrameReader((type, flag, id, payload) => {

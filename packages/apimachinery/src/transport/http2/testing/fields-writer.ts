@@ -5,6 +5,7 @@ import { huffmanCodes, staticFields } from "../wire/hpack.ts";
  * from the RFC alone.
  */
 
+/** @param text may contain white space */
 export const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ""), "hex");
 
 /** @param first the bits before the prefix in the first octet */
@@ -26,6 +27,7 @@ export function huffmanOctets(text: string): number[] {
   return (filled.match(/.{8}/g) ?? []).map((octet) => Number.parseInt(octet, 2));
 }
 
+/** A string literal of HPACK with its length. @param coded with the Huffman code, else Latin-1. Source: RFC 7541, 5.2 */
 export function textOctets(text: string, coded: boolean): number[] {
   const octets = coded ? huffmanOctets(text) : [...Buffer.from(text, "latin1")];
   return [...integerOctets(coded ? 0x80 : 0, 7, octets.length), ...octets];

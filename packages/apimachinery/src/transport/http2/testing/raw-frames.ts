@@ -63,10 +63,12 @@ export function postFrame(stream: number, path = "/", more: readonly Field[] = [
   return headersFrame(stream, requestFields("POST", path, more), flags.endHeaders);
 }
 
+/** @param block a part of a header block, encoded */
 export function continuationFrame(stream: number, block: Buffer, flag: number = flags.endHeaders): Buffer {
   return frame(frameTypes.continuation, flag, stream, block);
 }
 
+/** @param payload a text is Latin-1; without padding */
 export function dataFrame(stream: number, payload: Buffer | string, flag = 0): Buffer {
   return frame(frameTypes.data, flag, stream, typeof payload === "string" ? Buffer.from(payload, "latin1") : payload);
 }
@@ -77,6 +79,7 @@ export function paddedDataFrame(stream: number, payload: string, padding: number
   return frame(frameTypes.data, flags.padded | flag, stream, bytes);
 }
 
+/** RST_STREAM. @param code default CANCEL */
 export function resetFrame(stream: number, code = 8): Buffer {
   return numberFrame(frameTypes.resetStream, stream, code);
 }
@@ -102,6 +105,7 @@ export function priorityOctets(dependsOn: number): Buffer {
   return octets;
 }
 
+/** @param lastStream the last one that the sender has handled, or will @param code default NO_ERROR */
 export function goAwayFrame(lastStream: number, code = 0): Buffer {
   const payload = Buffer.alloc(8);
   payload.writeUInt32BE(lastStream, 0);

@@ -33,7 +33,9 @@ export function codeOf(err: unknown): number {
 
 /** A violation of RFC 9113 by the peer, answered by GOAWAY with PROTOCOL_ERROR; likewise the two below with their codes. */
 export const protocolError = (message: string): ConnectionError => new ConnectionError(errorCodes.protocol, message);
+/** FRAME_SIZE_ERROR: the length does not fit the type of the frame, or is over the limit. */
 export const frameSizeError = (message: string): ConnectionError => new ConnectionError(errorCodes.frameSize, message);
+/** FLOW_CONTROL_ERROR: the peer sends more than its window, or a window exceeds 2^31 - 1. */
 export const windowError = (message: string): ConnectionError => new ConnectionError(errorCodes.flowControl, message);
 /** ENHANCE_YOUR_CALM: the peer causes excessive load. */
 export const tooMuch = (message: string): ConnectionError => new ConnectionError(errorCodes.enhanceYourCalm, message);

@@ -1,9 +1,9 @@
-import { setOwn } from "../codec/json-parse.ts";
-import { deepClone, deepEqual } from "../meta/deep-equal.ts";
-import type { FieldType, TypeDescriptor } from "../schema/descriptor.ts";
-import { identifyBy, inOrder } from "./element-order.ts";
-import { patchField, structOf } from "./patch-schema.ts";
-import { deletePrefix, isObject, orderPrefix, patchDirective, retainKeysDirective } from "./strategic-directives.ts";
+import { setOwn } from "../../codec/json-parse.ts";
+import { deepClone, deepEqual } from "../../meta/deep-equal.ts";
+import type { FieldType, TypeDescriptor } from "../../schema/descriptor.ts";
+import { identifyBy, inOrder } from "../element-order.ts";
+import { patchField, structOf } from "../patch-schema.ts";
+import { deletePrefix, isObject, orderPrefix, patchDirective, retainKeysDirective } from "../strategic-directives.ts";
 
 type Fields = Record<string, unknown>;
 
