@@ -17,6 +17,7 @@ export const daemonUsers: Readonly<Record<string, RegExp>> = {
   "kube-controller-manager": /^system:(kube-controller-manager|serviceaccount:kube-system:[a-z-]+)$/,
   "kube-scheduler": /^system:kube-scheduler$/,
   kubelet: /^system:node:[a-z0-9.-]+$/,
+  "coxswain-services": /^system:coxswain-services:[a-z0-9.-]+$/,
 };
 
 export const daemonOf = (event: AuditEvent): string | undefined =>

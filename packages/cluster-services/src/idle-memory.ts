@@ -1,8 +1,9 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { newUtilization, releaseMemory } from "@coxswain/apimachinery/process/memory/start-memory";
 
-/** By then all parts have started, unless the API server is away. */
-const firstMs = 15_000;
+/** After the start, by when all parts have started unless the API server is away, and after a look at which the process was busy. */
+const lookMs = 15_000;
+/** After a collection. */
 const periodMs = 120_000;
 /** Of the time since the last look. A busier process has garbage again soon. */
 const mostBusyShare = 0.2;
@@ -23,10 +24,13 @@ export interface IdleMemoryOptions {
  */
 export async function keepIdleMemorySmall(options: IdleMemoryOptions): Promise<void> {
   const { clock, signal, collect = releaseMemory, state = newState() } = options;
-  for (let waitMs = firstMs; !signal.aborted; waitMs = periodMs) {
+  let waitMs = lookMs;
+  while (!signal.aborted) {
     await clock.sleep(waitMs, signal).catch(() => {});
     const { utilization, heapBytes } = state();
-    if (!signal.aborted && utilization <= mostBusyShare && heapBytes <= largestBytes) collect();
+    const isIdle = utilization <= mostBusyShare && heapBytes <= largestBytes;
+    if (isIdle && !signal.aborted) collect();
+    waitMs = isIdle ? periodMs : lookMs;
   }
 }
 

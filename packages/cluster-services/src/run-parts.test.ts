@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ClientFamily } from "@coxswain/apimachinery/client/client";
-import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Client, ClientFamily } from "@coxswain/apimachinery/client/client";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { leases, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
@@ -11,7 +13,26 @@ import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { ServicesFlags } from "./flags.ts";
 import type { PartDefinition } from "./part.ts";
 import { newPartHealth } from "./part-health.ts";
-import { runParts } from "./run-parts.ts";
+import { type RunOptions, runParts } from "./run-parts.ts";
+
+const optionsOf = (
+  { client, clock, signal }: Pick<RunOptions, "clock" | "signal"> & { client: Client },
+  ...parts: PartDefinition[]
+): RunOptions => {
+  const metrics = newMetricsRegistry();
+  return {
+    parts,
+    flags: { "kube-api-qps": 5, "kube-api-burst": 10 } as ServicesFlags,
+    family: { member: () => client, apart: () => client, close: () => {} } as unknown as ClientFamily,
+    leaderElection: {
+      ...{ enabled: true, leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 },
+      ...{ resourceLock: "leases", resourceNamespace: "kube-system", resourceName: "parts" },
+    },
+    leadership: undefined,
+    health: newPartHealth({ clock, metrics }),
+    ...{ nodeName: "n1", log: discardLogger, clock, turns: new Turns(), metrics, signal },
+  };
+};
 
 test("parts of the node run always, the others while the lease is held: all of them, again after it was lost, ended before it is given up", async () => {
   const clock = newFakeClock();
@@ -32,20 +53,10 @@ test("parts of the node run always, the others while the lease is held: all of t
       };
     },
   });
-  const metrics = newMetricsRegistry();
   const ending = new AbortController();
-  const running = runParts({
-    parts: [aPart("node", "node"), aPart("one", "once"), aPart("two", "once")],
-    flags: { "kube-api-qps": 5, "kube-api-burst": 10 } as ServicesFlags,
-    family: { member: () => client, apart: () => client, close: () => {} } as unknown as ClientFamily,
-    leaderElection: {
-      ...{ enabled: true, leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 },
-      ...{ resourceLock: "leases", resourceNamespace: "kube-system", resourceName: "parts" },
-    },
-    leadership: undefined,
-    health: newPartHealth({ clock, metrics }),
-    ...{ nodeName: "n1", log: discardLogger, clock, turns: new Turns(), metrics, signal: ending.signal },
-  });
+  const running = runParts(
+    optionsOf({ client, clock, signal: ending.signal }, aPart("node", "node"), aPart("one", "once"), aPart("two", "once")),
+  );
   const step = (): Promise<boolean> => clock.advance(1_000).then(() => false);
   await waitFor(async () => (await step()) || log.length === 3);
   assert.deepEqual(log.splice(0).sort(), ["node starts", "one starts", "two starts"]);
@@ -65,4 +76,39 @@ test("parts of the node run always, the others while the lease is held: all of t
   await running;
   await settle();
   assert.deepEqual([log.length, holder() || "given up"], [3, "given up"]);
+});
+
+test("parts see objects without managed fields, also those that change", async () => {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const put = (port: number): void => {
+    const metadata = { name: "web", namespace: "default", labels: { app: "web" }, managedFields: [{ manager: "kubectl" }] };
+    client.put(services, { apiVersion: "v1", kind: "Service", metadata, spec: { ports: [{ port }] } } as KubeObject);
+  };
+  put(80);
+  const seen: string[] = [];
+  const saw = ({ metadata, spec }: Service): void => {
+    seen.push(`${metadata.labels?.["app"]} ${spec.ports?.[0]?.port} ${metadata.managedFields}`);
+  };
+  const ending = new AbortController();
+  const running = runParts(
+    optionsOf(
+      { client, clock, signal: ending.signal },
+      {
+        ...{ name: "reader", runs: "node", onByDefault: true, rights: {} },
+        load:
+          async () =>
+          async ({ informers }) => {
+            informers.for<Service>(services).addHandler({ added: saw, updated: (_, now) => saw(now) });
+            return {};
+          },
+      },
+    ),
+  );
+  await waitFor(() => seen.length === 1);
+  put(81);
+  await waitFor(() => seen.length === 2);
+  assert.deepEqual(seen, ["web 80 undefined", "web 81 undefined"]);
+  ending.abort(new Error("the process ends"));
+  await running;
 });

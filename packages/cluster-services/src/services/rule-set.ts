@@ -41,6 +41,15 @@ interface Chain {
   readonly rules: number;
 }
 
+/** Where the rules of a port are. Their text is kept once, in the chains: a node has those of all Services. */
+interface PortPlace {
+  /** Names without prefix. */
+  readonly chains: readonly string[];
+  readonly dispatch: readonly Dispatch[];
+}
+
+const placeOf = ({ chains, dispatch }: PortRules): PortPlace => ({ chains: [...chains.keys()], dispatch });
+
 /** By name with prefix. */
 type Chains = Map<string, Chain>;
 
@@ -53,7 +62,7 @@ class ChainedRuleSet implements RuleSet {
   readonly #known: Record<Table, Chains> = { nat: new Map(), filter: new Map() };
   readonly #dirty: Record<Table, Set<string>> = { nat: new Set(), filter: new Set() };
   readonly #counts: Record<Table, number> = { nat: 0, filter: 0 };
-  readonly #services = new Map<string, readonly PortRules[]>();
+  readonly #services = new Map<string, readonly PortPlace[]>();
   readonly #buckets = new Map<string, Map<string, readonly string[]>>();
   readonly #bucketKinds: Record<Table, Record<Dispatch["destination"], Set<number>>> = {
     nat: { address: new Set(), nodePort: new Set() },
@@ -136,11 +145,11 @@ class ChainedRuleSet implements RuleSet {
 
   set(service: string, rules: readonly PortRules[]): void {
     for (const { chains, dispatch } of this.#services.get(service) ?? []) {
-      for (const name of chains.keys()) this.#put("nat", name, undefined);
+      for (const name of chains) this.#put("nat", name, undefined);
       for (const one of dispatch) this.#removeFrom(service, one);
     }
     if (rules.length === 0) this.#services.delete(service);
-    else this.#services.set(service, rules);
+    else this.#services.set(service, rules.map(placeOf));
     for (const { chains, dispatch } of rules) {
       for (const [name, own] of chains) this.#put("nat", name, own);
       for (const one of dispatch) this.#addTo(service, one);
