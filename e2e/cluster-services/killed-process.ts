@@ -141,9 +141,13 @@ export async function openRelay(t: TestContext, path: string, url: string): Prom
 }
 
 /** The kubeconfig of a node's services, which reach the API server through the relay, with their own rights only. */
-export function kubeconfigOfNode(administrators: string): string {
+export const kubeconfigOfNode = (administrators: string): string =>
+  kubeconfigOf(administrators, "system:coxswain-services:n1", "system:coxswain-services");
+
+/** The same of another user. */
+export function kubeconfigOf(administrators: string, user: string, ...groups: string[]): string {
   const config = JSON.parse(administrators);
   config.clusters[0].cluster.server = `https://127.0.0.1:${apiPort}`;
-  Object.assign(config.users[0].user, { as: "system:coxswain-services:n1", "as-groups": ["system:coxswain-services"] });
+  Object.assign(config.users[0].user, { as: user, ...(groups.length > 0 && { "as-groups": groups }) });
   return JSON.stringify(config);
 }

@@ -9,6 +9,7 @@ import { cpuSeconds, cpuSecondsWithChildren, proportionalMb, residentMb } from "
 import { type ControlPlane, Parts, startControlPlane } from "./cluster.ts";
 import { repeat } from "./cluster-objects.ts";
 import { type DaemonProgram, programsOf, type RunningDaemon, spawnDaemon } from "./daemon.ts";
+import { queryAtRate } from "./dns-load.ts";
 import { type DaemonBenchOptions, helpOf, isChosen, parseDaemonOptions, type SizeFlags, sizeOf } from "./options.ts";
 import { ReportPrinter } from "./printer.ts";
 import { type RowReport, reportsOf } from "./report.ts";
@@ -18,11 +19,14 @@ const serviceSizes: SizeFlags = {
   services: { help: "Services", normal: [5_000], quick: [50], most: 20_000 },
   endpoints: { help: "endpoints of each Service", normal: [10], quick: [2], most: 100 },
   changes: { help: "changes of one Service, one after the other", normal: [20], quick: [2], most: 1_000 },
+  queries: { help: "DNS queries a second", normal: [10_000], quick: [200], most: 50_000 },
+  "dns-seconds": { help: "seconds of DNS queries", normal: [20], quick: [1], most: 600 },
   "idle-seconds": { help: "seconds without a change", normal: [60], quick: [2], most: 3_600 },
 };
 
 const about = `The part services of coxswain-services, with kube-proxy as the other implementation: until all Services are in the kernel, until a change
-of one is (a connection to its cluster IP reaches the new endpoint), and without changes. CPU time is that of the daemon and of the
+of one is (a connection to its cluster IP reaches the new endpoint), and without changes. Then the part dns, alone: names of Services are asked at a
+constant rate; the standard error stream says within which time 99 % of the answers came. CPU time is that of the daemon and of the
 programs that it runs. Each round starts the daemon anew. In a network namespace of its own, as root.`;
 
 const namespaceMark = "COX_BENCH_NETWORK_NAMESPACE";
@@ -164,10 +168,17 @@ async function measureAll(plane: ControlPlane, options: DaemonBenchOptions): Pro
     idle: `no change, ${all} Services`,
   };
   const chosen = (Object.entries(names) as [keyof Rows, string][]).filter(([, name]) => isChosen(options, name));
+  const dnsName = `DNS: ${sizeOf(options, "queries")} queries a second for names of ${all} Services`;
+  const dnsRounds: RoundResult[] = [];
   const printer = new ReportPrinter(options, () =>
-    reportsOf(
-      chosen.map(([row, name]) => ({ name, limits: {}, rounds: results.map((rounds) => rounds.map((result) => result[row])) })),
-    ),
+    reportsOf([
+      ...chosen.map(([row, name]) => ({
+        name,
+        limits: {},
+        rounds: results.map((rounds) => rounds.map((result) => result[row])),
+      })),
+      ...(isChosen(options, dnsName) ? [{ name: dnsName, limits: {}, rounds: [dnsRounds] }] : []),
+    ]),
   );
   try {
     for (let round = 0; round < options.rounds; round++) {
@@ -178,6 +189,8 @@ async function measureAll(plane: ControlPlane, options: DaemonBenchOptions): Pro
           `round ${round + 1}, ${program.name}: ${secondsOf(rows.start)} to start, ${secondsOf(rows.changes)} for the changes\n`,
         );
       }
+      // kube-proxy has no DNS.
+      if (programs[0] !== undefined && isChosen(options, dnsName)) dnsRounds.push(await measureDns(plane, programs[0], options));
     }
   } finally {
     printer.end("Services");
@@ -187,28 +200,41 @@ async function measureAll(plane: ControlPlane, options: DaemonBenchOptions): Pro
 
 const secondsOf = ({ seconds, cpuSeconds }: RoundResult): string => `${seconds.toFixed(2)} s (${cpuSeconds.toFixed(2)} s of CPU)`;
 
-async function measure(plane: ControlPlane, program: DaemonProgram, options: DaemonBenchOptions): Promise<Rows> {
-  let daemon: RunningDaemon | undefined;
-  const usage = async () => ({
-    atMs: performance.now(),
-    cpu: daemon === undefined ? 0 : cpuSecondsWithChildren(daemon.pid),
-    server: cpuSeconds(plane.apiPid),
-    calls: await plane.apiCalls(),
-  });
-  const measured = async (operations: number, work: () => Promise<void>): Promise<RoundResult> => {
-    const before = await usage();
-    await work();
-    const after = await usage();
+/** @param daemonOf the daemon, which `work` may start */
+async function measureWork(
+  plane: ControlPlane,
+  daemonOf: () => RunningDaemon | undefined,
+  operations: number,
+  work: () => Promise<void>,
+): Promise<RoundResult> {
+  const usage = async () => {
+    const pid = daemonOf()?.pid;
     return {
-      operations,
-      seconds: (after.atMs - before.atMs) / 1_000,
-      cpuSeconds: after.cpu - before.cpu,
-      serverCpuSeconds: after.server - before.server,
-      apiCalls: after.calls - before.calls,
-      residentMb: daemon === undefined ? 0 : residentMb(daemon.pid),
-      proportionalMb: daemon === undefined ? 0 : proportionalMb(daemon.pid),
+      atMs: performance.now(),
+      cpu: pid === undefined ? 0 : cpuSecondsWithChildren(pid),
+      server: cpuSeconds(plane.apiPid),
+      calls: await plane.apiCalls(),
+      residentMb: pid === undefined ? 0 : residentMb(pid),
+      proportionalMb: pid === undefined ? 0 : proportionalMb(pid),
     };
   };
+  const before = await usage();
+  await work();
+  const after = await usage();
+  return {
+    operations,
+    seconds: (after.atMs - before.atMs) / 1_000,
+    cpuSeconds: after.cpu - before.cpu,
+    serverCpuSeconds: after.server - before.server,
+    apiCalls: after.calls - before.calls,
+    ...{ residentMb: after.residentMb, proportionalMb: after.proportionalMb },
+  };
+}
+
+async function measure(plane: ControlPlane, program: DaemonProgram, options: DaemonBenchOptions): Promise<Rows> {
+  let daemon: RunningDaemon | undefined;
+  const measured = (operations: number, work: () => Promise<void>): Promise<RoundResult> =>
+    measureWork(plane, () => daemon, operations, work);
   let at: number = probe.ports[0];
   await setProbe(plane, at);
   try {
@@ -233,6 +259,36 @@ async function measure(plane: ControlPlane, program: DaemonProgram, options: Dae
   }
 }
 
+const dnsPort = 10053;
+
+async function measureDns(plane: ControlPlane, program: DaemonProgram, options: DaemonBenchOptions): Promise<RoundResult> {
+  const daemon = await startPart(plane, program, "dns");
+  try {
+    const names = Array.from(
+      { length: sizeOf(options, "services") },
+      (_, i) => `service-${i}.${plane.namespace}.svc.cluster.local`,
+    );
+    const [perSecond, seconds] = [sizeOf(options, "queries"), sizeOf(options, "dns-seconds")];
+    const load = { address: nodeAddress, port: dnsPort, names, perSecond };
+    const begun = performance.now();
+    while ((await queryAtRate({ ...load, perSecond: 20, seconds: 1 })).answers === 0)
+      if (performance.now() - begun > patienceMs) throw new Error(`the part dns did not answer within ${patienceMs} ms`);
+    return await measureWork(
+      plane,
+      () => daemon,
+      perSecond * seconds,
+      async () => {
+        const { answers, lost, p99Ms } = await queryAtRate({ ...load, seconds });
+        process.stderr.write(
+          `${answers} answers, 99 % of them within ${p99Ms.toFixed(2)} ms; ${lost} queries without an answer\n`,
+        );
+      },
+    );
+  } finally {
+    await daemon.stop();
+  }
+}
+
 const setProbe = ({ client, namespace }: ControlPlane, port: number): Promise<unknown> =>
   client.patch(
     endpointSlices,
@@ -241,13 +297,29 @@ const setProbe = ({ client, namespace }: ControlPlane, port: number): Promise<un
   );
 
 /** Only what both do. */
-async function startProxy({ kubeconfig }: ControlPlane, program: DaemonProgram): Promise<RunningDaemon> {
+async function startProxy(plane: ControlPlane, program: DaemonProgram): Promise<RunningDaemon> {
+  if (program.name === "ours") return startPart(plane, program, "services");
   const health = await freePort();
-  const common = [`--kubeconfig=${kubeconfig}`, `--healthz-bind-address=127.0.0.1:${health}`];
-  const own = {
-    ours: [`--node-name=${nodeName}`, "--disable=*", "--enable=services", `--secure-port=${await freePort()}`],
-    // The limit of the connection table is the machine's.
-    peer: [`--hostname-override=${nodeName}`, "--proxy-mode=iptables", "--conntrack-max-per-core=0", "--conntrack-min=0"],
-  };
-  return spawnDaemon(program, [...common, ...own[program.name]], `http://127.0.0.1:${health}`);
+  return spawnDaemon(
+    program,
+    [
+      ...[`--kubeconfig=${plane.kubeconfig}`, `--healthz-bind-address=127.0.0.1:${health}`, `--hostname-override=${nodeName}`],
+      // The limit of the connection table is the machine's.
+      ...["--proxy-mode=iptables", "--conntrack-max-per-core=0", "--conntrack-min=0"],
+    ],
+    `http://127.0.0.1:${health}`,
+  );
+}
+
+/** Our process with one part. */
+async function startPart({ kubeconfig }: ControlPlane, program: DaemonProgram, part: string): Promise<RunningDaemon> {
+  const port = await freePort();
+  const flags = [
+    `--kubeconfig=${kubeconfig}`,
+    `--node-name=${nodeName}`,
+    "--disable=*",
+    `--enable=${part}`,
+    `--secure-port=${port}`,
+  ];
+  return spawnDaemon(program, [...flags, `--healthz-bind-address=127.0.0.1:${await freePort()}`], `https://127.0.0.1:${port}`);
 }
