@@ -24,6 +24,9 @@ export function newProblems(): Problems {
   return problems;
 }
 
+/** After whose changes a plan's own invariant is looked at, besides those of pods. */
+const alsoWatched = ["/registry/resourcequotas/", "/registry/volumeattachments/"];
+
 /** What must never be, looked for after each write and each step. */
 export function watchInvariants(
   world: World,
@@ -67,7 +70,7 @@ export function watchInvariants(
         if (problem !== undefined) fail(problem);
       }
       const isPod = kv.key.startsWith("/registry/pods/");
-      if (!isPod && !kv.key.startsWith("/registry/resourcequotas/")) continue;
+      if (!isPod && !alsoWatched.some((folder) => kv.key.startsWith(folder))) continue;
       if (isPod && type === "put" && kv.version === 1) checkReplicas(view, controllerOf(objectOf(kv)), replicas, faults, fail);
       const problem = plan.always?.(view, memory);
       if (problem !== undefined) fail(problem);

@@ -1,4 +1,5 @@
 import { accountsPlan } from "./accounts.ts";
+import { attachDetachPlan } from "./attachdetach.ts";
 import { autoscalerPlan } from "./autoscaler.ts";
 import { cronJobPlan } from "./cronjob.ts";
 import { daemonSetPlan } from "./daemonset.ts";
@@ -9,6 +10,7 @@ import { jobPlan } from "./job.ts";
 import { leadershipPlan } from "./leadership.ts";
 import { namespacePlan } from "./namespace.ts";
 import { nodeIpamPlan } from "./nodeipam.ts";
+import { nodeLifecyclePlan } from "./nodelifecycle.ts";
 import { ownershipPlan } from "./ownership.ts";
 import type { Plan } from "./plan.ts";
 import { quotaPlan } from "./quota.ts";
@@ -38,6 +40,8 @@ export const plans: readonly Plan[] = [
   ttlAfterFinishedPlan,
   endpointSliceMirroringPlan,
   nodeIpamPlan,
+  nodeLifecyclePlan,
+  attachDetachPlan,
   restorePlan,
 ];
 

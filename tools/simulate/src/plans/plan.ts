@@ -34,7 +34,7 @@ export interface Plan {
   readonly isLong?: boolean;
   /** Called when an object is gone from the store. @returns why that must not be */
   deleted?(object: Stored, view: View): string | undefined;
-  /** Looked at after each change of a pod or a quota. @param memory of this life @returns what must never be */
+  /** Looked at after each change of a pod, a quota or an attachment of a volume. @param memory of this life @returns what must never be */
   always?(view: View, memory: Map<string, unknown>): string | undefined;
   /** Of the end. @returns what is still missing */
   missing(view: View): string | undefined;
@@ -53,7 +53,7 @@ export interface User {
   pause(ms: number): Promise<void>;
   create(ref: ResourceRef, object: object): Promise<void>;
   /** Read, change, write, as often as it takes. */
-  change(ref: ResourceRef, target: string | Target, change: (object: Stored) => void): Promise<void>;
+  change(ref: ResourceRef, target: string | Target, change: (object: Stored) => void, subresource?: "status"): Promise<void>;
   /** Controllers may change it from now on. */
   letGo(ref: ResourceRef, name: string): void;
   remove(ref: ResourceRef, name: string, propagationPolicy?: "Foreground" | "Background"): Promise<void>;
@@ -96,12 +96,12 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
         async () => note(ref, await client.create<Stored>(ref, object as never)),
         (err) => (err as { status?: { reason?: string } }).status?.reason === "AlreadyExists",
       ),
-    change: (ref, target, change) =>
+    change: (ref, target, change, subresource) =>
       persistently(
         async () => {
           const object = await client.get<Stored>(ref, typeof target === "string" ? { namespace, name: target } : target);
           change(object);
-          note(ref, await client.update<Stored>(ref, object));
+          note(ref, await client.update<Stored>(ref, object, subresource && { subresource }));
         },
         (err) => isNotFound(err) && !isConflict(err),
       ),

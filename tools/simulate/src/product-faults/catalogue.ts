@@ -170,4 +170,18 @@ export const productFaults: readonly ProductFault[] = [
     replace: "}",
     plans: ["job"],
   },
+  {
+    name: "the time of a toleration is counted anew at each look",
+    file: "controller-manager/src/controllers/nodelifecycle/taint-manager.ts",
+    find: "const since = toleratedSince.getOrInsert(uid, now);",
+    replace: "const since = toleratedSince.set(uid, now).get(uid) as number;",
+    plans: ["nodelifecycle"],
+  },
+  {
+    name: "an exclusive volume is attached to a second node",
+    file: "controller-manager/src/controllers/attachdetach/plan.ts",
+    find: "exclusive && taken.length > 0",
+    replace: "exclusive && assigned.length > 0",
+    plans: ["attachdetach"],
+  },
 ];

@@ -62,10 +62,11 @@ export async function patchNode(
   await client.patch(nodes, { name }, { type: "merge", body }, { signal });
 }
 
-/** Deletes a Pod; a missing one is ignored. */
+/** Deletes a Pod, not another one that has its name meanwhile; a missing one is ignored. */
 export async function deletePod({ client }: ControllerContext, { metadata }: Pod, signal: AbortSignal): Promise<void> {
-  const { namespace, name = "" } = metadata;
-  await client.delete(pods, { namespace, name }, { signal }).catch((err) => {
+  const { namespace, name = "", uid } = metadata;
+  const preconditions = uid === undefined ? {} : { preconditions: { uid } };
+  await client.delete(pods, { namespace, name }, { ...preconditions, signal }).catch((err) => {
     if (!isNotFound(err)) throw err;
   });
 }

@@ -264,6 +264,44 @@ test("an eviction that the server refuses is tried again", async (t) => {
   assert.ok(names(world).includes("on-good"));
 });
 
+test("an eviction that marked a pod, got no answer and did not remove it is completed, with one event", async (t) => {
+  const world = await started(t);
+  const mark = (pod: Pod, grace: number, finalizers: string[] = []): void => {
+    const marks = { deletionTimestamp: "2022-01-01T00:00:50Z", deletionGracePeriodSeconds: grace, finalizers };
+    world.client.put(pods, { ...pod, metadata: { ...pod.metadata, ...marks } });
+  };
+  // Not ready, so that nothing else writes it.
+  mark(aPod({ name: "ending", nodeName: "bad", ready: false }), 30);
+  mark(aPod({ name: "held", nodeName: "bad" }), 0, ["example.com/hold"]);
+  mark(aPod({ name: "elsewhere", nodeName: "good" }), 0);
+  let failures = 1;
+  world.client.react("delete", "pods", ({ name }) => {
+    if (name !== "hasty" || failures-- <= 0) return undefined;
+    mark(world.client.object<Pod>(pods, "default/hasty") as Pod, 0);
+    throw serviceUnavailable("etcd did not answer");
+  });
+  await pass(world, 60, "good");
+  assert.deepEqual(names(world), ["on-good", "patient", "immortal", "ending", "held", "elsewhere"]);
+  const deleted = world.client.writes.filter(({ verb }) => verb === "delete").map(({ name }) => name);
+  assert.deepEqual(deleted, ["hasty", "hasty"]);
+  assert.equal(world.events.filter((event) => event.endsWith("Marking for deletion Pod default/hasty")).length, 1);
+});
+
+test("an eviction does not delete another pod that has the name meanwhile", async (t) => {
+  const world = await started(t);
+  let isReplaced = false;
+  world.client.react("delete", "pods", ({ name }) => {
+    if (name !== "hasty" || isReplaced) return undefined;
+    isReplaced = true;
+    world.client.remove(pods, "default/hasty");
+    world.client.put(pods, aPod({ name: "hasty", uid: "second", nodeName: "good" }));
+    return undefined;
+  });
+  await pass(world, 60, "good");
+  assert.equal(isReplaced, true);
+  assert.equal(world.client.object<Pod>(pods, "default/hasty")?.metadata.uid, "second");
+});
+
 test("pods that could not be marked not ready are marked at a later look, those that could only once", async (t) => {
   const world = await started(t);
   let refusals = 2;

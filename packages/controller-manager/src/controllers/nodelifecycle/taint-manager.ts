@@ -1,6 +1,7 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
+import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { deletePod, type NodeLifecycleContext } from "./context.ts";
@@ -36,7 +37,9 @@ export function newTaintManager(base: NodeLifecycleContext): Runnable {
 async function reconcile(ctx: TaintManagerContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
   const { clock, recorder, toleratedSince } = ctx;
   const pod = ctx.pods.lister.get(key);
-  if (pod === undefined || !pod.spec.nodeName || pod.metadata.deletionTimestamp) return done;
+  if (pod === undefined || !pod.spec.nodeName) return done;
+  const isMarked = pod.metadata.deletionTimestamp !== undefined;
+  if (isMarked && !isLeftBehind(pod)) return done;
   const record = (message: string): void =>
     recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Normal", "TaintManagerEviction", message);
   const { uid = "" } = pod.metadata;
@@ -53,7 +56,15 @@ async function reconcile(ctx: TaintManagerContext, key: ObjectKey, signal: Abort
     const description = `its node has a taint that it tolerates for ${Math.ceil(toleratedMs / 1000)} s only, then it is deleted`;
     return { requeueAfterMs: leftMs, decision: { verdict: "waiting", reason: "TaintEviction", description } };
   }
-  record(`Marking for deletion Pod ${key}`);
+  if (!isMarked) record(`Marking for deletion Pod ${key}`);
   await deletePod(ctx, pod, signal);
   return done;
+}
+
+/**
+ * Pure: marked by a deletion without grace period, which removes the Pod in a second write. When that did not happen, only another
+ * deletion removes it: the kubelet's, or this one where no kubelet runs. Without its last finalizer the Pod is removed by itself.
+ */
+function isLeftBehind({ metadata }: Pod): boolean {
+  return metadata.deletionGracePeriodSeconds === 0 && (metadata.finalizers?.length ?? 0) === 0;
 }
