@@ -10,7 +10,7 @@ const aConfigMap = (name: string, labels: Record<string, string> = {}) => ({
 const summary = (events: Any[]): string[] => events.map((event) => `${event.type} ${event.object.metadata.name}`);
 const mine = `fieldSelector=${encodeURIComponent("metadata.name!=kube-root-ca.crt")}`;
 
-test("a watch resumed after any event goes on with the next one", async (t) => {
+test("a watch resumed after any event continues with the next one", async (t) => {
   const path = `/api/v1/namespaces/${await newNamespace(t, "resume")}/configmaps`;
   const start = (await must("GET", path)).metadata.resourceVersion as string;
   await must("POST", path, aConfigMap("a"));

@@ -78,7 +78,7 @@ for (const { name, method = "POST", path = configMaps, body, headers, code, reas
     reason: "BadRequest",
   },
   {
-    name: "a content type that nobody knows",
+    name: "an unknown content type",
     body: "x",
     headers: { "content-type": "text/csv" },
     code: 415,

@@ -25,7 +25,7 @@ interface Release {
 }
 
 for (const { version, program: find } of helms) {
-  test(`helm ${version} installs with a hook and a definition, upgrades, goes back and leaves nothing`, async (t) => {
+  test(`helm ${version} installs with a hook and a definition, upgrades, rolls back and leaves nothing`, async (t) => {
     const program = await find();
     const namespace = await newNamespace(t, "helm");
     const home = mkdtempSync(join(tmpdir(), "helm-"));

@@ -37,7 +37,7 @@ interface Context {
   after(fn: () => void | Promise<void>): void;
 }
 
-/** An API server of its own, with the rights of all parts, and what a part is given. Cluster IPs are loopback addresses. */
+/** A separate API server, with the rights of all parts, and what a part is given. Cluster IPs are loopback addresses. */
 export async function startAddOns(t: Context): Promise<AddOns> {
   const folder = mkdtempSync(join(tmpdir(), "cox-add-ons-"));
   const file = (name: string): string => join(folder, name);

@@ -16,7 +16,7 @@ export interface Moment {
   readonly when: "before" | "after";
 }
 
-/** A network namespace in which coxswain-services runs, with folders of its own. */
+/** A network namespace in which coxswain-services runs, with separate folders. */
 export class KillableMachine {
   readonly namespace: Namespace;
   readonly folder: string;

@@ -1,7 +1,7 @@
 /**
  * The real process coxswain-services in a network namespace, killed by SIGKILL while it writes rules, makes a volume, takes an address or
  * renews its lease. What is in the kernel, on the disk and in answers afterwards must be what the objects say; rules are compared with
- * those of a process in a namespace of its own that was never killed.
+ * those of a process in a separate namespace that was never killed.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
@@ -164,7 +164,7 @@ test("a process that is killed leaves nothing that the next one does not put rig
       throw new Error(`${JSON.stringify(last, undefined, 1)}\n${machine.output.slice(-4_000)}`, { cause });
     });
   };
-  /** The claim that is asked for while the process is killed goes before the next one starts. */
+  /** The claim that is requested while the process is killed is deleted before the next one starts. */
   const ageFolders = (): void => {
     for (const name of machine.volumeFolders()) utimesSync(join(machine.volumes, name), 1, 1);
   };

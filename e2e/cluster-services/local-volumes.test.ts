@@ -17,7 +17,7 @@ import { startLocalVolumes } from "@coxswain/cluster-services/local-volumes/part
 import { startDaemon } from "../framework/daemon-process.ts";
 import { startAddOns } from "./add-ons.ts";
 
-test("a claim gets a folder of the node that was chosen for it, and the folder goes with the claim", async (t) => {
+test("a claim gets a folder of the node that was chosen for it, and the folder is removed with the claim", async (t) => {
   const addOns = await startAddOns(t);
   const { server, client, clock, log, kubectl, create } = addOns;
   const root = mkdtempSync(join(tmpdir(), "cox-local-volumes-"));

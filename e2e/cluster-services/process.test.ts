@@ -157,7 +157,7 @@ async function claimAndRelease(namespace: string): Promise<void> {
   });
 }
 
-/** A token that nobody issued: the process sends it to the API server for review. */
+/** An unknown token: the process sends it to the API server for review. */
 const requestWithToken = (): Promise<void> =>
   new Promise((resolve, reject) => {
     const headers = { authorization: "Bearer nobody" };

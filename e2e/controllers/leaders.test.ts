@@ -116,7 +116,7 @@ test("only the leading controller manager works; when it is killed or stopped, a
   assert.equal(await countOf(server, { verb: "POST", resource: "pods" }), 7);
 });
 
-test("of schedulers one works: when it is killed or stopped the next goes on, and nothing is bound twice", async (t) => {
+test("one scheduler is active: when it is killed or stopped the next continues, and nothing is bound twice", async (t) => {
   const program = { packageName: "scheduler", user: "system:kube-scheduler" } as const;
   const { server, start, newLeader } = await electing(t, program);
   const { client } = server;

@@ -133,7 +133,7 @@ test("logs -f prints new lines until it is interrupted", async (t) => {
   assert.deepEqual(await ended, [143, null]);
 });
 
-test("up and down wait for whoever works on the cluster, and say for whom", async () => {
+test("up and down wait for the process that works on the cluster, and name it", async () => {
   const name = "locked";
   const state = join(settings.state, "clusters", name);
   mkdirSync(join(state, "run"), { recursive: true }); // so that there is something to remove

@@ -110,7 +110,7 @@ test("a registry that is not there ends in one line with what to do", async (t) 
   );
 });
 
-test("without a network namespace of its own loopback up says that loopback is down", async () => {
+test("without a separate network namespace loopback up reports that loopback is down", async () => {
   const { code, output } = await cox(["up", "--name", "offline"], elsewhere, [
     "unshare",
     "--net",

@@ -84,7 +84,7 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
   after(() => machine?.kill());
 
   for (const name of classes) {
-    test(`a ${name} pod runs in scopes below a slice of its own, which has its limits`, async () => {
+    test(`a ${name} pod runs in scopes below a separate slice, which has its limits`, async () => {
       await run(name, pods[name].resources);
       const slice = await sliceOf(name);
       assert.equal(await property(slice, "ControlGroup"), slice);

@@ -126,7 +126,7 @@ describe("the guide from one machine to five", { skip }, () => {
     assert.equal(await images(), containers);
   });
 
-  test("the timer's unit renews what ends soon; each daemon goes on, without a restart, when the certificates that it had have ended", async (t) => {
+  test("the timer's unit renews what expires soon; each daemon continues, without a restart, when its earlier certificates have expired", async (t) => {
     const servers = { "kube-apiserver": 6443, kubelet: 10250, etcd: 2379 };
     const daemons = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "coxswain-services"];
     const shown = async (port: number): Promise<string> => {

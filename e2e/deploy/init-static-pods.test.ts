@@ -42,8 +42,8 @@ describe("coxswain init --static-pods", { skip }, () => {
     await cluster?.remove();
   });
 
-  test("without images it fails half way and says what to do; with them the same command goes on, and the next has nothing to do", async () => {
-    await assert.rejects(init(), /control-plane: waited 20s for the API server to be ready.*images are imported by hand/s);
+  test("without images it fails midway with the remedy; with them the same command continues, and the next has nothing to do", async () => {
+    await assert.rejects(init(), /control-plane: waited 20s for the API server to be ready.*images are imported manually/s);
     await importImages(cluster.machine("m1"));
     await run("ctr -n k8s.io images import /root/coxswain-image.tar");
     const done = await init("3m");

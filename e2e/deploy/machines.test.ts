@@ -91,7 +91,7 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
   });
 
   const skip = isLong ? false : "a long form: COX_TEST_LONG";
-  test("a node goes on with the other API server when one stands still or is killed, and after a restart finds the one that is left", {
+  test("a node uses the other API server when one stands still or is killed, and after a restart finds the remaining one", {
     skip,
   }, async (t) => {
     const addresses = `${network.address(11)}:6443\n${network.address(12)}:6443\n`;
@@ -132,7 +132,7 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
     await kubectl("delete", "node", "m2");
   });
 
-  test("tokens are listed and deleted, and one that is deleted joins nobody", async () => {
+  test("tokens are listed and deleted, and a deleted one cannot be used to join", async () => {
     const [, id = ""] = /--token (\w{6})\./.exec(lines.node.join(" ")) ?? [];
     assert.match(await first.run("coxswain", "token", "list"), new RegExp(`^${id}\\.\\w{16} +23h`, "m"));
     await first.run("coxswain", "token", "delete", id);

@@ -60,7 +60,7 @@ export async function startDaemon(t: TestContext, server: TestServer, program: D
 }
 
 /**
- * A kubelet of the node n1 that only uses the API: without a container runtime, cgroups or a server of its own.
+ * A kubelet of the node n1 that only uses the API: without a container runtime, cgroups or a server.
  * @param folder its files, which a later start finds again
  * @param more further flags
  */

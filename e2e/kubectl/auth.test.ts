@@ -68,7 +68,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
 subjects: [{kind: User, name: jane, apiGroup: rbac.authorization.k8s.io}]
 `;
 
-test("auth reconcile makes a role and its binding once, and auth can-i tells what they give", async (t) => {
+test("auth reconcile creates a role and its binding once, and auth can-i reports what they grant", async (t) => {
   const namespace = await newNamespace(t, "auth");
   const reconcile = async (): Promise<string> => {
     const { code, stdout, stderr } = await tryKubectl(["auth", "reconcile", "-f", "-"], { input: manifest(namespace) });

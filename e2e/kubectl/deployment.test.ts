@@ -44,7 +44,7 @@ test("a created Deployment runs three pods with addresses, and every reading com
   const namespace = await newNamespace(t, "web");
   await webDeployment(namespace);
   const pods = await podsOf(namespace, "app=web");
-  assert.equal(new Set(pods.map((pod) => pod.status.podIP)).size, 3, "each pod has an address of its own");
+  assert.equal(new Set(pods.map((pod) => pod.status.podIP)).size, 3, "each pod has a separate address");
   const wide = await kubectl("get", "pods", "-n", namespace, "-o", "wide");
   assert.match(wide, /^NAME +READY +STATUS +RESTARTS +AGE +IP +NODE +NOMINATED NODE +READINESS GATES$/m);
   assert.equal(wide.match(/1\/1 +Running +0 +[\dms]+ +10\.\d+\.\d+\.\d+ +\S+ +<none> +<none>/g)?.length, 3, wide);

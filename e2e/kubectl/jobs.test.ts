@@ -41,7 +41,7 @@ test("a created Job completes, records Events, and deletes its pod when it is de
   await waitFor("its pod is gone", async () => (await podsOf(namespace, "job-name=hello")).length === 0);
 });
 
-test("an indexed job's pods know their index, one that fails says why, and one with a TTL goes", async (t) => {
+test("an indexed job's pods know their index, a failed one reports why, and one with a TTL is deleted", async (t) => {
   const namespace = await newNamespace(t, "jobs");
   const indexed = { completions: 3, parallelism: 2, completionMode: "Indexed" };
   await createJob(namespace, "parts", indexed, 'echo "$JOB_COMPLETION_INDEX of $(hostname)"');

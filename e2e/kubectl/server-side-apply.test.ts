@@ -105,7 +105,7 @@ test("client-side apply becomes server-side apply and back without conflict", as
   assert.match(await kubectl("get", "deployment", "web", "-n", namespace, "-o", "jsonpath={..image}"), /^busybox:1\.35$/);
 });
 
-test("scale, label and patch have owners of their own", async (t) => {
+test("scale, label and patch have separate field managers", async (t) => {
   const namespace = await newNamespace(t, "ssa-owners");
   await apply(manifest(namespace, 0));
   await kubectl("scale", "deployment/web", "-n", namespace, "--replicas=1");

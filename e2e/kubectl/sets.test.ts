@@ -93,7 +93,7 @@ test("a stateful set keeps names and order; rollout status, history, undo and re
   );
 });
 
-test("a stateful set makes each pod's claims, and leaves them when it goes", async (t) => {
+test("a stateful set creates each pod's claims, and keeps them when it is deleted", async (t) => {
   const namespace = await newNamespace(t, "claims");
   const volumeClaimTemplates = [
     { metadata: { name: "data" }, spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Mi" } } } },

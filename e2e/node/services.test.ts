@@ -46,7 +46,7 @@ test("a pod reaches another through a Service's cluster IP, and the API server t
   assert.equal(connected, "connected\n");
 });
 
-test("a Service that nobody answers for refuses at once", async (t) => {
+test("a Service without endpoints refuses connections at once", async (t) => {
   const namespace = await newNamespace(t, "refuse");
   await kubectl("create", "service", "clusterip", "empty", "-n", namespace, "--tcp=80:80");
   const address = await kubectl("get", "service", "empty", "-n", namespace, "-o", "jsonpath={.spec.clusterIP}");

@@ -27,7 +27,7 @@ const nodeIsReady = (): Promise<true> =>
     return (spec.taints ?? []).length === 0 && (await readiness())?.status === "True";
   });
 
-test("when the machine goes down pods end first, critical ones last; the node says so and takes no more", {
+test("when the machine shuts down pods end first, critical ones last; the node reports it and accepts no more", {
   skip: whyNoLogind,
 }, async (t) => {
   const namespace = await newNamespace(t, "shutdown");
@@ -60,7 +60,7 @@ test("when the machine goes down pods end first, critical ones last; the node sa
   for (const name of ["web", "dns"]) await waitForPod(namespace, name, "is ready", isReady);
 
   await machine.powerOff();
-  const notReady = await waitFor("the node to say that it goes down", async () => {
+  const notReady = await waitFor("the node to report its shutdown", async () => {
     const ready = await readiness();
     return ready?.status === "False" && ready;
   });

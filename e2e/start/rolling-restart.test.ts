@@ -57,7 +57,7 @@ async function startTwo(t: TestContext, flags: readonly string[], checksHealth: 
 }
 
 /**
- * Nothing of a request was sent. The kernel resets connections that nobody has accepted when a server stops listening, upstream's
+ * Nothing of a request was sent. The kernel resets connections that were not accepted when a server stops listening, upstream's
  * too; only a balancer that checks the servers' health avoids it.
  */
 const isBeforeTls = (err: unknown): boolean =>
@@ -96,7 +96,7 @@ async function writersOf({ settings, client }: ManualCluster, honoursRetryAfter:
 
 for (const { name, checksHealth } of [
   { name: "a balancer that asks /readyz", checksHealth: true },
-  { name: "a balancer that only goes to the next where nobody listens", checksHealth: false },
+  { name: "a balancer that only uses the next where the port is closed", checksHealth: false },
 ]) {
   test(`a rolling restart behind ${name} fails no write`, async (t) => {
     const cluster = await startTwo(t, drainFlags, checksHealth);

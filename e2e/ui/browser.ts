@@ -55,7 +55,7 @@ export async function openPage(browser: Browser, options: PageOptions): Promise<
   const complaints: string[] = [];
   page.on("pageerror", (err) => complaints.push(`exception: ${err.message}`));
   page.on("console", (message) => {
-    // Chromium breaks off all connections when an interface comes or goes, as with each pod of this machine.
+    // Chromium closes all connections when an interface is added or removed, as with each pod of this machine.
     const isExpected = /status of 40[134]|net::ERR_NETWORK_CHANGED/.test(message.text());
     if (message.type() === "error" && !isExpected) complaints.push(`console: ${message.text()}`);
   });

@@ -253,7 +253,7 @@ test("is not fooled by names, logs and annotations that try to be more", async (
   assert.deepEqual(complaints, []);
 });
 
-test("may run no script but its own, be framed by nobody, and send nothing elsewhere", async (t) => {
+test("may run no script but its own, is framed by no page, and sends nothing elsewhere", async (t) => {
   const { page } = await open(t, { token: undefined as never });
   await page.getByLabel("Bearer token").waitFor();
   const tried = await page.evaluate<readonly string[]>(`(async () => {

@@ -76,7 +76,7 @@ test("a watch ends with 0 when what is deleted is gone, with 130 when it is inte
   assert.deepEqual([code, stderr], [0, ""]);
 });
 
-test("a watch tells when the next attempt is, and ends with 0 when the object is well", {
+test("a watch reports when the next attempt is, and ends with 0 when the object is healthy", {
   skip: isLong ? false : "waits for the kubelet's next attempt, with --long",
 }, async () => {
   const settingsOf = { configMapRef: { name: "settings" } };

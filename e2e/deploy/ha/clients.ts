@@ -40,7 +40,7 @@ export type Command =
   /** Answered by the round's result. */
   | { readonly verb: "end" };
 
-/** After which a client gives up an answer and goes to another server. */
+/** After which a client gives up a request and uses another server. */
 const timeoutMs = 2_000;
 /** For what waits until it is over by itself. */
 const patienceMs = 240_000;

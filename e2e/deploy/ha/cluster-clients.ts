@@ -6,7 +6,7 @@ import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { MachineCluster } from "../cluster.ts";
 import type { ClientsOptions, Command, RoundResult } from "./clients.ts";
 
-/** Clients on the machines' network, in a process of their own (`clients.ts`). */
+/** Clients on the machines' network, in a separate process (`clients.ts`). */
 export class ClusterClients {
   readonly #child: ChildProcess;
 

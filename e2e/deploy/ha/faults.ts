@@ -46,7 +46,7 @@ const leaderOf = async (cluster: MachineCluster, unit: string): Promise<string> 
   const path = "--output=jsonpath={.spec.holderIdentity}";
   return firstIn(await cluster.kubectl("cp1", "get", "lease", "--namespace=kube-system", unit, path), /^(\w+)_/);
 };
-/** A client of the API server of its own machine: packets are told apart by their user. */
+/** A client of the API server of its own machine: packets are distinguished by their user. */
 const leader = (machine: string, unit: string): Place => ({
   machine,
   units: [unit],

@@ -24,7 +24,7 @@ export class Moves {
   readonly #agent: Agent;
   #server = 0;
 
-  /** @param options `timeoutMs`: after which it goes to another server */
+  /** @param options `timeoutMs`: after which it uses another server */
   constructor(options: { servers: readonly string[]; ca: string; token: string; timeoutMs: number }) {
     this.#options = options;
     this.#agent = new Agent({ keepAlive: true, ca: options.ca });

@@ -205,7 +205,7 @@ for (const { name, recording, want, versions = history } of [
     want: /bookmark of 4 before MODIFIED n\/a@4/,
   },
   {
-    name: "a bookmark that goes back",
+    name: "a bookmark with an earlier revision",
     recording: aWatch([event("ADDED", 2), event("BOOKMARK", 1)]),
     want: /bookmark of 1 after 2/,
   },
@@ -218,7 +218,7 @@ for (const { name, recording, want, versions = history } of [
     want: undefined,
   },
   {
-    name: "a watch of the present that goes on",
+    name: "a watch from now on that continues",
     recording: aWatch([event("ADDED", 4), event("ADDED", 3, "b", "t3", { on: "y" }), event("MODIFIED", 5, "b")], {
       prefix: "",
       revision: 0,

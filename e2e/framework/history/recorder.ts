@@ -98,7 +98,7 @@ export function newRecordingClient(options: RecordingClientOptions): RecordingCl
       for await (const chunk of response) chunks.push(chunk as Buffer);
       return { code: response.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) };
     } catch {
-      return undefined; // unknown outcome: only etcd's history can tell
+      return undefined; // unknown outcome: only etcd's history shows it
     } finally {
       clearTimeout(timer);
     }

@@ -37,7 +37,7 @@ const badTokens = ["x", "e30", "A".repeat(5000), encodeURIComponent('{"v":"meta.
 const review = (group: string, kind: string, spec: object): RequestOptions => json({ apiVersion: `${group}/v1`, kind, spec });
 
 export const floodCases: readonly Case[] = [
-  flood({ name: "GET by nobody", user: "anonymous", request: () => ["GET", maps] }),
+  flood({ name: "anonymous GET", user: "anonymous", request: () => ["GET", maps] }),
   flood({ name: "GET of what is not there", user: "ordinary", request: (l, r) => ["GET", `${maps}/none-${l}-${r}`] }),
   flood({
     name: "GET with tokens that are wrong",
@@ -45,7 +45,7 @@ export const floodCases: readonly Case[] = [
     request: (l, r) => ["GET", maps, { headers: { authorization: `Bearer ${l}.${r}.${"a".repeat(500)}` } }],
   }),
   flood({
-    name: "GET with tokens of service accounts that nobody signed",
+    name: "GET with forged tokens of service accounts",
     user: "anonymous",
     request: (l, r) => ["GET", maps, { headers: { authorization: `Bearer ${forged(`${l}-${r}`)}` } }],
   }),
@@ -154,12 +154,12 @@ export const floodCases: readonly Case[] = [
     request: (_l, r) => ["GET", ["/api", "/apis", "/api/v1", "/apis/apps/v1"][r % 4] as string],
   }),
   flood({
-    name: "health by nobody",
+    name: "anonymous health",
     user: "anonymous",
     request: (_l, r) => ["GET", ["/livez?verbose", "/readyz?verbose", "/healthz"][r % 3] as string],
   }),
   flood({
-    name: "paths, verbs and user agents of their own",
+    name: "invented paths, verbs and user agents",
     user: "ordinary",
     request: (l, r) => [
       ["GET", "BREW", "OPTIONS", "TRACE"][r % 4] as string,

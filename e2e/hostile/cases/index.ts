@@ -25,7 +25,7 @@ const everyRunNames: readonly string[] = [
   "300 connections without a TLS handshake",
   "heads that say two things",
   "pipelined requests without end",
-  "GET with tokens of service accounts that nobody signed",
+  "GET with forged tokens of service accounts",
   "LIST of 500 objects",
   "conflicting writes of one object",
   "watches that begin and end",

@@ -138,7 +138,7 @@ test("up reports a daemon that exits immediately with its reason, and leaves no 
   assert.equal(supervisorPid(settings), undefined);
 });
 
-test("up goes on when the API server is killed at the moment it has become ready", async (t) => {
+test("up continues when the API server is killed at the moment it has become ready", async (t) => {
   const cluster = await clusterFor(t);
   const settings = { ...cluster.settings, withNode: false };
   const progress = newProgress();

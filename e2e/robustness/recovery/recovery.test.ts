@@ -118,7 +118,7 @@ test("status says what was started again, how often and why", async () => {
   assert.match(stdout, /^containerd +running, pid \d+ +yes +\d+[sm] +[1-9]\d* +1\.\S+ +\d+[sm] ago: killed by SIGKILL$/m);
 });
 
-test("kill -9 of the supervisor: what runs goes on, status says so, up starts another, which restarts what it adopted", async () => {
+test("kill -9 of the supervisor: daemons keep running, status reports it, up starts another, which restarts what it adopted", async () => {
   await survives(async () => {
     process.kill(supervisorPid(cluster.settings) as number, "SIGKILL");
     await waitFor("the supervisor to be gone", async () => supervisorPid(cluster.settings) === undefined);
@@ -146,7 +146,7 @@ test("the supervisor and a daemon are killed: up starts both", () =>
     await cluster.mustCox("up");
   }));
 
-test("etcd stands still until both leaders have lost their leases, then goes on", () =>
+test("etcd is paused until both leaders have lost their leases, then continues", () =>
   survives(async () => {
     const leaders = ["kube-controller-manager", "kube-scheduler"];
     const began = leaders.map((name) => processState(cluster.settings, name)?.since);

@@ -25,7 +25,7 @@ after(async () => {
 
 for (const [name, scenario] of Object.entries({
   "many clients count with one object in every way to write: no step is lost, every clash is refused": countTogether,
-  "watchers that stop reading are ended and never thinned, and nobody else notices": stopReading,
+  "watchers that stop reading are ended and never thinned, and no other is affected": stopReading,
   "many large lists at once, half of them read slowly, leave the server small and at everybody's service": listTogether,
 })) {
   test(name, { skip }, async (t) => {

@@ -35,7 +35,7 @@ CPU of the codecs for JSON and protobuf beside JSON.parse and JSON.stringify of 
 `,
   ports: `usage: ./cox bench ports
 
-Two API servers that share a port beside one on a port of its own: CPU of a get, and the connections that each of them has.
+Two API servers that share a port beside one on a separate port: CPU of a get, and the connections that each of them has.
 `,
   floor: `usage: ./cox bench floor
 

@@ -52,7 +52,7 @@ for (const { name, from, to, want } of [
   },
   { name: "a controller that is not built", from: "job\ton\tnot yet", to: "job\ton\tpartly: x", want: /job is not built/ },
   { name: "a controller without a row", from: "Controllers\tjob\ton\tnot yet\t\n", to: "", want: /job is there 0 times/ },
-  { name: "a controller that nobody knows", from: "\tjob\t", to: "\tjobs\t", want: /knows no jobs/ },
+  { name: "an unknown controller", from: "\tjob\t", to: "\tjobs\t", want: /knows no jobs/ },
 ]) {
   test(`finds ${name}`, () => {
     const problems = check(good.replace(from, to));

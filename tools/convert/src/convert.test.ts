@@ -11,7 +11,7 @@ const objectOf = async (input: Buffer | string, version?: { group: string; versi
   JSON.parse(await textOf(input, "json", version));
 const autoscaling = (version: string) => ({ group: "autoscaling", version });
 
-test("goes through all three encodings and back", async () => {
+test("is converted through all three encodings and back", async () => {
   let bytes: Buffer = Buffer.from(json);
   for (const format of ["protobuf", "yaml", "protobuf", "json"] satisfies Format[]) bytes = (await convert(bytes, format)).bytes;
   assert.deepEqual(JSON.parse(bytes.toString()), JSON.parse(json));

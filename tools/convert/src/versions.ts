@@ -1,5 +1,5 @@
 /**
- * Converts objects to another version of their kind. Lists are converted item by item; `Scale`, which has no resource of its own,
+ * Converts objects to another version of their kind. Lists are converted item by item; `Scale`, which has no separate resource,
  * is converted in scale.ts.
  */
 import { coerce } from "@coxswain/apimachinery/objects/codec/json";
@@ -40,7 +40,7 @@ export function inVersion(object: KubeObject, to: GroupVersion): KubeObject {
   return convert(object, to);
 }
 
-/** Items of a typed list have no kind of their own; it follows from the list's kind. */
+/** Items of a typed list have no kind field; it follows from the list's kind. */
 function listInVersion(list: List, to: GroupVersion): KubeObject {
   const kind = (list.kind ?? "").slice(0, -"List".length);
   const apiVersion = list.apiVersion ?? "";

@@ -17,7 +17,7 @@ export function callSitesOf(code: string, payload: SourceMapPayload): CallSites 
   let before = { line: 0, source: -1, sourceLine: 0 };
   for (const [i, text] of code.split("\n").entries()) {
     const entry = map.findEntry(i, text.search(/\S|$/));
-    // Skips lines added by the bundler (no source) and lines without a mapping of their own.
+    // Skips lines added by the bundler (no source) and lines without a mapping.
     if (!("originalSource" in entry) || !entry.originalSource || entry.generatedLine !== i) continue;
     if (entry.originalSource.includes("node_modules/")) continue;
     const name = entry.originalSource.replace(/^(?:\.\.\/)+/, "");

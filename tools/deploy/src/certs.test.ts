@@ -68,7 +68,7 @@ test("check and renew take the folder before and after their name", async (t) =>
   await assert.rejects(certs("chekc", `--folder=${folder}`), { code: 1, stderr: /chekc/ });
 });
 
-test("a key is read by the group of the daemon that needs it, and by nobody else", {
+test("a key is readable by the group of the daemon that needs it, and by no other", {
   skip: process.getuid?.() !== 0 && "needs root",
 }, async (t) => {
   const folder = aFolder(t);

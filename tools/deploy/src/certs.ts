@@ -39,7 +39,7 @@ function configure(command: Command): void {
       "--outside-server <url>",
       "its URL in admin.conf, kubelet.conf and services.conf, where these are read elsewhere than the others (default: the same)",
     )
-    .option("--admin-copy <file>", "where to write admin.conf once more, for whoever cannot read the folder");
+    .option("--admin-copy <file>", "where to write a second admin.conf, for users who cannot read the folder");
 }
 
 /** Read by programs of the node and by users; the others by the control plane. */

@@ -101,7 +101,7 @@ for (const { name, args, answer, code, kubectl = 0 } of [
   { name: "no answer", args: ["pod/web"], answer: "", code: 2, kubectl: 1 },
   { name: "well at once, watched", args: ["pod/web", "--watch"], answer: "Healthy: pod/web\n", code: 0 },
 ]) {
-  test(`the exit code of kubectl why tells: ${name}`, async (t) => {
+  test(`the exit code of kubectl why: ${name}`, async (t) => {
     assert.equal((await why(t, args, answer, kubectl)).code, code);
   });
 }
@@ -189,7 +189,7 @@ test("without kubectl on the PATH, kubectl why says so", async (t) => {
 const away = "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or port?";
 const missing = 'Error from server (NotFound): pods "web" not found';
 
-test("a watch prints each change, goes on while the server is away, and ends with 0 when the object is well", async (t) => {
+test("a watch prints each change, continues while the server is away, and ends with 0 when the object is healthy", async (t) => {
   const other = wrong.replace("x", "y");
   const script = { answers: [wrong, wrong, "", "", other, "Healthy: pod/web\n"], failures: ["", "", away, away, "", ""] };
   const { code, stdout, stderr } = await why(t, ["pod/web", "--watch"], script);

@@ -203,7 +203,7 @@ async function plugins(t: TestContext, kubeconfig: string, server: string): Prom
   });
 }
 
-/** Nobody has started schedulers, and there is no server where the kubeconfig looks for it. */
+/** No scheduler was started, and there is no server where the kubeconfig looks for it. */
 async function doctors(kubeconfig: string, folder: string): Promise<void> {
   const args = ["doctor", `--folder=${folder}`, `--kubeconfig=${kubeconfig}`, "-o", "json"];
   await assert.rejects(run("coxswain", ...args), ({ code, stdout }: { code: number; stdout: string }) => {

@@ -50,7 +50,7 @@ export const exitCodeOf = (code: number | null, signal: NodeJS.Signals | null): 
 export function passThrough(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<number> {
   const child = spawn(command, args, { stdio: "inherit", env });
   const forward = (name: NodeJS.Signals): void => {
-    // Ctrl-C goes to the child too; daemons exit at once when they get a second one.
+    // Ctrl-C is sent to the child too; daemons exit at once when they get a second one.
     if (name !== "SIGINT" || !isInForeground()) child.kill(name);
   };
   const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

@@ -44,7 +44,7 @@ export async function down(settings: Settings, progress: Progress, purge: boolea
   recordAllStopped(settings);
   const left = await removeRemains(settings);
   if (left.length > 0)
-    throw new Failure(`could not remove, try again or remove by hand:\n${left.map((what) => `  ${what}`).join("\n")}`);
+    throw new Failure(`could not remove, try again or remove manually:\n${left.map((what) => `  ${what}`).join("\n")}`);
   progress.step(settings.asRoot ? "containers, mounts, network and cgroups are removed" : "nothing of it runs any more");
   if (purge) {
     for (const entry of ofCluster) rmSync(join(settings.state, entry), { recursive: true, force: true });

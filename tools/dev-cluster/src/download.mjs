@@ -6,7 +6,7 @@ import { constants } from "node:os";
 
 /**
  * `download.mjs <what> <remedy> <log> <command> [arguments…]`: announces and runs a download command, and stops it when it makes
- * no progress for a minute. Its output is written to the log, whose end is printed on failure; while it goes on, its last line is.
+ * no progress for a minute. Its output is written to the log, whose end is printed on failure; while it runs, its last line is.
  * `COX_DOWNLOAD_PATIENCE` replaces the minute, in seconds.
  * Exit code: that of the command, 128 plus the number of the signal that ended it or this program; 75 (EX_TEMPFAIL) when it was stopped.
  */

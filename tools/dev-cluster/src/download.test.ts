@@ -58,7 +58,7 @@ test("shows the last output of a slow program", async (t) => {
   assert.match(output, /\ncox: still fetching kubectl 1\.23 \(some 30 MB\), for \d s: Setting up b \(1\.0\) \.\.\.\n/);
 });
 
-test("is patient with a program that goes on reading", async (t) => {
+test("is patient with a program that keeps reading", async (t) => {
   const script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 2000000 /dev/zero | tail -c 1; sleep 0.2; done; echo";
   assert.equal((await download(t, script, 1.5)).code, 0);
 });

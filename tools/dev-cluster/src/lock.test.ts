@@ -93,7 +93,7 @@ test("a lock whose file its holder removes is not shared by those who waited and
   assert.deepEqual(readdirSync(place.state), []);
 });
 
-test("whoever waits can be interrupted", async (t) => {
+test("a waiting process can be interrupted", async (t) => {
   const place = cluster(t);
   await otherHolder(t, place, "up");
   const controller = new AbortController();

@@ -1,4 +1,4 @@
-/** Every target: what is kept for it, and some inputs that nobody has seen. With COX_TEST_LONG a minute of new ones each, by coverage. */
+/** Every target: what is kept for it, and some new inputs. With COX_TEST_LONG a minute of new ones each, by coverage. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { nameOf } from "./corpus.ts";

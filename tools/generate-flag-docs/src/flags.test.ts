@@ -25,7 +25,7 @@ for (const documented of programs) {
     const wrong = Object.entries(program.flags.table).flatMap(([name, flag]) => {
       if (flag.wired === false && read.has(name)) return [`--${name} is read: take "wired: false" away`];
       if (flag.wired !== false && flag.idle === undefined && !read.has(name))
-        return [`--${name} is read by nobody: it needs "wired: false"`];
+        return [`--${name} is not read by any code: it needs "wired: false"`];
       return [];
     });
     assert.deepEqual(wrong, []);

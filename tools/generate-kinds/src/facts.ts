@@ -67,7 +67,7 @@ const groupOfFolder: Readonly<Record<string, string>> = {
   storage: "storage.k8s.io",
 };
 
-/** Types with a JSON and protobuf form of their own: the codecs know them by these names. */
+/** Types with special JSON and protobuf forms: the codecs know them by these names. */
 export const builtinTypes: Readonly<Record<string, string>> = {
   "k8s.io/apimachinery/pkg/apis/meta/v1.Time": "Time",
   "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime": "MicroTime",
@@ -83,7 +83,7 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrStringArray": "JSONSchemaPropsOrStringArray",
 };
 
-/** @returns undefined for packages that hold no wire types of their own. */
+/** @returns undefined for packages without wire types. */
 export function folderOf(goPackage: string): string | undefined {
   if (goPackage === "k8s.io/apimachinery/pkg/version") return "version/info";
   const parts = goPackage.split("/");

@@ -7,7 +7,7 @@ import { sameTypes } from "./same-types.ts";
 import { writeTable } from "./tables.ts";
 import { typeTexts, writeTypes } from "./types.ts";
 
-/** Types of meta/v1 that are written by hand in `meta/types.ts`, which everything imports. */
+/** Handwritten types of meta/v1 in `meta/types.ts`, which everything imports. */
 function handWrittenTypes(metaTypesFile: string): Set<string> {
   const source = readFileSync(metaTypesFile, "utf8");
   return new Set([...source.matchAll(/^export interface (\w+)/gm)].map((match) => match[1] as string));

@@ -168,7 +168,7 @@ test("a second machine takes the new authorities that were copied to it", async 
   assert.equal(read(two, "pki/ca.key"), read(one, "pki/ca-next.key"));
 });
 
-test("a stage that stopped midway goes on", async (t) => {
+test("a stage that stopped midway is resumed", async (t) => {
   const machine = await aPki(t);
   await rotateAuthorities(machine, "trust");
   const half = copyOf(t, machine);

@@ -38,7 +38,7 @@ interface Change {
 }
 
 /**
- * Takes the files of a machine of the control plane to a stage. Has nothing to do when they are there, and goes on where an earlier
+ * Takes the files of a machine of the control plane to a stage. Has nothing to do when they are there, and continues where an earlier
  * attempt stopped.
  * @returns what was or would be written
  * @throws PkiError when an earlier stage was not done here, or a file cannot be used; nothing is written then
@@ -122,7 +122,7 @@ function changesOf(
   next: KeyPair,
 ): Change[] {
   const changes: Change[] = [];
-  // The key first: one without its certificate is completed by hand, a certificate without a key is useless.
+  // The key first: one without its certificate can be completed, a certificate without a key is useless.
   if (present === undefined)
     changes.push(
       { path: keyFile(plan, nextFile(file)), why: "the new authority's", content: next.keyPem, mode: 0o600 },

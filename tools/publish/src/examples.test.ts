@@ -1,4 +1,4 @@
-/** The examples that are projects of their own, copied and run by the commands of their READMEs, with the package as it is published. */
+/** The examples that are separate projects, copied and run by the commands of their READMEs, with the package as it is published. */
 import assert from "node:assert/strict";
 import { cpSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -31,7 +31,7 @@ export function requestsOf(server: TestServer): Record<string, Request> {
   };
 }
 
-/** Opens a watch of ConfigMaps on a connection of its own. */
+/** Opens a watch of ConfigMaps on a separate connection. */
 export async function openWatch({ url, ca, adminToken }: TestServer): Promise<{ close(): void }> {
   const session = connect(url, { ca });
   session.on("error", () => {});

@@ -27,7 +27,7 @@ test("the tables name nothing that is gone", () => {
   );
 });
 
-test("what has a network of its own does not need the shared cluster", () => {
+test("a file with a separate network does not need the shared cluster", () => {
   const { own } = lanesOf(endToEnd);
   assert.deepEqual(
     inNetworkOfItsOwn.filter((file) => !own.includes(file)),

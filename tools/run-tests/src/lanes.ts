@@ -27,7 +27,7 @@ export const withoutSharedCluster: readonly string[] = [
   "e2e/ui/page.test.ts",
 ];
 
-/** Chromium breaks off all connections when an interface of the machine comes or goes, as the pods of other tests make them. */
+/** Chromium closes all connections when an interface of the machine is added or removed, as by the pods of other tests. */
 export const inNetworkOfItsOwn: readonly string[] = ["e2e/ui/large.test.ts", "e2e/ui/page.test.ts"];
 
 /** These kill or restart processes of the shared cluster, hence run last. */

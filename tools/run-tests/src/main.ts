@@ -24,7 +24,7 @@ const { long, hours = nightHours, paths, namePatterns } = options;
 const plan = long ? planOf(hours) : [];
 /** Nothing was selected: the run decides about the repository. */
 const isWhole = paths.length === 0 && namePatterns.length === 0;
-/** How many failed files are repeated, to tell a flaky test from a broken one; more of them have one cause. */
+/** How many failed files are repeated, to distinguish a flaky test from a broken one; more of them have one cause. */
 let repeatsLeft = isWhole && !long ? 2 : 0;
 const isEndToEnd = (file: string): boolean => file.startsWith("e2e/");
 
@@ -150,7 +150,7 @@ async function prepareClusters(files: readonly string[]): Promise<readonly strin
  * unit tests, which load the cores most, come last and fill what the end of that lane leaves idle.
  */
 async function besideSharedCluster(own: readonly string[]): Promise<void> {
-  await runTests("end to end, clusters of their own", own, { concurrency: 3, env: e2eEnv });
+  await runTests("end to end, separate clusters", own, { concurrency: 3, env: e2eEnv });
   await runTests("unit and integration", longestFirst(selected.filter((file) => !isEndToEnd(file))), { concurrency: 3 });
 }
 

@@ -58,7 +58,7 @@ test("keeps what tests report as figures, with the names of the tests, and not N
   );
 });
 
-test("a file in a network of its own sees nothing but loopback, and can listen there", {
+test("a file in a separate network sees nothing but loopback, and can listen there", {
   skip: process.getuid?.() === 0 ? false : "needs root",
 }, async () => {
   const result = await run(

@@ -46,7 +46,8 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
   let cluster: Cluster | undefined;
   const problems = newProblems();
   // It would end the program.
-  const onRejection = (err: unknown): void => problems.fail(`nobody handles: ${err instanceof Error ? err.stack : String(err)}`);
+  const onRejection = (err: unknown): void =>
+    problems.fail(`unhandled rejection: ${err instanceof Error ? err.stack : String(err)}`);
   process.on("unhandledRejection", onRejection);
   try {
     world.onStep(() => {

@@ -87,7 +87,7 @@ for (const { name, subresource = "", given, want } of [
     want: undefined,
   },
   {
-    name: "one whose YAML goes on in a second line",
+    name: "one whose YAML continues in a second line",
     given: answer(
       500,
       "code: 500\nkind: Status\nmessage: 'json: cannot unmarshal number into Go struct field DeleteOptions.dryRun\n  of type string'\nstatus: Failure\n",

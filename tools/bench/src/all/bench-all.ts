@@ -10,7 +10,7 @@ import { argsOf, type Step, steps } from "./steps.ts";
 
 const help = `usage: ./cox bench all --peer-bin <folder> [--out <folder>] [--only <name>]... [--quick] [--dry-run]
 
-Measures all daemons beside the programs in a folder, one benchmark after the other in processes of their own, in 45 minutes at
+Measures all daemons beside the programs in a folder, one benchmark after the other in separate processes, in 45 minutes at
 most, and writes table.md and a picture of each benchmark. A benchmark that fails or takes too long leaves the rows it
 had, and the next one begins. Needs root and what ./cox up needs. Exit code 1: a limit is exceeded or rows are missing.
 
@@ -67,7 +67,7 @@ export async function benchAll(argv: readonly string[]): Promise<boolean> {
 const main = join(import.meta.dirname, "..", "main.ts");
 
 async function runStep({ title, mostMinutes }: Step, args: readonly string[]): Promise<StepResult> {
-  // A group of its own, so that the servers that it has started can be ended with it.
+  // A separate process group, so that the servers that it has started can be ended with it.
   const child = spawn(process.execPath, [...process.execArgv, main, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
     detached: true,

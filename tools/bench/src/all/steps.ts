@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** One benchmark of the whole table, in a process of its own. */
+/** One benchmark of the whole table, in a separate process. */
 export interface Step {
   /** Of its files. */
   readonly name: string;

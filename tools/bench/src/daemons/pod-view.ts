@@ -63,7 +63,7 @@ export class PodView {
     });
   }
 
-  /** Gives all pods of now this fate, as if each were on a kubelet of its own. */
+  /** Gives all pods of now this fate, as if each were on a separate kubelet. */
   writeAll(fate: PodFate): void {
     for (const pod of this.#pods.values()) this.#write(pod, fate);
   }

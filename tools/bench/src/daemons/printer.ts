@@ -24,7 +24,7 @@ export class ReportPrinter {
     process.prependListener("SIGTERM", this.#interrupted);
   }
 
-  /** Prints the rows so far; a cluster that has to be removed first has a listener of its own, which ends the process. */
+  /** Prints the rows so far; a cluster that has to be removed first has a separate listener, which ends the process. */
   readonly #interrupted = (): void => {
     this.end("not complete");
     if (process.listenerCount("SIGTERM") === 0) process.exit(143);

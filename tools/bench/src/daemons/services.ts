@@ -27,7 +27,7 @@ const serviceSizes: SizeFlags = {
 const about = `The part services of coxswain-services, with kube-proxy as the other implementation: until all Services are in the kernel, until a change
 of one is (a connection to its cluster IP reaches the new endpoint), and without changes. Then the part dns, alone: names of Services are asked at a
 constant rate; the standard error stream says within which time 99 % of the answers came. CPU time is that of the daemon and of the
-programs that it runs. Each round starts the daemon anew. In a network namespace of its own, as root.`;
+programs that it runs. Each round restarts the daemon. In a separate network namespace, as root.`;
 
 const namespaceMark = "COX_BENCH_NETWORK_NAMESPACE";
 const nodeName = "bench-node";

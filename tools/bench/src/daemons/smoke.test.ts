@@ -41,7 +41,7 @@ test("measures all daemons of an idle cluster", { skip }, async () => {
 });
 
 test("measures all rows of Services", { skip }, () => {
-  // A process of its own: it moves to a network namespace.
+  // A separate process: it moves to a network namespace.
   const args = ["-C", "cox-source", main, "services", "--quick", "--json"];
   const { reports } = JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) as { reports: RowReport[] };
   assertMeasured(reports, 4);

@@ -13,7 +13,7 @@ const help = `usage: ./cox bench testing [flags]
 Clusters in a test's process, by the package as it is published: the first of a process, a copy, a Deployment of 10, 20 clusters at once, cycles of
 start and stop. Exits with 1 when a limit is exceeded, which a loaded machine does, too.
 
-  --rounds <n>         rounds of each row, each in a process of its own for the first cluster; default 5 (the median is shown)
+  --rounds <n>         rounds of each row, each in a separate process for the first cluster; default 5 (the median is shown)
   --cycles <n>         cycles of start and stop; default 100
   --peer-bin <folder>  kube-apiserver of another implementation, started as envtest does with the etcd on the PATH: start, memory, and a
                        suite of 50 tests beside ours

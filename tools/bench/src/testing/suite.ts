@@ -74,7 +74,7 @@ async function startEnvtest(bin: string): Promise<Server> {
   };
 }
 
-/** What tests of operators do, in a namespace of their own: create, read, conflict, status, list, watch, apply, delete. */
+/** What tests of operators do, in a separate namespace: create, read, conflict, status, list, watch, apply, delete. */
 async function oneTest(client: Client, index: number): Promise<void> {
   const namespace = `test-${index}`;
   await client.create(namespaces, { metadata: { name: namespace } } as never);

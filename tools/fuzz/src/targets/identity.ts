@@ -82,7 +82,7 @@ export const targets: readonly Target[] = [
       try {
         await parseCertificateRequest(pem("CERTIFICATE REQUEST", input));
       } catch (err) {
-        // The library has classes of its own, and WebCrypto says TypeError of a key that is none.
+        // The library has its own classes, and WebCrypto throws TypeError of a key that is none.
         if (!(err instanceof Error) || err instanceof RangeError) throw err;
       }
     },

@@ -178,7 +178,7 @@ export const targets: readonly Target[] = [
         path = parseJsonPath(input.toString());
         path(pod, new PathBudget());
       } catch (err) {
-        // A class of its own that nobody needs to know.
+        // A private class.
         if (!(err instanceof Error) || err.constructor.name !== "JsonPathError") throw err;
       }
     },

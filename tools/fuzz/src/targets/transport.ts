@@ -155,7 +155,7 @@ export const targets: readonly Target[] = [
       return new Promise((resolve) => setImmediate(resolve)).then(() => {
         assert.equal(reasons, 1, "closed once");
         assert.ok(before <= 2 && ended === 2, "each request ends once");
-        assert.ok(!codes.includes(errorCodes.internal), "an error of its own");
+        assert.ok(!codes.includes(errorCodes.internal), "an internal error");
       });
     },
   },

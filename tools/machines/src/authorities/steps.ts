@@ -49,7 +49,7 @@ const authority = pkiFile("ca.crt");
 const lines = (made: Awaited<ReturnType<typeof rotateAuthorities>>): string[] =>
   describeMade(made, true).map((line) => line.replace(/^would /, ""));
 
-/** Each machine of the control plane would make authorities of its own otherwise. @throws Failure */
+/** Each machine of the control plane would otherwise create separate authorities. @throws Failure */
 async function checkBegin(stage: RotationStage): Promise<void> {
   const next = pkiFile(`${nextFile("ca")}.crt`);
   if (stage !== "trust" || existsSync(next)) return;
@@ -110,7 +110,7 @@ const isWell: Readonly<Record<string, () => Promise<boolean>>> = {
 
 const restartMs = 180_000;
 
-/** One after the other, so that a control plane of several machines goes on. */
+/** One after the other, so that a control plane of several machines keeps serving. */
 const restartStep = (name: (typeof daemons)[number]): Step<Rotation> => ({
   name,
   missing: async () => (hasUnit(name) && (await isOlder(name)) ? [`restart ${name}`] : []),

@@ -46,7 +46,7 @@ export function etcdCommand({ home }: Archive): Command {
   command.addCommand(
     withDryRun(newCommand("remove-member", "Removes the member of a machine that is lost; until then it counts for the quorum."))
       .argument("<name>", "as `members` lists it")
-      .option("--endpoint <url>", "member that is asked to do it", localEtcd)
+      .option("--endpoint <url>", "member that executes the command", localEtcd)
       .action((name: string, flags: Flags) => removeMember(name, flags)),
   );
   const snapshot = newCommand("snapshot", "Saves and restores all objects of the cluster.");

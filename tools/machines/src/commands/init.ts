@@ -76,7 +76,7 @@ export const initCommand = ({ home }: Archive): Command =>
       "after",
       `
 Phases: preflight, ${stepNames}
-After a failure, mend its cause and run the command again: it goes on with what is missing. coxswain reset undoes it.`,
+After a failure, mend its cause and run the command again: it continues with what is missing. coxswain reset undoes it.`,
     )
     .action((flags: Flags) => init(home, flags));
 

@@ -66,7 +66,7 @@ export const joinCommand = ({ home }: Archive): Command =>
     .option("--discovery-file <file>", "a kubeconfig that names the cluster and its authority, instead of a token and a hash")
     .option("--discovery-token <token>", "token with which cluster-info is signed")
     .option("--discovery-token-ca-cert-hash <hashes>", "hashes of the authority's key: sha256:…", list)
-    .option("--discovery-token-unsafe-skip-ca-verification", "trust whoever knows the token")
+    .option("--discovery-token-unsafe-skip-ca-verification", "trust every server that knows the token")
     .option("--node-name <name>", "name of this machine's node (default: the host's name)")
     .option("--tls-bootstrap-token <token>", "token with which certificates are requested")
     .option("--token <token>", "both tokens")
@@ -75,7 +75,7 @@ export const joinCommand = ({ home }: Archive): Command =>
       `
 Phases: preflight, install, credentials, coxswain-services, kubelet-start, kubelet-bootstrap; with --control-plane: preflight, install,
   download-certs, certs, etcd-join, control-plane, kubelet-start, mark-control-plane, coxswain-services, certs-renewal
-After a failure, mend its cause and run the command again: it goes on with what is missing. coxswain reset undoes it.`,
+After a failure, mend its cause and run the command again: it continues with what is missing. coxswain reset undoes it.`,
     )
     .action((endpoint: string | undefined, flags: Flags) => join(home, endpoint, flags));
 
@@ -216,7 +216,7 @@ async function discovered({ discovery = {}, caCertPath }: Document<"JoinConfigur
     throw new UsageFailure("JoinConfiguration.discovery.bootstrapToken.apiServerEndpoint: is missing");
   if (caCertHashes.length === 0 && !unsafeSkipCAVerification)
     throw new UsageFailure(
-      "give --discovery-token-ca-cert-hash, by which the cluster is known; or, to trust whoever knows the token, --discovery-token-unsafe-skip-ca-verification",
+      "give --discovery-token-ca-cert-hash, by which the cluster is known; or, to trust every server that knows the token, --discovery-token-unsafe-skip-ca-verification",
     );
   const found = await discover({ endpoint: apiServerEndpoint, token: parsed, hashes: caCertHashes, timeoutMs });
   if (tlsBootstrapToken !== undefined) parseToken(tlsBootstrapToken);

@@ -25,7 +25,7 @@ Stages:
   trust   makes new authorities (on the first machine; copy pki/*-next.* and pki/etcd/*-next.* to the others of the control plane) and trusts them, too
   sign    the new authorities sign; all certificates of the machine are theirs
   finish  the old authorities are not trusted any more
-Daemons are restarted one after the other. After a failure, mend its cause and run the command again: it goes on with what is missing.`,
+Daemons are restarted one after the other. After a failure, mend its cause and run the command again: it continues with what is missing.`,
     )
     .action((stage: RotationStage, flags: { readonly dryRun: boolean }) => rotate(stage, flags.dryRun));
 
@@ -33,7 +33,7 @@ async function rotate(stage: RotationStage, dryRun: boolean): Promise<void> {
   if (process.getuid?.() !== 0) throw new Failure("rotate-ca needs root: run it with sudo");
   if (existsSync(join(manifestFolder, "kube-apiserver.yaml")))
     throw new Failure(
-      "the control plane runs as static pods, which rotate-ca does not restart: follow kubeadm's procedure by hand",
+      "the control plane runs as static pods, which rotate-ca does not restart: follow kubeadm's manual procedure",
     );
   const steps = isControlPlane() ? controlPlaneRotation : nodeRotation;
   await runSteps(steps, { stage }, { dryRun, print: (line) => console.log(line) });

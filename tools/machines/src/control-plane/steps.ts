@@ -110,7 +110,7 @@ export function podsStep(initial: (machine: Machine) => InitialCluster): Step<Ma
     async run(machine) {
       makeFolderSync(manifestFolder, 0o700);
       writeFiles(pods(machine));
-      await waitForApi(machine, "crictl ps --all, or ctr -n k8s.io containers list; images are imported by hand");
+      await waitForApi(machine, "crictl ps --all, or ctr -n k8s.io containers list; images are imported manually");
     },
   };
 }

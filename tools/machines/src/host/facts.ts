@@ -9,7 +9,7 @@ export function machineFacts(): MachineFacts {
 }
 
 /**
- * Pure: the first IPv4 address of the interface that the default route with the least metric goes through.
+ * Pure: the first IPv4 address of the interface of the default route with the lowest metric.
  * @param routes lines of /proc/net/route
  */
 export function addressOfDefaultRoute(

@@ -120,7 +120,7 @@ const servicesUnit = (machine: Machine, isBehindProxy: boolean): WantedFile => (
     "cluster-dns": clusterDns(machine.cluster),
     "cluster-domain": machine.cluster.dnsDomain,
     "node-name": machine.node.name,
-    // Nodes that joined have serving certificates of their own making.
+    // Nodes that joined have self-made serving certificates.
     "kubelet-insecure-tls": "true",
     ...(isBehindProxy && { enable: "api-proxy", "api-proxy-servers-file": apiServersFile }),
   }),

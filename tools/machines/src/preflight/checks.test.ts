@@ -63,7 +63,7 @@ for (const { name, facts, onControlPlane, onNode = onControlPlane } of [
   { name: "no forwarding", facts: { ipForward: "0" }, onControlPlane: ["FileContent--proc-sys-net-ipv4-ip_forward"] },
   { name: "a clock on its own", facts: { isTimeSynchronized: false }, onControlPlane: ["Time (warning)"] },
   { name: "a clock of which nothing is known", facts: { isTimeSynchronized: undefined }, onControlPlane: [] },
-  { name: "a name that nobody knows", facts: { resolvesTo: undefined }, onControlPlane: ["Hostname (warning)"] },
+  { name: "a name that does not resolve", facts: { resolvesTo: undefined }, onControlPlane: ["Hostname (warning)"] },
   { name: "an address of another machine", facts: { addresses: ["10.0.0.2"] }, onControlPlane: ["Address"] },
   {
     name: "a kubelet of somebody else",

@@ -82,7 +82,7 @@ const checks: readonly Check[] = [
       error(
         "SystemVerification",
         "systemd does not run on this machine",
-        "see Without systemd in docs/installing.md for a machine set up by hand",
+        "see Without systemd in docs/installing.md for a manually set up machine",
       ),
     ),
   ({ cpus }, { isControlPlane }) =>

@@ -38,7 +38,7 @@ export interface Measurements {
 const run = promisify(execFile);
 
 /**
- * Measures the package as it is published, in a process of its own, in the order of `counts`; `first` is the first cluster only when it comes first.
+ * Measures the package as it is published, in a separate process, in the order of `counts`; `first` is the first cluster only when it comes first.
  * @param folder of the package @param counts rounds, clusters at once or cycles @param nodeFlags for example `--cpu-prof`
  */
 export async function measure<Name extends keyof Measurements>(

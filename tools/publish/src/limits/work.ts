@@ -1,5 +1,5 @@
 /**
- * Measurements of `@coxswain/testing` in a process of its own: `work.ts <index.js of the package> <measurement>=<count>…` prints a
+ * Measurements of `@coxswain/testing` in a separate process: `work.ts <index.js of the package> <measurement>=<count>…` prints a
  * line of JSON. Without imports of this repository: the package is what users install.
  */
 import { pathToFileURL } from "node:url";

@@ -29,7 +29,7 @@ export interface ApiNetwork {
 export type Backend = () => { readonly serve: ExchangeHandler; readonly process: SimulatedProcess } | undefined;
 
 export interface SimulatedTransport extends Transport {
-  /** Breaks all watches, as a connection that goes away does. */
+  /** Breaks all watches, as a closed connection does. */
   breakWatches(): void;
 }
 
@@ -184,7 +184,7 @@ class SimulatedExchange extends LoopbackExchange {
     };
   }
 
-  /** The connection goes away under a watch; other requests are left alone. */
+  /** The connection of a watch is closed; other requests are left alone. */
   break(): void {
     if (this.#isStream) this.destroy(new ConnectionLost("the watch was broken"));
   }

@@ -1,4 +1,4 @@
-/** One thing that goes wrong for one controller, which has a controller manager of its own then; nothing else does. */
+/** One thing that goes wrong for one controller, which has a separate controller manager then; nothing else does. */
 export interface Aim {
   readonly controller: string;
   readonly pattern: AimPattern;

@@ -58,7 +58,7 @@ export function observe(etcd: MemoryEtcd, fail: (message: string) => void): Obse
         const version = versionOf(line);
         const isBookmark = line.startsWith('{"type":"BOOKMARK"');
         if (line.startsWith('{"type":"ERROR"') || from < begin) return;
-        if (version < last || (version === last && !isBookmark)) fail(`the watch ${url} tells of ${version} after ${last}`);
+        if (version < last || (version === last && !isBookmark)) fail(`the watch ${url} reports ${version} after ${last}`);
         last = version;
         if (revisions === undefined) return;
         const expected = revisions[next] ?? Number.POSITIVE_INFINITY;
@@ -66,7 +66,7 @@ export function observe(etcd: MemoryEtcd, fail: (message: string) => void): Obse
           if (expected <= version) fail(`the watch ${url} has a bookmark at ${version} before it showed ${expected}`);
           return;
         }
-        if (version !== expected) fail(`the watch ${url} tells of ${version}, ${expected} is next`);
+        if (version !== expected) fail(`the watch ${url} reports ${version}, ${expected} is next`);
         next++;
       };
       let rest = "";

@@ -47,6 +47,6 @@ export const cronJobPlan: Plan = {
     // The time of a Job whose creation got no answer is not recorded (as in Kubernetes).
     return reported > 0 && (isReplaced || reported <= lastMinute * minuteMs)
       ? undefined
-      : `the status tells of ${status.lastScheduleTime}`;
+      : `the status has ${status.lastScheduleTime}`;
   },
 };

@@ -68,7 +68,7 @@ export const quotaPlan: Plan = {
   },
   missing(view) {
     const there = view.all("pods");
-    // More than that is what `always` allows: nobody takes it away.
+    // More than that is what `always` allows: it is not removed.
     if (there.length < most || !there.every(isReady)) return `${there.length} pods, ${most} are allowed and wanted`;
     const used = view.get("resourcequotas", `${namespace}/pods`)?.status?.used?.pods;
     return used === String(there.length) ? undefined : `the quota's status says ${used}`;

@@ -1,7 +1,7 @@
 import { deploymentPlan } from "./deployment.ts";
 import type { Plan } from "./plan.ts";
 
-/** The store goes back to an earlier state under a running cluster, as after a restore from a backup: everything comes right nevertheless. */
+/** The store is restored to an earlier state under a running cluster, as after a restore from a backup: everything comes right nevertheless. */
 export const restorePlan: Plan = {
   ...deploymentPlan,
   name: "restore",

@@ -2,7 +2,7 @@ import { jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Stored } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 
-/** Of two Jobs, the one with a time to live goes some seconds after its end, with its pods, and not before; the other stays. */
+/** Of two Jobs, the one with a time to live is deleted some seconds after its end, with its pods, and not before; the other stays. */
 export const ttlAfterFinishedPlan: Plan = {
   name: "ttl-after-finished",
   isLong: true,

@@ -128,7 +128,7 @@ export const productFaults: readonly ProductFault[] = [
     plans: ["quota"],
   },
   {
-    name: "endpoints are not updated when a pod goes",
+    name: "endpoints are not updated when a pod is deleted",
     file: "controller-manager/src/services/service-pods.ts",
     find: "          if (endpointChanged(old, now)) enqueueFor(old, now);\n        },\n        deleted: (pod: Pod) => enqueueFor(pod),",
     replace:

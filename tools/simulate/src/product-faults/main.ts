@@ -1,6 +1,6 @@
 /**
  * `node -C cox-source tools/simulate/src/product-faults/main.ts [--fault 3] [--seeds 1-40]`: puts faults into the product as it is loaded and
- * reports after how many seeds the simulation has noticed. Each fault runs in a process of its own.
+ * reports after how many seeds the simulation has noticed. Each fault runs in a separate process.
  */
 import { spawnSync } from "node:child_process";
 import { registerHooks } from "node:module";
