@@ -20,14 +20,14 @@ export const admissionSituations: readonly Situation[] = [
     name: "webhook-away",
     labels: { "why.example.com/webhook": "webhook-away" },
     objects: [webhooks("webhook-away"), deployment()],
-    ask: ["deployment/web"],
+    args: ["deployment/web"],
     phrase: /admission webhook w\.why\.example\.com cannot be called/,
     undo: [["delete", "validatingwebhookconfiguration", "why-webhook-away"]],
   },
   {
     name: "webhook-itself",
     objects: [webhooks("webhook-itself")],
-    ask: ["validatingwebhookconfiguration/why-webhook-itself"],
+    args: ["validatingwebhookconfiguration/why-webhook-itself"],
     phrase:
       /webhook w\.why\.example\.com: its service why-webhook-itself\/gone does not exist; every request that it matches is refused/,
     undo: [["delete", "validatingwebhookconfiguration", "why-webhook-itself"]],
@@ -35,7 +35,7 @@ export const admissionSituations: readonly Situation[] = [
   {
     name: "quota-demands",
     objects: [manifest("v1", "ResourceQuota", "cores", { spec: { hard: { "requests.cpu": "1" } } }), deployment()],
-    ask: ["deployment/web"],
+    args: ["deployment/web"],
     phrase: /quota cores demands that every container specifies requests\.cpu/,
     quick: true,
   },
@@ -45,14 +45,14 @@ export const admissionSituations: readonly Situation[] = [
       manifest("v1", "LimitRange", "small", { spec: { limits: [{ type: "Container", max: { cpu: "100m" } }] } }),
       deployment({ resources: { limits: { cpu: "2" } } }),
     ],
-    ask: ["deployment/web"],
+    args: ["deployment/web"],
     phrase: /a LimitRange of the namespace forbids it: maximum cpu usage per Container is 100m/,
   },
   {
     name: "pod-security",
     labels: { "pod-security.kubernetes.io/enforce": "restricted" },
     objects: [deployment()],
-    ask: ["deployment/web"],
+    args: ["deployment/web"],
     phrase: /pod security level restricted\S* of the namespace forbids it/,
   },
 ];

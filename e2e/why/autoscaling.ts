@@ -16,33 +16,33 @@ export const autoscalingSituations: readonly Situation[] = [
   {
     name: "scaler-target",
     objects: [scaler],
-    ask: ["hpa/web"],
+    args: ["hpa/web"],
     phrase: /its target deployment\/web does not exist/,
     quick: true,
   },
   {
     name: "scaler-request",
     objects: [deployment(), scaler],
-    ask: ["hpa/web"],
+    args: ["hpa/web"],
     phrase: /a container of deployment\/web has no cpu request/,
   },
   {
     name: "scaler-zero",
     objects: [deployment({}, {}, { replicas: 0 }), scaler],
-    ask: ["hpa/web"],
+    args: ["hpa/web"],
     phrase: /does nothing while its target deployment\/web has 0 replicas/,
   },
   {
     name: "budget-full",
     objects: [deployment(), budget],
     steps: [["rollout", "status", "deployment/web", "--timeout=120s"]],
-    ask: ["pdb/web"],
+    args: ["pdb/web"],
     phrase: /allows no eviction: minAvailable 1 needs all 1 pod/,
   },
   {
     name: "budget-empty",
     objects: [pod("other", {}, { schedulerName: "nobody" }), budget],
-    ask: ["pdb/web"],
+    args: ["pdb/web"],
     phrase: /its selector app=web matches no pod/,
   },
 ];

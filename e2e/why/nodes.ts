@@ -3,11 +3,11 @@ import { manifest, pod, type Situation } from "./situation.ts";
 /** The name of the cluster's only real node. */
 export const realNode = "NODE";
 
-const made = (name: string, conditions: readonly object[]): Pick<Situation, "objects" | "steps" | "undo" | "ask"> => ({
+const made = (name: string, conditions: readonly object[]): Pick<Situation, "objects" | "steps" | "undo" | "args"> => ({
   objects: [manifest("v1", "Node", `why-${name}`)],
   // The node's pods and addresses are of no interest: nothing runs there.
   steps: conditions.length === 0 ? [] : [{ of: `/api/v1/nodes/why-${name}`, status: { conditions } }],
-  ask: [`node/why-${name}`],
+  args: [`node/why-${name}`],
   undo: [["delete", "node", `why-${name}`]],
 });
 
@@ -47,7 +47,7 @@ export const nodeSituations: readonly Situation[] = [
     name: "node-cordoned",
     objects: [],
     steps: [["cordon", realNode]],
-    ask: [`node/${realNode}`],
+    args: [`node/${realNode}`],
     phrase: /is cordoned: no new pods are scheduled to it/,
     undo: [["uncordon", realNode]],
   },
@@ -58,7 +58,7 @@ export const nodeSituations: readonly Situation[] = [
       ["cordon", realNode],
       ["run", "web", "--image=busybox:1.35", "--restart=Never", "--", "true"],
     ],
-    ask: ["pod/web"],
+    args: ["pod/web"],
     phrase: /^Cause: node\/\S+: is cordoned/,
     undo: [["uncordon", realNode]],
   },
@@ -66,7 +66,7 @@ export const nodeSituations: readonly Situation[] = [
     name: "node-taint",
     objects: [],
     steps: [["taint", "node", realNode, "why.example.com/mine=yes:NoSchedule"], { make: pod("web") }],
-    ask: ["not", "web", realNode],
+    args: ["not", "web", realNode],
     phrase: /the pod does not tolerate the node's taint why\.example\.com\/mine=yes:NoSchedule/,
     undo: [["taint", "node", realNode, "why.example.com/mine-"]],
   },

@@ -7,13 +7,13 @@ export const rolloutSituations: readonly Situation[] = [
   {
     name: "rollout-image",
     objects: [deployment({ image: "Not A:Name" })],
-    ask: ["deployment/web"],
+    args: ["deployment/web"],
     phrase: /^Cause: pod\/web-\S+: container main: image name Not A:Name is invalid/,
   },
   {
     name: "rollout-quota",
     objects: [quota({ pods: "0" }), deployment()],
-    ask: ["deploy/web"],
+    args: ["deploy/web"],
     phrase:
       /^Cause: replicaset\/web-\S+: pods cannot be created: quota few does not allow it: requested pods=1, used pods=0, limited to pods=0/,
     quick: true,
@@ -21,21 +21,21 @@ export const rolloutSituations: readonly Situation[] = [
   {
     name: "rollout-paused",
     objects: [deployment({}, {}, { paused: true })],
-    ask: ["deployment/web"],
+    args: ["deployment/web"],
     phrase: /its rollout is paused/,
     quick: true,
   },
   {
     name: "rollout-account",
     objects: [deployment({}, { serviceAccountName: "nobody" })],
-    ask: ["deployment/web"],
+    args: ["deployment/web"],
     phrase: /service account nobody does not exist/,
     quick: true,
   },
   {
     name: "rollout-readiness",
     objects: [deployment({ readinessProbe: { exec: { command: ["false"] }, periodSeconds: 1 } })],
-    ask: ["deployment/web"],
+    args: ["deployment/web"],
     phrase: /^Cause: pod\/web-\S+: container main is not ready: Readiness probe failed/,
   },
   {
@@ -59,7 +59,7 @@ export const rolloutSituations: readonly Situation[] = [
         },
       }),
     ],
-    ask: ["sts/web"],
+    args: ["sts/web"],
     phrase: /^Cause: persistentvolumeclaim\/data-web-0: storage class why-nothing does not exist/,
   },
   {
@@ -69,7 +69,7 @@ export const rolloutSituations: readonly Situation[] = [
         spec: { selector: { matchLabels: { app: "web" } }, template: template({}, { nodeSelector: { disk: "floppy" } }) },
       }),
     ],
-    ask: ["ds/web"],
+    args: ["ds/web"],
     phrase: /its node selector disk=floppy matches none of 1 node/,
     quick: true,
   },
@@ -80,7 +80,7 @@ export const rolloutSituations: readonly Situation[] = [
         spec: { backoffLimit: 0, template: { spec: podSpec({ command: ["sh", "-c", "exit 4"] }, { restartPolicy: "Never" }) } },
       }),
     ],
-    ask: ["job/web"],
+    args: ["job/web"],
     phrase: /^Cause: pod\/web-\S+: container main exits with code 4/,
   },
 ];

@@ -9,7 +9,7 @@ export interface Situation {
   /** Steps one after the other when the objects exist. */
   readonly steps?: readonly Step[];
   /** Arguments of `kubectl why`. */
-  readonly ask: readonly string[];
+  readonly args: readonly string[];
   /** What the first line says. */
   readonly phrase: RegExp;
   /** Arguments of kubectl that undo what the deletion of the namespace does not. */

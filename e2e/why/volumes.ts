@@ -8,14 +8,14 @@ export const volumeSituations: readonly Situation[] = [
   {
     name: "class-missing",
     objects: [claim("data", { storageClassName: "why-nothing" }), pod("web", {}, volumeOf("data"))],
-    ask: ["pod/web"],
+    args: ["pod/web"],
     phrase: /^Cause: persistentvolumeclaim\/data: storage class why-nothing does not exist/,
     quick: true,
   },
   {
     name: "no-class",
     objects: [claim("data", { storageClassName: "", resources: { requests: { storage: "900Ti" } } })],
-    ask: ["pvc/data"],
+    args: ["pvc/data"],
     phrase: /has no storage class, and no persistent volume matches/,
   },
   {
@@ -24,7 +24,7 @@ export const volumeSituations: readonly Situation[] = [
       storageClass("why-first-consumer", { volumeBindingMode: "WaitForFirstConsumer" }),
       claim("data", { storageClassName: "why-first-consumer" }),
     ],
-    ask: ["pvc/data"],
+    args: ["pvc/data"],
     phrase: /waits for the first pod that uses it: no pod does/,
     undo: [["delete", "storageclass", "why-first-consumer"]],
   },
@@ -35,7 +35,7 @@ export const volumeSituations: readonly Situation[] = [
       storageClass("why-too-large", { provisioner: "kubernetes.io/no-provisioner" }),
       claim("data", { storageClassName: "why-too-large" }),
     ],
-    ask: ["pvc/data"],
+    args: ["pvc/data"],
     phrase: /it requests 5Gi, the largest available has 1Gi/,
     undo: [
       ["delete", "pv", "why-too-large"],
@@ -45,7 +45,7 @@ export const volumeSituations: readonly Situation[] = [
   {
     name: "volume-missing",
     objects: [claim("data", { storageClassName: "", volumeName: "nothing-at-all" })],
-    ask: ["pvc/data"],
+    args: ["pvc/data"],
     phrase: /requests volume nothing-at-all, which does not exist/,
   },
   {
@@ -55,7 +55,7 @@ export const volumeSituations: readonly Situation[] = [
       claim("data", { storageClassName: "why-provisioner" }),
       pod("web", {}, volumeOf("data")),
     ],
-    ask: ["pod/web"],
+    args: ["pod/web"],
     phrase: /provisioner why\.example\.com\/none of its storage class has not created a volume yet/,
     undo: [["delete", "storageclass", "why-provisioner"]],
   },

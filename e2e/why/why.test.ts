@@ -97,11 +97,11 @@ async function undo(situations: readonly Situation[]): Promise<void> {
 }
 
 async function check(situation: Situation): Promise<void> {
-  const ask = withNode(situation.ask);
+  const args = withNode(situation.args);
   const { code } = await waitFor(
-    `${situation.phrase} of kubectl why ${ask.join(" ")}`,
+    `${situation.phrase} of kubectl why ${args.join(" ")}`,
     async () => {
-      const answer = await why(ask, namespaceOf(situation));
+      const answer = await why(args, namespaceOf(situation));
       return situation.phrase.test(firstLine(answer)) ? answer : undefined;
     },
     { timeoutMs: 180_000 },

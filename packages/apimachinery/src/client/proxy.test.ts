@@ -105,15 +105,15 @@ for (const { name, start, scheme, refused } of [
       t,
       start === undefined ? socksProxy(api, requested) : connectProxy(start() as http.Server, api, requested),
     );
-    const ask = async (user: string, host = "kubernetes"): Promise<string> => {
+    const send = async (user: string, host = "kubernetes"): Promise<string> => {
       const proxyUrl = `${scheme}://${user}127.0.0.1:${proxy}`;
       const client = newClient({ host: `https://${host}:6443`, serverName: "kubernetes", ca: pair.ca, proxyUrl, qps: -1 });
       t.after(() => client.close());
       return String((await client.raw("GET", "/")).body);
     };
-    assert.equal(await ask("u:p%40@"), '{"reached":true}');
+    assert.equal(await send("u:p%40@"), '{"reached":true}');
     assert.deepEqual(requested, ["kubernetes:6443"]);
-    await assert.rejects(ask(""), refused);
-    await assert.rejects(ask("u:wrong@"), refused);
-    if (scheme === "socks5") await assert.rejects(ask("u:p%40@", "unreachable"), /socks connect: host unreachable/);
+    await assert.rejects(send(""), refused);
+    await assert.rejects(send("u:wrong@"), refused);
+    if (scheme === "socks5") await assert.rejects(send("u:p%40@", "unreachable"), /socks connect: host unreachable/);
   });

@@ -18,11 +18,11 @@ for (const { name, err, attempts } of [
   test(`${name} is tried ${attempts} times, with growing pauses`, async () => {
     const clock = newFakeClock();
     const at: number[] = [];
-    const ask = async () => {
+    const attempt = async () => {
       at.push(clock.monotonic());
       throw err;
     };
-    const result = withReviewRetries(ask, clock, new AbortController().signal).catch((thrown: unknown) => thrown);
+    const result = withReviewRetries(attempt, clock, new AbortController().signal).catch((thrown: unknown) => thrown);
     for (let i = 0; i < 100; i++) {
       await settle(2);
       await clock.advance(100);
@@ -39,11 +39,11 @@ for (const { name, err, attempts } of [
 test("an answer ends it", async () => {
   const clock = newFakeClock();
   let requests = 0;
-  const ask = async () => {
+  const attempt = async () => {
     if (++requests < 3) throw failure(500);
     return "yes";
   };
-  const result = withReviewRetries(ask, clock, new AbortController().signal);
+  const result = withReviewRetries(attempt, clock, new AbortController().signal);
   for (let i = 0; i < 50; i++) {
     await settle(2);
     await clock.advance(100);

@@ -39,12 +39,12 @@ function aClient(answers: Answer[], config: Partial<ClientConfig> = {}) {
     requested: (method: string, host: string, status: string) => void reported.push(`${method} ${host} ${status}`),
   };
   const client = newClient({ host: "https://api:6443/base", qps: -1, ...config }, { clock, transport, observer });
-  const ask = (method = "GET", signal?: AbortSignal) =>
+  const call = (method = "GET", signal?: AbortSignal) =>
     client.raw(method, "/x", signal && { signal }).then(
       ({ status }) => status,
       (err: Error) => err.message,
     );
-  return { clock, seen, bodies, reported, ask };
+  return { clock, seen, bodies, reported, call };
 }
 
 const ok: Answer = { status: 200 };
@@ -61,8 +61,8 @@ for (const { name, answer, method = "GET", attempts } of [
   { name: "a refusal with a time", answer: { status: 404, retryAfter: "0" }, attempts: 1 },
 ] as { name: string; answer: Answer; method?: string; attempts: number }[]) {
   test(`${name} is sent ${attempts === 1 ? "once" : "again"}`, async () => {
-    const { ask, seen, reported, clock } = aClient([answer, ok]);
-    const pending = ask(method);
+    const { call, seen, reported, clock } = aClient([answer, ok]);
+    const pending = call(method);
     await clock.advance(0);
     const result = await pending;
     assert.equal(seen.length, attempts);
@@ -75,8 +75,8 @@ for (const { name, answer, method = "GET", attempts } of [
 }
 
 test("what is refused each time is tried eleven times, after the second one with a pause; then the caller gets the error", async () => {
-  const { ask, seen, clock } = aClient([new NotProcessed("refused")]);
-  const pending = ask();
+  const { call, seen, clock } = aClient([new NotProcessed("refused")]);
+  const pending = call();
   await settle();
   assert.equal(seen.length, 2, "the first retry comes at once");
   await clock.advance(999);
@@ -86,8 +86,8 @@ test("what is refused each time is tried eleven times, after the second one with
 });
 
 test("a server that always answers 429 gets eleven requests, and its answer is the caller's", async () => {
-  const { ask, seen, bodies, clock } = aClient([{ status: 429, retryAfter: "2" }]);
-  const pending = ask();
+  const { call, seen, bodies, clock } = aClient([{ status: 429, retryAfter: "2" }]);
+  const pending = call();
   await clock.advance(1_999);
   assert.equal(seen.length, 1);
   await clock.advance(20_000);
@@ -102,9 +102,9 @@ test("a server that always answers 429 gets eleven requests, and its answer is t
 
 test("a caller that gives up while the client waits gets its reason, and nothing more is sent", async () => {
   for (const answer of [{ status: 503, retryAfter: "60" }, new NotProcessed("refused")]) {
-    const { ask, seen, clock } = aClient([answer]);
+    const { call, seen, clock } = aClient([answer]);
     const stop = new AbortController();
-    const pending = ask("GET", stop.signal);
+    const pending = call("GET", stop.signal);
     await clock.advance(10);
     const before = seen.length;
     stop.abort(new Error("never mind"));
@@ -124,23 +124,23 @@ async function aTokenFile(t: TestContext): Promise<{ path: string; write(text: s
 test("after 401 the token file is read again and the request is retried once; a second 401 is returned", async (t) => {
   const { path, write } = await aTokenFile(t);
   await write("old");
-  const { ask, seen } = aClient([ok, { status: 401 }, ok, { status: 401 }], { tokenFile: path });
-  assert.equal(await ask(), 200);
+  const { call, seen } = aClient([ok, { status: 401 }, ok, { status: 401 }], { tokenFile: path });
+  assert.equal(await call(), 200);
   await write("new");
-  assert.equal(await ask(), 200);
+  assert.equal(await call(), 200);
   const tokens = () => seen.map(({ headers }) => headers?.["authorization"]);
   assert.deepEqual(tokens(), ["Bearer old", "Bearer old", "Bearer new"]);
-  assert.deepEqual([await ask(), seen.length], [401, 5]);
+  assert.deepEqual([await call(), seen.length], [401, 5]);
 });
 
 test("after 401 nothing is sent again where the credentials cannot change", async () => {
-  const { ask, seen } = aClient([{ status: 401 }, ok], { token: "fixed" });
-  assert.deepEqual([await ask(), seen.length], [401, 1]);
+  const { call, seen } = aClient([{ status: 401 }, ok], { token: "fixed" });
+  assert.deepEqual([await call(), seen.length], [401, 1]);
 });
 
 test("each attempt takes its turn at the client's rate", async () => {
-  const { ask, seen, clock, reported } = aClient([{ status: 503, retryAfter: "0" }, ok], { qps: 1, burst: 1 });
-  const pending = ask();
+  const { call, seen, clock, reported } = aClient([{ status: 503, retryAfter: "0" }, ok], { qps: 1, burst: 1 });
+  const pending = call();
   await settle();
   assert.equal(seen.length, 1);
   await clock.advance(1000);

@@ -98,11 +98,11 @@ test("a certificate that was renewed in a kubeconfig is used within a minute, wi
   const clock = newFakeClock();
   const transport = newTransport(await loadKubeconfig(file), { clock });
   t.after(() => transport.close());
-  const ask = async (): Promise<string> =>
+  const send = async (): Promise<string> =>
     (await readBody((await transport.request({ method: "GET", path: "/", headers: {} })).body)).toString();
-  assert.equal(await ask(), "first");
+  assert.equal(await send(), "first");
   await write("second");
-  assert.equal(await ask(), "first");
+  assert.equal(await send(), "first");
   await clock.advance(60_000);
-  await waitFor(async () => (await ask()) === "second", { what: "the renewed certificate to be used" });
+  await waitFor(async () => (await send()) === "second", { what: "the renewed certificate to be used" });
 });

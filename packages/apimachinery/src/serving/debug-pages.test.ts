@@ -17,7 +17,7 @@ interface Sent {
   body: Buffer;
 }
 
-function ask(url: string, method = "GET", body = ""): { exchange: Exchange; sent: Sent } {
+function exchangeOf(url: string, method = "GET", body = ""): { exchange: Exchange; sent: Sent } {
   const sent: Sent = { status: 0, body: Buffer.alloc(0) };
   const exchange = {
     method,
@@ -53,7 +53,7 @@ for (const { url, status, body } of [
   { url: "/healthz/none", status: 404, body: "404 page not found\n" },
 ]) {
   test(`health: ${url}`, async () => {
-    const { exchange, sent } = ask(url);
+    const { exchange, sent } = exchangeOf(url);
     const { page, check } = healthPage(url.split("?")[0] as string) as { page: string; check: string };
     await answerHealth(exchange, page, check, checks, discardLogger);
     assert.deepEqual([sent.status, String(sent.body)], [status, body]);
@@ -62,8 +62,8 @@ for (const { url, status, body } of [
 
 test("takes a CPU profile that pprof reads, one at a time", async () => {
   const pages = newDebugPages({ log: newLogger() });
-  const first = ask("/debug/pprof/profile?seconds=0.2");
-  const second = ask("/debug/pprof/profile?seconds=0.2");
+  const first = exchangeOf("/debug/pprof/profile?seconds=0.2");
+  const second = exchangeOf("/debug/pprof/profile?seconds=0.2");
   const taking = pages.handle(first.exchange, "/debug/pprof/profile");
   await pages.handle(second.exchange, "/debug/pprof/profile");
   assert.deepEqual(
@@ -91,7 +91,7 @@ function burnSomeTime(): number {
 
 test("takes a heap profile", async () => {
   const pages = newDebugPages({ log: newLogger() });
-  const { exchange, sent } = ask("/debug/pprof/heap?seconds=0.05");
+  const { exchange, sent } = exchangeOf("/debug/pprof/heap?seconds=0.05");
   await pages.handle(exchange, "/debug/pprof/heap");
   const profile = Profile.decode(gunzipSync(sent.body));
   assert.equal(profile.stringTable.strings[Number(profile.sampleType[1]?.type)], "inuse_space");
@@ -109,7 +109,7 @@ test("answers the other debug pages, and none that are not", async (t) => {
     ["/debug/pprof/none", 404, /Unknown profile/],
     ["/debug/pprof/profile?seconds=9999", 400, /seconds/],
   ] as const) {
-    const { exchange, sent } = ask(path);
+    const { exchange, sent } = exchangeOf(path);
     await pages.handle(exchange, path.split("?")[0] as string);
     assert.equal(sent.status, status, path);
     assert.match(String(sent.body), body);
@@ -123,11 +123,11 @@ test("answers the other debug pages, and none that are not", async (t) => {
 test("changes the verbosity of the log", async () => {
   const log = newLogger({ write: () => {} });
   const pages = newDebugPages({ log });
-  const { exchange, sent } = ask("/debug/flags/v", "PUT", "4");
+  const { exchange, sent } = exchangeOf("/debug/flags/v", "PUT", "4");
   await pages.handle(exchange, "/debug/flags/v");
   assert.deepEqual([sent.status, String(sent.body)], [200, "successfully set klog.logging.verbosity to 4\n"]);
   assert.ok(log.enabled(4));
-  const wrong = ask("/debug/flags/v", "PUT", "loud");
+  const wrong = exchangeOf("/debug/flags/v", "PUT", "loud");
   await pages.handle(wrong.exchange, "/debug/flags/v");
   assert.equal(wrong.sent.status, 400);
 });

@@ -76,11 +76,11 @@ for (const { protocol, version } of [
   { protocol: "HTTP/1.1", version: "1.1" },
   { protocol: "HTTP/2", version: "2.0" },
 ] as const) {
-  const ask = ({ port }: HttpServer, requested: Omit<RequestSettings, "port" | "ca">): Promise<FullAnswer> =>
+  const fetchFrom = ({ port }: HttpServer, requested: Omit<RequestSettings, "port" | "ca">): Promise<FullAnswer> =>
     requestOver(protocol, { port, ca: ca.certPem, ...requested });
   test(`${protocol}: gives the request to the handler and its answer to the client`, async (t) => {
     const server = await start(t, echo);
-    const answer = await ask(server, { method: "POST", path: "/api/v1/pods?limit=5", body: "hello" });
+    const answer = await fetchFrom(server, { method: "POST", path: "/api/v1/pods?limit=5", body: "hello" });
     assert.equal(answer.status, 201);
     const host = `127.0.0.1:${server.port}`;
     assert.deepEqual(JSON.parse(answer.body), {
@@ -102,9 +102,9 @@ for (const { protocol, version } of [
 
   test(`${protocol}: shows a client certificate and whether its authority is known`, async (t) => {
     const server = await start(t, echo);
-    const known = JSON.parse((await ask(server, { pair: client })).body);
+    const known = JSON.parse((await fetchFrom(server, { pair: client })).body);
     assert.deepEqual([known.subject, known.authorized], [{ commonName: "alice", organizations: ["a", "b"] }, true]);
-    const unknown = JSON.parse((await ask(server, { pair: stranger })).body);
+    const unknown = JSON.parse((await fetchFrom(server, { pair: stranger })).body);
     assert.equal(unknown.authorized, false);
   });
 
@@ -112,7 +112,7 @@ for (const { protocol, version } of [
     const server = await start(t, echo);
     const body = Buffer.alloc(5000, "x");
     for (const headers of [{ "content-length": "5000" }, {}] as Record<string, string>[]) {
-      const answer = await ask(server, { method: "POST", body, headers });
+      const answer = await fetchFrom(server, { method: "POST", body, headers });
       assert.deepEqual([answer.status, answer.body], [413, "Request entity too large: limit is 1000"]);
     }
   });
@@ -132,7 +132,7 @@ for (const { protocol, version } of [
       }
       stream.end();
     });
-    const answer = await ask(server, {});
+    const answer = await fetchFrom(server, {});
     assert.equal(answer.body.length, 100 * chunk.length);
     assert.ok(waited > 0);
     assert.deepEqual([exchange?.status, exchange?.bytesWritten], [200, 100 * chunk.length]);
@@ -142,7 +142,7 @@ for (const { protocol, version } of [
     const server = await start(t, () => {
       throw new Error("secret detail");
     });
-    const answer = await ask(server, {});
+    const answer = await fetchFrom(server, {});
     assert.equal(answer.status, 500);
     assert.doesNotMatch(answer.body, /secret/);
   });
@@ -150,26 +150,26 @@ for (const { protocol, version } of [
   test(`${protocol}: shows no handler a path with a broken escape`, async (t) => {
     const server = await start(t, (exchange) => exchange.respond(200, {}, exchange.url));
     for (const path of ["/%zz", "/a/%2", "/a%?b=c"]) {
-      const { status, headers, body } = await ask(server, { path });
+      const { status, headers, body } = await fetchFrom(server, { path });
       assert.deepEqual([status, headers["content-type"], body], [400, "text/plain; charset=utf-8", "400 Bad Request"], path);
     }
-    assert.equal((await ask(server, { path: "/%7Aa?b=%zz" })).body, "/%7Aa?b=%zz");
+    assert.equal((await fetchFrom(server, { path: "/%7Aa?b=%zz" })).body, "/%7Aa?b=%zz");
   });
 
   test(`${protocol}: says of the server as a whole that it is there, and shows that to no handler`, async (t) => {
     const server = await start(t, (exchange) => exchange.respond(403, {}, exchange.url));
-    const { status, headers, body } = await ask(server, { method: "OPTIONS", path: "*" });
+    const { status, headers, body } = await fetchFrom(server, { method: "OPTIONS", path: "*" });
     assert.deepEqual([status, headers["content-length"], body], [200, "0", ""]);
-    assert.equal((await ask(server, { method: "OPTIONS", path: "/" })).status, 403);
+    assert.equal((await fetchFrom(server, { method: "OPTIONS", path: "/" })).status, 403);
   });
 
   test(`${protocol}: answers HEAD and 204 without a body`, async (t) => {
     const server = await start(t, (exchange) =>
       exchange.respond(exchange.method === "HEAD" ? 200 : 204, {}, exchange.method === "HEAD" ? "abc" : ""),
     );
-    const head = await ask(server, { method: "HEAD" });
+    const head = await fetchFrom(server, { method: "HEAD" });
     assert.deepEqual([head.status, head.headers["content-length"], head.body], [200, "3", ""]);
-    const none = await ask(server, { method: "DELETE" });
+    const none = await fetchFrom(server, { method: "DELETE" });
     assert.deepEqual([none.status, none.headers["content-length"]], [204, undefined]);
   });
 }
@@ -308,7 +308,7 @@ test("hands the socket over for an upgrade, or answers it plainly", async (t) =>
     if (head.length > 0) socket.write(head);
     socket.pipe(socket);
   });
-  const ask = (path: string, upgrade: string) => {
+  const fetchFrom = (path: string, upgrade: string) => {
     const headers = { connection: "Upgrade", upgrade };
     const request = httpsRequest({
       host: "127.0.0.1",
@@ -322,13 +322,13 @@ test("hands the socket over for an upgrade, or answers it plainly", async (t) =>
     request.end();
     return request;
   };
-  const [, socket] = await once(ask("/yes", "SPDY/3.1"), "upgrade");
+  const [, socket] = await once(fetchFrom("/yes", "SPDY/3.1"), "upgrade");
   socket.write("ping");
   assert.equal(String((await once(socket, "data"))[0]), "ping");
   socket.destroy();
-  const [refused] = await once(ask("/no", "SPDY/3.1"), "response");
+  const [refused] = await once(fetchFrom("/no", "SPDY/3.1"), "response");
   assert.equal(refused.statusCode, 403);
-  const [ignored] = await once(ask("/no", "h2c"), "response");
+  const [ignored] = await once(fetchFrom("/no", "h2c"), "response");
   assert.equal(ignored.statusCode, 403);
 });
 
@@ -397,13 +397,13 @@ test("keeps an HTTP/1.1 connection for the next request, and closes it when drai
   });
   const socket = connectTls({ host: "127.0.0.1", port: server.port, ca: ca.certPem, ALPNProtocols: ["http/1.1"] });
   await once(socket, "secureConnect");
-  const ask = async (path: string): Promise<string> => {
+  const fetchFrom = async (path: string): Promise<string> => {
     socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
     return String((await once(socket, "data"))[0]);
   };
-  assert.doesNotMatch(await ask("/a"), /connection|keep-alive/i);
+  assert.doesNotMatch(await fetchFrom("/a"), /connection|keep-alive/i);
   const closed = once(socket, "close");
-  assert.match(await ask("/leave"), /\r\nConnection: close\r\n/);
+  assert.match(await fetchFrom("/leave"), /\r\nConnection: close\r\n/);
   await closed;
 });
 

@@ -118,7 +118,7 @@ const attacks: Readonly<Record<string, (port: number) => Socket>> = {
   },
 };
 
-async function ask(port: number, agent: Agent | false = false): Promise<number> {
+async function statusOf(port: number, agent: Agent | false = false): Promise<number> {
   const sent = request({ port, host: "127.0.0.1", ca: ca.certPem, agent, method: "POST", path: "/echo" });
   sent.end("hello");
   const [response] = await once(sent, "response");
@@ -135,7 +135,7 @@ test("each of them is let go after its timeout", async (t) => {
     socket.on("error", () => {});
     await waitFor(() => server.connections === 1 || socket.closed, { what: `the connection: ${name}` });
     await waitFor(() => server.connections === 0, { what: `its end: ${name}` });
-    assert.equal(await ask(server.port), 200, name);
+    assert.equal(await statusOf(server.port), 200, name);
   });
   await Promise.all(outcomes);
 });
@@ -204,7 +204,7 @@ test("hundreds of them at once block no other client, and all file descriptors a
   // them.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
-  assert.equal(await ask(server.port, agent), 200);
+  assert.equal(await statusOf(server.port, agent), 200);
   const before = readdirSync("/proc/self/fd").length;
   const kinds = Object.values(attacks).slice(0, 6);
   const sockets: Socket[] = [];
@@ -220,13 +220,13 @@ test("hundreds of them at once block no other client, and all file descriptors a
   const tookMs: number[] = [];
   for (let i = 0; i < crowd.asks; i++) {
     const begun = performance.now();
-    assert.equal(await ask(server.port, agent), 200);
+    assert.equal(await statusOf(server.port, agent), 200);
     tookMs.push(performance.now() - begun);
   }
   const p99 = tookMs.sort((a, b) => a - b)[Math.floor(tookMs.length * 0.99)] as number;
   if (isLong) assert.ok(p99 <= 1000, `p99 is ${p99} ms`);
   await waitFor(() => server.connections === 1, { timeoutMs: crowd.timeoutMs + 60_000, what: "the connections to end" });
-  assert.equal(await ask(server.port), 200);
+  assert.equal(await statusOf(server.port), 200);
   for (const socket of sockets) socket.destroy();
   await waitFor(() => readdirSync("/proc/self/fd").length <= before + 5, { what: "the descriptors to come back" });
 });

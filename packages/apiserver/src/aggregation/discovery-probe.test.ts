@@ -47,15 +47,15 @@ async function probing(t: TestContext, serve: (n: number, response: ServerRespon
   });
   const stop = new AbortController();
   const url = `https://127.0.0.1:${port}/apis/example.com/v1`;
-  return { requested, open: () => open, clock, stop, url, ask: () => probe(apiService, stop.signal) };
+  return { requested, open: () => open, clock, stop, url, runProbe: () => probe(apiService, stop.signal) };
 }
 
 test("one answer of several will do, and the others are not waited for", async (t) => {
-  const { requested, open, ask, clock } = await probing(t, (n, response) => {
+  const { requested, open, runProbe, clock } = await probing(t, (n, response) => {
     if (n === 4) response.writeHead(200).end();
     if (n < 3) response.writeHead(503).end();
   });
-  assert.equal(await ask(), undefined);
+  assert.equal(await runProbe(), undefined);
   await waitFor(() => open() === 0, { what: "the other requests to end" });
   assert.equal(clock.waiting, 0);
   assert.deepEqual(requested[0], { url: "/apis/example.com/v1", user: "system:kube-aggregator" });
@@ -68,17 +68,17 @@ for (const { status, answers } of [
   { status: 404, answers: false },
 ]) {
   test(`a server that says ${status} is ${answers ? "there" : "not there"}, as five say`, async (t) => {
-    const { requested, url, ask } = await probing(t, (_, response) => response.writeHead(status).end());
+    const { requested, url, runProbe } = await probing(t, (_, response) => response.writeHead(status).end());
     const want = `failing or missing response from ${url}: bad status from ${url}: ${status}`;
-    assert.equal(await ask(), answers ? undefined : want);
+    assert.equal(await runProbe(), answers ? undefined : want);
     if (!answers) assert.equal(requested.length, 5);
   });
 }
 
 test("a server that says nothing for five seconds is not there", async (t) => {
-  const { requested, open, clock, url, ask } = await probing(t, () => undefined);
+  const { requested, open, clock, url, runProbe } = await probing(t, () => undefined);
   let said: string | undefined;
-  const answer = ask().then((text) => {
+  const answer = runProbe().then((text) => {
     said = text;
   });
   await waitFor(() => requested.length === 5, { what: "all requests" });
@@ -92,8 +92,8 @@ test("a server that says nothing for five seconds is not there", async (t) => {
 });
 
 test("a caller that aborted gets its own reason, not a timeout", async (t) => {
-  const { requested, clock, stop, ask } = await probing(t, () => undefined);
-  const answer = ask();
+  const { requested, clock, stop, runProbe } = await probing(t, () => undefined);
+  const answer = runProbe();
   const ended = assert.rejects(answer, /enough/);
   await waitFor(() => requested.length > 0, { what: "a request" });
   stop.abort(new Error("enough"));

@@ -19,12 +19,12 @@ async function aServer(t: TestContext, onCall: (call: KonnectivityCall) => boole
   const at = join(directory, "k.sock");
   const server = await startKonnectivityServer({ at, portOf: (target) => Number(target.split(":")[1]), onCall });
   t.after(() => server.stop());
-  const ask = async (target: string) => {
+  const dial = async (target: string) => {
     const connection = connect(at);
     await once(connection, "connect");
     return connectThroughKonnectivity(connection, undefined, target, new AbortController().signal);
   };
-  return { server, ask };
+  return { server, dial };
 }
 
 /** Unexpected responses of a server. */
@@ -48,18 +48,18 @@ for (const { name, says, message } of [
   },
 ]) {
   test(`a konnectivity server that ${name} refuses`, async (t) => {
-    const { ask } = await aServer(t, (call) => {
+    const { dial } = await aServer(t, (call) => {
       call.on("data", ({ dialRequest }) => says(call, dialRequest.random));
       return true;
     });
-    await assert.rejects(ask("a:1"), { message });
+    await assert.rejects(dial("a:1"), { message });
   });
 }
 
 test("packets for unknown connections and responses to unknown dials are ignored", async (t) => {
   // IDs beyond Number.MAX_SAFE_INTEGER.
   const [mine, another] = ["9007199254740993", "9007199254740992"];
-  const { ask } = await aServer(t, (call) => {
+  const { dial } = await aServer(t, (call) => {
     call.on("data", ({ type, dialRequest }) => {
       if (type !== "DIAL_REQ") return;
       const { random } = dialRequest;
@@ -72,7 +72,7 @@ test("packets for unknown connections and responses to unknown dials are ignored
     });
     return true;
   });
-  assert.equal(String(Buffer.concat(await (await ask("a:1")).toArray())), "yes");
+  assert.equal(String(Buffer.concat(await (await dial("a:1")).toArray())), "yes");
 });
 
 test("a konnectivity server gets one close packet for a connection, and its call ends", async (t) => {
@@ -81,12 +81,12 @@ test("a konnectivity server gets one close packet for a connection, and its call
   await once(behind, "listening");
   t.after(() => void behind.close());
   let calls = 0;
-  const { server, ask } = await aServer(t, (call) => {
+  const { server, dial } = await aServer(t, (call) => {
     calls++;
     for (const event of ["cancelled", "end"]) call.once(event, () => (calls = 0));
     return false;
   });
-  const made = await ask(`127.0.0.1:${(behind.address() as AddressInfo).port}`);
+  const made = await dial(`127.0.0.1:${(behind.address() as AddressInfo).port}`);
   assert.equal(calls, 1);
   made.write("x");
   made.destroySoon();
@@ -96,14 +96,14 @@ test("a konnectivity server gets one close packet for a connection, and its call
 
 test("a server that does not answer a close is given up after 10 s", async (t) => {
   let isOver = false;
-  const { ask } = await aServer(t, (call) => {
+  const { dial } = await aServer(t, (call) => {
     call.once("cancelled", () => (isOver = true));
     call.on("data", ({ type, dialRequest }) => {
       if (type === "DIAL_REQ") call.write({ type: "DIAL_RSP", dialResponse: { connectID: 1, random: dialRequest.random } });
     });
     return true;
   });
-  const made = await ask("a:1");
+  const made = await dial("a:1");
   t.mock.timers.enable({ apis: ["setTimeout"] });
   made.end();
   await once(made, "finish");

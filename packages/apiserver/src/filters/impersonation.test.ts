@@ -8,7 +8,7 @@ import { ServerRequest } from "../request/server-request.ts";
 import { impersonation } from "./authentication.ts";
 
 /** Sends a request of `admin` with these headers; `refused` names what may not be impersonated: `groups/dev`. */
-async function ask(headers: Record<string, string | string[]>, refused: readonly string[] = []) {
+async function send(headers: Record<string, string | string[]>, refused: readonly string[] = []) {
   const exchange = new LoopbackExchange({ method: "GET", path: "/api", headers });
   const request = new ServerRequest(exchange, parseRequestInfo("GET", "/api"), 0, false);
   request.user = { name: "admin", groups: ["ops"] };
@@ -51,7 +51,7 @@ const rights = [
 ];
 
 test("an impersonated user has all that the headers say, each requested; the next ones see the headers no more", async () => {
-  const { request, requested, passed } = await ask(all);
+  const { request, requested, passed } = await send(all);
   assert.deepEqual(requested, rights);
   assert.equal(passed, true);
   assert.deepEqual(request.user, {
@@ -69,7 +69,7 @@ test("an impersonated user has all that the headers say, each requested; the nex
 
 for (const right of rights) {
   test(`who may not impersonate ${right} gets 403, and nothing behind it is queried`, async () => {
-    const { request, requested, passed, code } = await ask(all, [right]);
+    const { request, requested, passed, code } = await send(all, [right]);
     assert.deepEqual([code, passed, request.user.name, request.impersonator], [403, false, "admin", undefined]);
     assert.deepEqual(requested, rights.slice(0, rights.indexOf(right) + 1));
   });
@@ -103,24 +103,24 @@ for (const { name, headers, user } of [
   },
 ]) {
   test(`who impersonates ${name} is ${user.name} in ${user.groups.join()}`, async () => {
-    const { request, passed } = await ask(headers);
+    const { request, passed } = await send(headers);
     assert.deepEqual([request.user, passed], [user, true]);
   });
 }
 
 test("the spellings of one key of the extras are one key", async () => {
-  const { request } = await ask({ "impersonate-user": "jane", "impersonate-extra-ab": "1", "impersonate-extra-a%62": "2" });
+  const { request } = await send({ "impersonate-user": "jane", "impersonate-extra-ab": "1", "impersonate-extra-a%62": "2" });
   assert.deepEqual(request.user.extra, { ab: ["1", "2"] });
 });
 
 test("the anonymous user that is said to be unauthenticated is that once", async () => {
   const headers = { "impersonate-user": "system:anonymous", "impersonate-group": "system:unauthenticated" };
-  assert.deepEqual((await ask(headers)).request.user.groups, ["system:unauthenticated"]);
+  assert.deepEqual((await send(headers)).request.user.groups, ["system:unauthenticated"]);
 });
 
 for (const part of ["impersonate-uid", "impersonate-group", "impersonate-extra-a"]) {
   test(`${part} without a user is an error, and the request is not handled`, async () => {
-    const { passed, code, requested } = await ask({ [part]: "x" });
+    const { passed, code, requested } = await send({ [part]: "x" });
     assert.deepEqual([passed, code, requested], [false, 500, []]);
   });
 }

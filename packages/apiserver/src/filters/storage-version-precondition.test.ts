@@ -20,7 +20,7 @@ function bench(done = Promise.resolve()) {
   };
   const wait = storageVersionPrecondition(versions);
   const passed: string[] = [];
-  const ask = async (method: string, path: string, user: Partial<UserInfo> = admin): Promise<string> => {
+  const send = async (method: string, path: string, user: Partial<UserInfo> = admin): Promise<string> => {
     const info = parseRequestInfo(method, path);
     try {
       await wait({ info, user: user as UserInfo });
@@ -30,7 +30,7 @@ function bench(done = Promise.resolve()) {
       return (err as Error).message;
     }
   };
-  return { versions, ask, passed };
+  return { versions, send, passed };
 }
 
 const waits = (resource: string, error = "<nil>") =>
@@ -54,17 +54,17 @@ for (const { method, path, user, want } of [
 ]) {
   const who = user === undefined ? "" : ` of ${user.name} without its group`;
   test(`before the storage versions are said ${method} ${path}${who} ${want === "passes" ? want : "is instructed to wait"}`, async () => {
-    const { ask, passed } = bench();
-    assert.equal(await ask(method, path, user), want);
+    const { send, passed } = bench();
+    assert.equal(await send(method, path, user), want);
     assert.equal(passed.length, want === "passes" ? 1 : 0);
   });
 }
 
 test("the server's own writes wait until the storage versions are said, but for namespaces", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const { ask, passed } = bench(promise);
-  const waiting = ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", itself);
-  assert.equal(await ask("POST", "/api/v1/namespaces", itself), "passes");
+  const { send, passed } = bench(promise);
+  const waiting = send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", itself);
+  assert.equal(await send("POST", "/api/v1/namespaces", itself), "passes");
   await settle(5);
   assert.deepEqual(passed, ["create /api/v1/namespaces"]);
   resolve();
@@ -73,7 +73,7 @@ test("the server's own writes wait until the storage versions are said, but for 
 });
 
 test("when they are said everything passes", async () => {
-  const { versions, ask } = bench();
+  const { versions, send } = bench();
   versions.completed = true;
-  assert.equal(await ask("POST", pods), "passes");
+  assert.equal(await send("POST", pods), "passes");
 });

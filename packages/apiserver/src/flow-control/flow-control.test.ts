@@ -51,20 +51,20 @@ function aFlowControl(concurrency = 12) {
     clock,
     metrics: newFlowControlMetrics(registry, clock),
   });
-  const ask = (user: string, path = "/api/v1/namespaces/web/pods") =>
+  const classify = (user: string, path = "/api/v1/namespaces/web/pods") =>
     flowControl.flowOf({ info: parseRequestInfo("GET", path), user: { name: user, groups: [] } });
   const levels = () => [...flowControl.levels()].map(({ plan, quiescing }) => `${plan.name}${quiescing ? " quiescing" : ""}`);
   const start = (user: string) => {
-    const { schema: name, queues, counted } = ask(user);
+    const { schema: name, queues, counted } = classify(user);
     const classified = { info: parseRequestInfo("GET", "/"), user: { name: user, groups: [] }, receivedMs: 0 };
     const work = { initialSeats: 1, finalSeats: 0, additionalMs: 0 };
     return queues?.start({ schema: name, flow: user, work, counted, requested: classified });
   };
-  return { flowControl, clock, registry, ask, levels, start };
+  return { flowControl, clock, registry, classify, levels, start };
 }
 
 test("a request is of the first schema that matches, and its flow is distinguished by user, by namespace or by nothing", () => {
-  const { flowControl, ask } = aFlowControl();
+  const { flowControl, classify } = aFlowControl();
   flowControl.configure({
     levels: [level("own")],
     schemas: [
@@ -74,18 +74,18 @@ test("a request is of the first schema that matches, and its flow is distinguish
     ],
   });
   const flow = (user: string) => {
-    const { schema: name, schemaUid, levelUid, distinguisher } = ask(user);
+    const { schema: name, schemaUid, levelUid, distinguisher } = classify(user);
     const classified = { info: parseRequestInfo("GET", "/api/v1/namespaces/web/pods"), user: { name: user, groups: [] } };
     return [name, schemaUid, levelUid, distinguisher(classified)];
   };
   assert.deepEqual(flow("joe"), ["by-user", "uid-of-by-user", "uid-of-own", "joe"]);
   assert.deepEqual(flow("ann"), ["by-namespace", "uid-of-by-namespace", "uid-of-own", "web"]);
   assert.deepEqual(flow("bob"), ["one", "uid-of-one", "uid-of-own", ""]);
-  assert.equal(ask("nobody").schema, "catch-all");
+  assert.equal(classify("nobody").schema, "catch-all");
 });
 
 test("a deleted level with running requests stays until the last has finished; an idle one is removed at once", () => {
-  const { flowControl, levels, ask, start } = aFlowControl();
+  const { flowControl, levels, classify, start } = aFlowControl();
   const wanted = { levels: [level("idle"), level("busy")], schemas: [schema("s", "busy", "joe")] };
   flowControl.configure(wanted);
   assert.deepEqual(levels(), ["busy", "catch-all", "exempt", "idle"]);
@@ -94,7 +94,7 @@ test("a deleted level with running requests stays until the last has finished; a
   assert.deepEqual(levels(), ["busy quiescing", "catch-all", "exempt"]);
   // One share of the six is still the deleted level's.
   assert.equal([...flowControl.levels()].find(({ plan }) => plan.name === "catch-all")?.plan.queueSet?.concurrencyLimit, 10);
-  assert.equal(ask("joe").schema, "catch-all");
+  assert.equal(classify("joe").schema, "catch-all");
   first?.finish();
   assert.deepEqual(levels(), ["busy quiescing", "catch-all", "exempt"]);
   second?.finish();
@@ -103,18 +103,18 @@ test("a deleted level with running requests stays until the last has finished; a
 });
 
 test("a level that comes back while it is at work keeps its requests and is not removed after them", () => {
-  const { flowControl, levels, ask, start } = aFlowControl();
+  const { flowControl, levels, classify, start } = aFlowControl();
   const wanted = { levels: [level("busy")], schemas: [schema("s", "busy", "joe")] };
   flowControl.configure(wanted);
   const ticket = start("joe");
-  const { queues } = ask("joe");
+  const { queues } = classify("joe");
   flowControl.configure({ levels: [], schemas: [] });
   flowControl.configure(wanted);
   assert.deepEqual(levels(), ["busy", "catch-all", "exempt"]);
-  assert.equal(ask("joe").queues, queues);
+  assert.equal(classify("joe").queues, queues);
   ticket?.finish();
   assert.deepEqual(levels(), ["busy", "catch-all", "exempt"]);
-  assert.equal(ask("joe").schema, "s");
+  assert.equal(classify("joe").schema, "s");
 });
 
 test("a level that is gone is sampled no more, one that stays is", async () => {

@@ -23,15 +23,15 @@ function aSet(config: Partial<QueueSetConfig> = {}) {
     level,
   );
   const counted = metrics.flow("test", "schema");
-  const ask = (flow: string, work = oneSeat) => set.start({ schema: "schema", flow, work, counted, requested });
-  return { clock, set, counted, ask, level, page: () => registry.render() };
+  const startRequest = (flow: string, work = oneSeat) => set.start({ schema: "schema", flow, work, counted, requested });
+  return { clock, set, counted, startRequest, level, page: () => registry.render() };
 }
 
 const states = (tickets: (Ticket | undefined)[]) => tickets.map((ticket) => ticket?.state ?? "refused");
 
 test("what finds a seat runs, the rest waits its turn in the order it came", () => {
-  const { ask, set } = aSet({ queuing: { queues: 64, handSize: 1, queueLengthLimit: 3 } });
-  const tickets = [ask("a"), ask("a"), ask("a"), ask("a")] as Ticket[];
+  const { startRequest, set } = aSet({ queuing: { queues: 64, handSize: 1, queueLengthLimit: 3 } });
+  const tickets = [startRequest("a"), startRequest("a"), startRequest("a"), startRequest("a")] as Ticket[];
   assert.deepEqual(states(tickets), ["executing", "executing", "waiting", "waiting"]);
   const reported: boolean[] = [];
   (tickets[2] as Ticket).decided = (runs) => reported.push(runs);
@@ -44,8 +44,8 @@ test("what finds a seat runs, the rest waits its turn in the order it came", () 
 });
 
 test("without queues, a request that finds no free seat is rejected", async () => {
-  const { ask, page } = aSet({ queuing: undefined });
-  assert.deepEqual(states([ask("a"), ask("b"), ask("c")]), ["executing", "executing", "refused"]);
+  const { startRequest, page } = aSet({ queuing: undefined });
+  assert.deepEqual(states([startRequest("a"), startRequest("b"), startRequest("c")]), ["executing", "executing", "refused"]);
   assert.match(
     await page(),
     /rejected_requests_total\{priority_level="test",flow_schema="schema",reason="concurrency-limit"\} 1$/m,
@@ -53,19 +53,19 @@ test("without queues, a request that finds no free seat is rejected", async () =
 });
 
 test("a flow fills only the queues of its hand; another flow can still enqueue", () => {
-  const { ask } = aSet();
-  const flood = Array.from({ length: 2 + 6 * 3 + 5 }, () => ask("flood"));
+  const { startRequest } = aSet();
+  const flood = Array.from({ length: 2 + 6 * 3 + 5 }, () => startRequest("flood"));
   assert.equal(states(flood).filter((state) => state === "waiting").length, 6 * 3);
   assert.equal(states(flood).filter((state) => state === "refused").length, 5);
-  assert.equal(ask("quiet")?.state, "waiting");
+  assert.equal(startRequest("quiet")?.state, "waiting");
 });
 
 test("busy flows get the same share of the seats, however much one of them asks for", async () => {
-  const { ask, clock } = aSet({ queuing: { queues: 64, handSize: 1, queueLengthLimit: 1000 } });
+  const { startRequest, clock } = aSet({ queuing: { queues: 64, handSize: 1, queueLengthLimit: 1000 } });
   const served = { flood: 0, quiet: 0 };
   const running: { ticket: Ticket; flow: keyof typeof served }[] = [];
   const come = (flow: keyof typeof served): void => {
-    const ticket = ask(flow) as Ticket;
+    const ticket = startRequest(flow) as Ticket;
     if (ticket.state === "executing") running.push({ ticket, flow });
     else ticket.decided = () => running.push({ ticket, flow });
   };
@@ -83,13 +83,13 @@ test("busy flows get the same share of the seats, however much one of them asks 
 });
 
 test("a flow whose requests take longer gets fewer of them through", async () => {
-  const { ask, clock } = aSet({ concurrencyLimit: 4, queuing: { queues: 64, handSize: 1, queueLengthLimit: 1000 } });
+  const { startRequest, clock } = aSet({ concurrencyLimit: 4, queuing: { queues: 64, handSize: 1, queueLengthLimit: 1000 } });
   const work = { wide: { ...oneSeat, initialSeats: 4 }, narrow: oneSeat };
   const served = { wide: 0, narrow: 0 };
   let running: { ticket: Ticket; flow: keyof typeof served }[] = [];
   for (const flow of ["wide", "narrow"] as const)
     for (let i = 0; i < 300; i++) {
-      const ticket = ask(flow, work[flow]) as Ticket;
+      const ticket = startRequest(flow, work[flow]) as Ticket;
       if (ticket.state === "executing") running.push({ ticket, flow });
       else ticket.decided = () => running.push({ ticket, flow });
     }
@@ -107,15 +107,15 @@ test("a flow whose requests take longer gets fewer of them through", async () =>
 });
 
 test("a request that has waited longer than the limit is rejected when the next one enters its queue", async () => {
-  const { ask, clock } = aSet({ concurrencyLimit: 1, queuing: { queues: 1, handSize: 1, queueLengthLimit: 10 } });
-  const overdue = [ask("a"), ask("a"), ask("a")].slice(1) as Ticket[];
+  const { startRequest, clock } = aSet({ concurrencyLimit: 1, queuing: { queues: 1, handSize: 1, queueLengthLimit: 10 } });
+  const overdue = [startRequest("a"), startRequest("a"), startRequest("a")].slice(1) as Ticket[];
   const reported: boolean[] = [];
   for (const ticket of overdue) ticket.decided = (runs) => reported.push(runs);
   await clock.advance(15_000);
-  assert.equal(ask("a")?.state, "waiting");
+  assert.equal(startRequest("a")?.state, "waiting");
   assert.deepEqual(reported, [], "its time is over behind the limit, not at it");
   await clock.advance(1);
-  assert.equal(ask("a")?.state, "waiting");
+  assert.equal(startRequest("a")?.state, "waiting");
   assert.deepEqual(
     [reported, states(overdue)],
     [
@@ -126,24 +126,24 @@ test("a request that has waited longer than the limit is rejected when the next 
 });
 
 test("who leaves frees its place in the queue", () => {
-  const { ask, set } = aSet({ concurrencyLimit: 1, queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } });
-  const [first, second] = [ask("a"), ask("a")] as Ticket[];
-  assert.equal(ask("a"), undefined);
+  const { startRequest, set } = aSet({ concurrencyLimit: 1, queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } });
+  const [first, second] = [startRequest("a"), startRequest("a")] as Ticket[];
+  assert.equal(startRequest("a"), undefined);
   const reported: boolean[] = [];
   (second as Ticket).decided = (runs) => reported.push(runs);
   second?.cancel();
   second?.cancel();
   assert.deepEqual(reported, [false]);
-  assert.equal(ask("a")?.state, "waiting");
+  assert.equal(startRequest("a")?.state, "waiting");
   assert.deepEqual([set.waiting, set.executing], [1, 1]);
   first?.cancel(); // already executing
   assert.equal(first?.state, "executing");
 });
 
 test("a wide request waits until there is room and holds the others back; one wider than all runs alone", () => {
-  const { ask, counted } = aSet({ queuing: { queues: 1, handSize: 1, queueLengthLimit: 10 } });
+  const { startRequest, counted } = aSet({ queuing: { queues: 1, handSize: 1, queueLengthLimit: 10 } });
   const wide = { ...oneSeat, initialSeats: 5 };
-  const [first, second, third] = [ask("a"), ask("b", wide), ask("c")] as Ticket[];
+  const [first, second, third] = [startRequest("a"), startRequest("b", wide), startRequest("c")] as Ticket[];
   assert.deepEqual(states([first, second, third]), ["executing", "waiting", "waiting"]);
   assert.ok(counted.noAccommodation.value > 0);
   first?.finish();
@@ -153,25 +153,25 @@ test("a wide request waits until there is room and holds the others back; one wi
 });
 
 test("a full queue refuses no request while a seat is free, which its first request is too wide for", () => {
-  const { ask } = aSet({ queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } });
-  const tickets = [ask("a"), ask("b", { ...oneSeat, initialSeats: 2 }), ask("c")];
+  const { startRequest } = aSet({ queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } });
+  const tickets = [startRequest("a"), startRequest("b", { ...oneSeat, initialSeats: 2 }), startRequest("c")];
   assert.deepEqual(states(tickets), ["executing", "waiting", "waiting"]);
   tickets[0]?.finish();
-  assert.deepEqual(states([...tickets, ask("d")]), ["done", "executing", "waiting", "refused"]);
+  assert.deepEqual(states([...tickets, startRequest("d")]), ["done", "executing", "waiting", "refused"]);
 });
 
 test("a write keeps its seats for a moment after its answer", async () => {
-  const { ask, clock } = aSet({ queuing: undefined });
-  const write = ask("a", { initialSeats: 1, finalSeats: 2, additionalMs: 5 });
+  const { startRequest, clock } = aSet({ queuing: undefined });
+  const write = startRequest("a", { initialSeats: 1, finalSeats: 2, additionalMs: 5 });
   write?.finish();
-  assert.equal(ask("b"), undefined);
+  assert.equal(startRequest("b"), undefined);
   await clock.advance(5);
-  assert.equal(ask("b")?.state, "executing");
+  assert.equal(startRequest("b")?.state, "executing");
 });
 
 test("a lower limit lets no more in, a higher one lets waiters in at once", () => {
-  const { ask, set } = aSet();
-  const tickets = [ask("a"), ask("b"), ask("c"), ask("d")] as Ticket[];
+  const { startRequest, set } = aSet();
+  const tickets = [startRequest("a"), startRequest("b"), startRequest("c"), startRequest("d")] as Ticket[];
   const queuing = { queues: 64, handSize: 6, queueLengthLimit: 3 };
   set.reconfigure({ concurrencyLimit: 1, queuing, requestWaitLimitMs: 1 });
   tickets[0]?.finish();
@@ -181,20 +181,20 @@ test("a lower limit lets no more in, a higher one lets waiters in at once", () =
 });
 
 test("queues that are too many go when they are empty", () => {
-  const { ask, set } = aSet({ concurrencyLimit: 1 });
-  const tickets = Array.from({ length: 12 }, (_, i) => ask(`flow-${i}`)) as Ticket[];
+  const { startRequest, set } = aSet({ concurrencyLimit: 1 });
+  const tickets = Array.from({ length: 12 }, (_, i) => startRequest(`flow-${i}`)) as Ticket[];
   set.reconfigure({ concurrencyLimit: 100, queuing: { queues: 2, handSize: 1, queueLengthLimit: 3 }, requestWaitLimitMs: 1 });
   for (const ticket of tickets) ticket.finish();
   assert.equal(set.idle, true);
   // A queue is removed after one of its requests.
   assert.equal(set.queues.length, 64 - new Set(tickets.map(({ queue }) => queue)).size);
-  const more = Array.from({ length: 5 }, (_, i) => ask(`flow-${i}`)) as Ticket[];
+  const more = Array.from({ length: 5 }, (_, i) => startRequest(`flow-${i}`)) as Ticket[];
   assert.deepEqual(new Set(states(more)), new Set(["executing"]));
 });
 
 test("a queue that is no longer configured is removed after the last of its requests", () => {
-  const { ask, set } = aSet({ concurrencyLimit: 1, queuing: { queues: 2, handSize: 1, queueLengthLimit: 9 } });
-  const tickets = [ask("a"), ask("a"), ask("a")] as Ticket[];
+  const { startRequest, set } = aSet({ concurrencyLimit: 1, queuing: { queues: 2, handSize: 1, queueLengthLimit: 9 } });
+  const tickets = [startRequest("a"), startRequest("a"), startRequest("a")] as Ticket[];
   set.reconfigure({ concurrencyLimit: 1, queuing: undefined, requestWaitLimitMs: 1 });
   for (const [i, ticket] of tickets.entries()) {
     assert.deepEqual([ticket.state, set.queues.length], ["executing", 2], `request ${i}`);
@@ -295,9 +295,12 @@ for (const seed of [1, 2, 3, 4]) {
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 test("virtual time advances by the seats in use for each busy queue, and a dispatch is charged what the request took", async () => {
-  const { ask, clock, level, page } = aSet({ concurrencyLimit: 2, queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 } });
-  const [a, b] = [ask("a"), ask("b")] as Ticket[];
-  const waits = ask("a") as Ticket;
+  const { startRequest, clock, level, page } = aSet({
+    concurrencyLimit: 2,
+    queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 },
+  });
+  const [a, b] = [startRequest("a"), startRequest("b")] as Ticket[];
+  const waits = startRequest("a") as Ticket;
   assert.notEqual(a?.queue, b?.queue);
   await clock.advance(10_000); // two seats, two busy queues
   assert.equal(level.currentR.value, 0);
@@ -325,9 +328,9 @@ const near = (value: number | undefined, wanted: number): boolean => Math.abs((v
 
 test("the shares of the limits are sampled with the limits of their time, and no more once the level has retired", async () => {
   const queuing = { queues: 1, handSize: 1, queueLengthLimit: 4 };
-  const { ask, clock, set, page } = aSet({ concurrencyLimit: 4, queuing });
+  const { startRequest, clock, set, page } = aSet({ concurrencyLimit: 4, queuing });
   assert.equal(set.queues.length, 1);
-  for (const seats of [3, 1, 1]) ask("a", { ...oneSeat, initialSeats: seats });
+  for (const seats of [3, 1, 1]) startRequest("a", { ...oneSeat, initialSeats: seats });
   const sums = async (): Promise<number[]> => {
     const shown = await page();
     const sum = (name: string): number =>
@@ -338,7 +341,7 @@ test("the shares of the limits are sampled with the limits of their time, and no
   await clock.advance(100);
   assert.deepEqual(await sums(), [25, 50, 100]);
   set.reconfigure({ concurrencyLimit: 5, queuing: { ...queuing, queueLengthLimit: 8 }, requestWaitLimitMs: 1 });
-  assert.equal(ask("a")?.state, "waiting");
+  assert.equal(startRequest("a")?.state, "waiting");
   await clock.advance(100);
   assert.deepEqual(await sums(), [37.5, 110, 200]);
   set.retire();
@@ -347,13 +350,13 @@ test("the shares of the limits are sampled with the limits of their time, and no
 });
 
 test("flows whose requests are due at the same time take turns", () => {
-  const { ask } = aSet({ concurrencyLimit: 1, queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 } });
-  const running = ask("first") as Ticket;
+  const { startRequest } = aSet({ concurrencyLimit: 1, queuing: { queues: 64, handSize: 1, queueLengthLimit: 9 } });
+  const running = startRequest("first") as Ticket;
   const order: string[] = [];
   const tickets: Ticket[] = [];
   for (let round = 0; round < 3; round++)
     for (const flow of ["a", "b", "c"]) {
-      const ticket = ask(flow) as Ticket;
+      const ticket = startRequest(flow) as Ticket;
       ticket.decided = () => {
         order.push(flow);
         tickets.push(ticket);
@@ -373,7 +376,7 @@ test("flows whose requests are due at the same time take turns", () => {
 });
 
 test("a level that is full looks for no request to dispatch", () => {
-  const { ask, counted } = aSet();
-  for (const flow of ["a", "b", "c", "d"]) ask(flow);
+  const { startRequest, counted } = aSet();
+  for (const flow of ["a", "b", "c", "d"]) startRequest(flow);
   assert.equal(counted.noAccommodation.value, 0);
 });

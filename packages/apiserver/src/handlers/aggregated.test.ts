@@ -10,7 +10,7 @@ import { newRouter } from "./router.ts";
 import { newServedResources } from "./served-resources.ts";
 
 /** A router without resources. @returns its response; rejects with its error */
-async function ask(aggregated: Partial<AggregatedApis>, path: string): Promise<{ code: number; body: string }> {
+async function fetchFrom(aggregated: Partial<AggregatedApis>, path: string): Promise<{ code: number; body: string }> {
   const router = newRouter({
     resources: newServedResources(),
     services: { now: () => 0, turns: new Turns(), featureEnabled: () => true },
@@ -35,7 +35,7 @@ async function ask(aggregated: Partial<AggregatedApis>, path: string): Promise<{
 
 for (const path of ["/apis/example.com/v1", "/apis/example.com/v1/things", "/apis/example.com", "/nowhere"]) {
   test(`${path} is 503 until it is known who answers for what, then 404`, async () => {
-    await assert.rejects(ask({ synced: false, groups: () => [] }, path), (err: { status: object }) => {
+    await assert.rejects(fetchFrom({ synced: false, groups: () => [] }, path), (err: { status: object }) => {
       assert.deepEqual(err.status, {
         kind: "Status",
         apiVersion: "v1",
@@ -48,7 +48,7 @@ for (const path of ["/apis/example.com/v1", "/apis/example.com/v1/things", "/api
       });
       return true;
     });
-    assert.deepEqual(await ask({ synced: true, groups: () => [] }, path), { code: 404, body: "404 page not found\n" });
+    assert.deepEqual(await fetchFrom({ synced: true, groups: () => [] }, path), { code: 404, body: "404 page not found\n" });
   });
 }
 
@@ -66,7 +66,7 @@ test("a document of OpenAPI v3 comes from the server that has it", async () => {
         : undefined,
   };
   const aggregated = { synced: true, groups: () => [], openApi };
-  assert.ok(JSON.parse((await ask(aggregated, "/openapi/v3")).body).Paths.includes("apis/example.com/v1"));
-  assert.equal((await ask(aggregated, "/openapi/v3/apis/example.com/v1")).body, '{"openapi":"3.0.0"}');
-  assert.deepEqual(await ask(aggregated, "/openapi/v3/apis/other.example.com/v1"), { code: 200, body: "" });
+  assert.ok(JSON.parse((await fetchFrom(aggregated, "/openapi/v3")).body).Paths.includes("apis/example.com/v1"));
+  assert.equal((await fetchFrom(aggregated, "/openapi/v3/apis/example.com/v1")).body, '{"openapi":"3.0.0"}');
+  assert.deepEqual(await fetchFrom(aggregated, "/openapi/v3/apis/other.example.com/v1"), { code: 200, body: "" });
 });

@@ -66,7 +66,7 @@ for (const cached of [true, false]) {
         .filter((word) => word !== "")
         .join(", ");
       test(`list, ${cell}: ${means}, ${where}`, async () => {
-        const ask = (resourceVersion: string, pageSize = 2) => {
+        const listAt = (resourceVersion: string, pageSize = 2) => {
           const query = new URLSearchParams({
             ...(match && { resourceVersionMatch: match }),
             ...(limit && { limit: String(pageSize) }),
@@ -76,7 +76,7 @@ for (const cached of [true, false]) {
           return server.request("GET", `${maps}?${query}`);
         };
         const requested = version === "other" ? then : version;
-        const answer = await ask(requested);
+        const answer = await listAt(requested);
         const seen = Number(answer.body.metadata?.resourceVersion);
         switch (means) {
           case "422":
@@ -98,20 +98,20 @@ for (const cached of [true, false]) {
           case "exact":
             assert.equal(answer.code, 200);
             assert.equal(answer.body.metadata.resourceVersion, then);
-            assert.deepEqual(ours(await ask(then, 50)), ["a", "b", "c"]);
+            assert.deepEqual(ours(await listAt(then, 50)), ["a", "b", "c"]);
             assert.equal(answer.body.metadata.continue !== undefined, limit === true);
             break;
           case "most recent":
             assert.ok(seen >= Number(now));
             assert.equal(answer.body.metadata.continue !== undefined, limit === true);
-            assert.deepEqual(ours(await ask("", 50)), all);
+            assert.deepEqual(ours(await listAt("", 50)), all);
             break;
           case "not older":
             assert.ok(seen >= Number(then));
-            assert.ok(Number((await ask(now)).body.metadata.resourceVersion) >= Number(now));
-            assert.deepEqual(ours(await ask(now, 50)), all);
+            assert.ok(Number((await listAt(now)).body.metadata.resourceVersion) >= Number(now));
+            assert.deepEqual(ours(await listAt(now, 50)), all);
             assert.equal(answer.body.metadata.continue !== undefined, limit === true);
-            assert.partialDeepStrictEqual((await ask(future)).body, {
+            assert.partialDeepStrictEqual((await listAt(future)).body, {
               code: 504,
               reason: "Timeout",
               details: { causes: [{ message: "Too large resource version", reason: "ResourceVersionTooLarge" }] },
@@ -119,7 +119,7 @@ for (const cached of [true, false]) {
             break;
           default:
             assert.equal(answer.code, 200);
-            await waitFor(async () => ours(await ask("0", 50)).length === all.length);
+            await waitFor(async () => ours(await listAt("0", 50)).length === all.length);
         }
       });
     }

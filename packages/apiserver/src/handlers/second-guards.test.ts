@@ -67,31 +67,31 @@ for (const [what, requested, headers] of [
 }
 
 const scale = (replicas: number, metadata: object = {}) => ({ metadata, spec: { replicas } });
-for (const { name, of, object, ask } of [
+for (const { name, of, object, attempt } of [
   {
     name: "a PUT of the status",
     of: deployments,
     object: aDeployment,
-    ask: (path: string, stored: object) =>
+    attempt: (path: string, stored: object) =>
       server.request("PUT", `${path}/status?dryRun=All`, { ...stored, status: { replicas: 7 } }),
   },
   {
     name: "a patch of the status",
     of: deployments,
     object: aDeployment,
-    ask: (path: string) => server.request("PATCH", `${path}/status?dryRun=All`, { status: { replicas: 7 } }, merge),
+    attempt: (path: string) => server.request("PATCH", `${path}/status?dryRun=All`, { status: { replicas: 7 } }, merge),
   },
   {
     name: "a patch of the scale",
     of: deployments,
     object: aDeployment,
-    ask: (path: string) => server.request("PATCH", `${path}/scale?dryRun=All`, scale(7), merge),
+    attempt: (path: string) => server.request("PATCH", `${path}/scale?dryRun=All`, scale(7), merge),
   },
   {
     name: "an apply of the scale",
     of: deployments,
     object: aDeployment,
-    ask: (path: string) =>
+    attempt: (path: string) =>
       server.request(
         "PATCH",
         `${path}/scale?dryRun=All&fieldManager=me&force=true`,
@@ -103,7 +103,7 @@ for (const { name, of, object, ask } of [
     name: "a binding",
     of: pods,
     object: aPod,
-    ask: (path: string) =>
+    attempt: (path: string) =>
       server.request("POST", `${path}/binding?dryRun=All`, {
         metadata: { name: path.split("/").at(-1) },
         target: { kind: "Node", name: "n" },
@@ -113,13 +113,14 @@ for (const { name, of, object, ask } of [
     name: "an eviction",
     of: pods,
     object: aPod,
-    ask: (path: string) => server.request("POST", `${path}/eviction?dryRun=All`, { metadata: { name: path.split("/").at(-1) } }),
+    attempt: (path: string) =>
+      server.request("POST", `${path}/eviction?dryRun=All`, { metadata: { name: path.split("/").at(-1) } }),
   },
   {
     name: "an eviction whose own options say so",
     of: pods,
     object: aPod,
-    ask: (path: string) =>
+    attempt: (path: string) =>
       server.request("POST", `${path}/eviction`, {
         metadata: { name: path.split("/").at(-1) },
         deleteOptions: { dryRun: ["All"] },
@@ -129,18 +130,18 @@ for (const { name, of, object, ask } of [
     name: "a deletion whose body says so",
     of: configMaps,
     object: {},
-    ask: (path: string) => server.request("DELETE", path, { dryRun: ["All"] }),
+    attempt: (path: string) => server.request("DELETE", path, { dryRun: ["All"] }),
   },
   {
     name: "a deletion of a collection",
     of: configMaps,
     object: {},
-    ask: () => server.request("DELETE", `${configMaps}?dryRun=All`),
+    attempt: () => server.request("DELETE", `${configMaps}?dryRun=All`),
   },
 ]) {
   test(`${name} as a dry run is answered and leaves the object as it was`, async () => {
     const { object: stored, path } = await made(of, object);
-    const { code, body } = await ask(path, stored);
+    const { code, body } = await attempt(path, stored);
     assert.ok(code === 200 || code === 201, `${code} ${JSON.stringify(body)}`);
     assert.deepEqual(await read(path), stored);
   });
@@ -270,7 +271,7 @@ test("an object that its managed fields make too large for etcd is stored withou
   await server.request("DELETE", path);
 });
 
-for (const [what, ask] of [
+for (const [what, attempt] of [
   ["PUT", (path: string) => server.request("PUT", path, { metadata: { name: "l" } }, jane)],
   [
     "an apply",
@@ -292,11 +293,11 @@ for (const [what, ask] of [
     const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "writer" };
     await made(`${rbac}/rolebindings`, { roleRef, subjects: [{ kind: "User", name: "jane" }] });
     const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
-    const refused = await ask(`${leases}/l`);
+    const refused = await attempt(`${leases}/l`);
     assert.deepEqual([refused.code, refused.body.reason], [403, "Forbidden"]);
     assert.equal((await server.request("GET", `${leases}/l`)).code, 404);
     await made(leases, {}, { name: "l" });
-    assert.notEqual((await ask(`${leases}/l`)).code, 403);
+    assert.notEqual((await attempt(`${leases}/l`)).code, 403);
   });
 }
 const jane = { authorization: "Bearer user-token" };

@@ -7,11 +7,11 @@ const named = (name: string): KubeObject => ({ apiVersion: "v1", kind: "A", meta
 
 test("each object is requested once in each version, and the computation has them all in the end", async () => {
   const requests: string[] = [];
-  const ask = async (object: KubeObject, apiVersion: string): Promise<KubeObject> => {
+  const convert = async (object: KubeObject, apiVersion: string): Promise<KubeObject> => {
     requests.push(`${object.metadata.name} ${apiVersion}`);
     return { ...object, apiVersion };
   };
-  const versions = await withConversions(ask, (converted) => {
+  const versions = await withConversions(convert, (converted) => {
     const [a, b] = [converted(named("a"), "v2"), converted(named("b"), "v2")];
     a.metadata.name = "spoilt"; // the computation owns the result
     return [converted(named("a"), "v2").metadata.name, b.apiVersion, converted(named("a"), "v3").apiVersion];
@@ -36,13 +36,13 @@ test("a conversion that fails fails the computation; one that never comes to res
 
 test("what is requested, and what was answered, is not changed by others", async () => {
   const sent: KubeObject[] = [];
-  const ask = async (object: KubeObject, apiVersion: string): Promise<KubeObject> => {
+  const convert = async (object: KubeObject, apiVersion: string): Promise<KubeObject> => {
     sent.push(object);
     object.metadata.name = "spoilt by the webhook's client";
     return { ...named("b"), apiVersion };
   };
   const mine = named("a");
-  const names = await withConversions(ask, (converted) => {
+  const names = await withConversions(convert, (converted) => {
     const first = converted(mine, "v2");
     first.metadata.name = "spoilt";
     return [mine.metadata.name, converted(mine, "v2").metadata.name];

@@ -89,9 +89,9 @@ test("tokens are refused for what they cannot be bound to, and a dry run gives o
   await newPod("of-requested", "requested");
   await make(accounts, { metadata: { name: "other" } });
   await make("/api/v1/namespaces/default/secrets", { metadata: { name: "s" } });
-  const ask = (spec: object, query = "", account = "requested") =>
+  const requestToken = (spec: object, query = "", account = "requested") =>
     server.request("POST", `${accounts}/${account}/token${query}`, { spec });
-  const bind = (ref: object, account?: string) => ask({ boundObjectRef: { apiVersion: "v1", ...ref } }, "", account);
+  const bind = (ref: object, account?: string) => requestToken({ boundObjectRef: { apiVersion: "v1", ...ref } }, "", account);
   for (const { answer, code, message } of [
     {
       answer: await bind({ kind: "Node", name: "n" }),
@@ -115,7 +115,7 @@ test("tokens are refused for what they cannot be bound to, and a dry run gives o
       message: `Operation cannot be fulfilled on Secret "s": the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
     },
     {
-      answer: await ask({ expirationSeconds: 10 }),
+      answer: await requestToken({ expirationSeconds: 10 }),
       code: 422,
       message:
         'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 10: may not specify a duration less than 10 minutes',
@@ -124,7 +124,7 @@ test("tokens are refused for what they cannot be bound to, and a dry run gives o
     assert.equal(answer.body.message, message);
     assert.equal(answer.code, code);
   }
-  const dry = await ask({}, "?dryRun=All");
+  const dry = await requestToken({}, "?dryRun=All");
   assert.equal(dry.code, 201, dry.text);
   assert.equal(await codeFor(dry.body.status.token), 200);
 });

@@ -62,7 +62,7 @@ after(async () => {
 });
 
 /** The status and the received part of the response; `broken` when it was not complete. */
-function ask(path: string, method = "GET", body?: Buffer): Promise<{ code: number; text: string; broken: boolean }> {
+function send(path: string, method = "GET", body?: Buffer): Promise<{ code: number; text: string; broken: boolean }> {
   const session = connectHttp2(setup.server.url, { ca: setup.server.ca });
   session.on("error", () => {});
   const headers = { ":method": method, ":path": root + path, authorization: `Bearer ${setup.server.adminToken}` };
@@ -98,7 +98,7 @@ for (const { name, path, want } of [
   { name: "headers without end", path: "/headers", want: "error trying to reach service: " },
 ]) {
   test(`a server that answers with ${name} is 503`, async () => {
-    const { code, text, broken } = await ask(path);
+    const { code, text, broken } = await send(path);
     assert.deepEqual([code, broken], [503, false], text);
     assert.ok(text.startsWith(want), text);
   });
@@ -106,19 +106,19 @@ for (const { name, path, want } of [
 
 for (const path of ["/short", "/chunk"]) {
   test(`an answer that breaks off is not given as a whole one: ${path}`, async () => {
-    const { code, broken } = await ask(path);
+    const { code, broken } = await send(path);
     assert.deepEqual([code, broken], [200, true]);
   });
 }
 
 test("an answer that comes before the request is whole is passed on", async () => {
-  const { code, text } = await ask("/early", "POST", Buffer.alloc(1 << 20, "x"));
+  const { code, text } = await send("/early", "POST", Buffer.alloc(1 << 20, "x"));
   assert.deepEqual([code, text], [413, "no\n"]);
 });
 
 test("what follows an answer is not taken for the next one", async () => {
-  for (let i = 0; i < 5; i++) assert.equal((await ask("/twice")).text, "{}");
-  assert.equal((await ask("")).text, "{}");
+  for (let i = 0; i < 5; i++) assert.equal((await send("/twice")).text, "{}");
+  assert.equal((await send("")).text, "{}");
 });
 
 test("the API server lives", async () => {

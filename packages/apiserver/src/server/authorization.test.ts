@@ -46,13 +46,13 @@ test("every resource, verb and subresource is open to its own right and to no ot
   });
   // The policy is read from caches, one per kind, which are updated independently.
   await eachOf(cases, async (one) => {
-    await waitFor(async () => !isRefused(await ask(one, as(`exact-${one.id}`)), one), { what: `the right to ${one.id}` });
+    await waitFor(async () => !isRefused(await send(one, as(`exact-${one.id}`)), one), { what: `the right to ${one.id}` });
   });
   const failures: string[] = [];
   await eachOf(cases, async (one) => {
     const open = openToAuthenticated.has(`${one.verb} ${one.resource}.${one.group}`);
     const expect = async (what: string, headers: Record<string, string | undefined>, wanted: "401" | "403" | "passes") => {
-      const answer = await ask(one, headers);
+      const answer = await send(one, headers);
       const got = answer.code === 401 ? "401" : isRefused(answer, one) ? "403" : "passes";
       if (got !== wanted) failures.push(`${one.method} ${one.path} (${one.verb} ${one.resource}): ${what} ${got}, not ${wanted}`);
     };
@@ -186,7 +186,7 @@ async function created(path: string, object: object): Promise<void> {
   assert.equal(code, 201, text);
 }
 
-function ask(one: Case, headers: Record<string, string | undefined>): Promise<TestResponse> {
+function send(one: Case, headers: Record<string, string | undefined>): Promise<TestResponse> {
   const patch = one.method === "PATCH" ? { "content-type": "application/merge-patch+json" } : {};
   // In a DELETE body DeleteOptions would override the query's dryRun.
   const body = one.method === "GET" || one.method === "DELETE" ? undefined : {};

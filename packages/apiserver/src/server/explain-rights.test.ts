@@ -315,7 +315,7 @@ test("an explanation names what the user may read, and nothing of other namespac
     return { code: json?.code ?? 0, text: `${json?.text}\n${text?.text}` };
   };
   /** On a busy machine the scheduler may answer too late. */
-  const ask = (question: string, headers?: Headers) =>
+  const explain = (question: string, headers?: Headers) =>
     waitFor(async () => {
       const answer = await requestOnce(question, headers);
       const isWhole = answer.text.includes('"component":"kube-scheduler"') && answer.text.includes("kube-scheduler scheduler: ");
@@ -324,11 +324,11 @@ test("an explanation names what the user may read, and nothing of other namespac
   const askedFor = rows.map(({ question, own, names, never = [] }) =>
     t.test(question, async () => {
       const all = Object.keys(names);
-      const administrator = await ask(question);
+      const administrator = await explain(question);
       for (const name of all)
         assert.ok(administrator.text.includes(name), `an administrator is told ${name}: ${administrator.text}`);
 
-      const attempt = (rights: readonly string[]) => ask(question, as(rights));
+      const attempt = (rights: readonly string[]) => explain(question, as(rights));
       const bare = await attempt([own]);
       // The question repeats the name of the node that it is about.
       if (!question.includes("about=")) assert.equal(bare.code, 200, bare.text);
@@ -345,8 +345,8 @@ test("an explanation names what the user may read, and nothing of other namespac
       for (const other of [...all, ...never]) assert.ok(!bare.text.includes(other), `${other} with ${own} alone: ${bare.text}`);
 
       // Without any right nothing is answered, not even whether the object exists.
-      assert.equal((await ask(question, as([]))).code, 403);
-      assert.equal((await ask(question.replace(/[\w-]+(?=\?|$)/, "none-such"), as([]))).code, 403);
+      assert.equal((await explain(question, as([]))).code, 403);
+      assert.equal((await explain(question.replace(/[\w-]+(?=\?|$)/, "none-such"), as([]))).code, 403);
     }),
   );
   await Promise.all(askedFor);

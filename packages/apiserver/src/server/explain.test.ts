@@ -103,33 +103,33 @@ test("an explanation shows only objects that the user may read, and anonymous us
     spec: { ...pending.spec, storageClassName: "secret-class" },
   });
   await make(server, `${core}/secrets`, { metadata: { name: "hidden" } });
-  const ask = async (path: string, headers: Record<string, string | undefined> = jane) =>
+  const fetchText = async (path: string, headers: Record<string, string | undefined> = jane) =>
     server.request("GET", `/debug/explain/${path}`, undefined, headers);
-  assert.equal((await ask("namespaces/a/pods/web", { authorization: undefined })).code, 403, "anonymous");
-  const refused = await ask("namespaces/a/pods/web");
+  assert.equal((await fetchText("namespaces/a/pods/web", { authorization: undefined })).code, 403, "anonymous");
+  const refused = await fetchText("namespaces/a/pods/web");
   assert.deepEqual([refused.code, refused.body.reason], [403, "Forbidden"]);
   assert.match(refused.body.message, /User "jane" cannot get resource "pods" in API group "" in the namespace "a"/);
-  assert.equal((await ask("namespaces/a/pods/none")).code, 403, "whether it exists is not reported");
+  assert.equal((await fetchText("namespaces/a/pods/none")).code, 403, "whether it exists is not reported");
 
   await grant(server, "a", ["pods"]);
-  const alone = await ask("namespaces/a/pods/web");
+  const alone = await fetchText("namespaces/a/pods/web");
   assert.equal(alone.code, 200);
   assert.doesNotMatch(alone.text, /secret-class|persistentvolumeclaims/);
-  assert.equal((await ask("namespaces/b/pods/web")).code, 403);
-  assert.equal((await ask("namespaces/a/pods/web?about=node/secret-node")).code, 403, "the node is not hers");
+  assert.equal((await fetchText("namespaces/b/pods/web")).code, 403);
+  assert.equal((await fetchText("namespaces/a/pods/web?about=node/secret-node")).code, 403, "the node is not hers");
 
   await make(server, `${core}/pods`, pod("waits", { volumes: [{ name: "data", ...claim }] }));
-  const before = await ask("namespaces/a/pods/waits");
+  const before = await fetchText("namespaces/a/pods/waits");
   assert.doesNotMatch(before.text, /secret-class|persistentvolumeclaims/);
   await grant(server, "a", ["persistentvolumeclaims"]);
-  const after = await ask("namespaces/a/pods/waits");
+  const after = await fetchText("namespaces/a/pods/waits");
   assert.deepEqual(
     after.body.chain.map((finding: { object: { resource: string } }) => finding.object.resource),
     ["pods", "persistentvolumeclaims"],
   );
 
-  assert.equal((await ask("namespaces/a/namespaces/a")).code, 403, "namespaces are not hers");
-  assert.equal((await ask("namespaces/a/secrets/hidden")).code, 403);
+  assert.equal((await fetchText("namespaces/a/namespaces/a")).code, 403, "namespaces are not hers");
+  assert.equal((await fetchText("namespaces/a/secrets/hidden")).code, 403);
 });
 
 test("a watch sends one explanation for each change, and ends when the object is well", async (t) => {

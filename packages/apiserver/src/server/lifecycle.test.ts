@@ -18,29 +18,33 @@ function anEdge(livezGraceMs: number) {
     livezGraceMs,
     documents: undefined,
   });
-  const ask = async (path: string): Promise<{ code: number; text: string }> => {
+  const fetchText = async (path: string): Promise<{ code: number; text: string }> => {
     const exchange = new LoopbackExchange({ method: "GET", path, headers: {} });
     await edge.handle(exchange);
     const { status, body } = await exchange.response;
     return { code: status, text: (await Array.fromAsync(body)).join("") };
   };
-  return { clock, edge, ask };
+  return { clock, edge, fetchText };
 }
 
 test("within --livez-grace-period a hook that is not done is taken as passed, by /livez alone", async () => {
-  const { clock, edge, ask } = anEdge(10_000);
+  const { clock, edge, fetchText } = anEdge(10_000);
   let done = false;
   edge.addHook("poststarthook/slow", () => (done ? undefined : "not finished"));
-  const codes = async () => [(await ask("/livez")).code, (await ask("/readyz")).code, (await ask("/healthz")).code];
+  const codes = async () => [
+    (await fetchText("/livez")).code,
+    (await fetchText("/readyz")).code,
+    (await fetchText("/healthz")).code,
+  ];
   assert.deepEqual(await codes(), [200, 500, 500]);
-  assert.match((await ask("/readyz")).text, /\[-\]poststarthook\/slow failed: reason withheld\n/);
+  assert.match((await fetchText("/readyz")).text, /\[-\]poststarthook\/slow failed: reason withheld\n/);
   await clock.advance(10_000);
   assert.deepEqual(await codes(), [500, 500, 500]);
   assert.equal(
-    (await ask("/livez")).text,
+    (await fetchText("/livez")).text,
     "[+]ping ok\n[+]log ok\n[-]poststarthook/slow failed: reason withheld\nlivez check failed\n",
   );
-  assert.equal((await ask("/livez/poststarthook/slow")).text, "internal server error: not finished\n");
+  assert.equal((await fetchText("/livez/poststarthook/slow")).text, "internal server error: not finished\n");
   done = true;
   assert.deepEqual(await codes(), [200, 200, 200]);
 });

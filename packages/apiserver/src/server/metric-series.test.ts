@@ -20,7 +20,7 @@ test("clients' names, methods, paths and parameters that clients invent create n
   const series = async (): Promise<number> =>
     (await server.request("GET", "/metrics")).text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length;
   /** Requests that differ from all others, in varying parts. */
-  const ask = (n: number): Promise<unknown> => {
+  const send = (n: number): Promise<unknown> => {
     const paths = [
       `/api/v1/namespaces/ns-${n}/configmaps`,
       `/api/v1/kind-${n}`,
@@ -41,7 +41,7 @@ test("clients' names, methods, paths and parameters that clients invent create n
   const all = async (first: number, last: number): Promise<void> => {
     await Promise.all(
       Array.from({ length: atATime }, async (_, i) => {
-        for (let n = first + i; n < last; n += atATime) await ask(n);
+        for (let n = first + i; n < last; n += atATime) await send(n);
       }),
     );
   };

@@ -95,12 +95,12 @@ test("ABAC allows what a line of its file says", async (t) => {
   const policy = { user: "jane", namespace: "default", resource: "pods", readonly: true };
   const file = peer.file("policy.jsonl", `# jane\n${JSON.stringify(policy)}\n`);
   const server = await startTestServer(t, ["--authorization-mode=ABAC", `--authorization-policy-file=${file}`]);
-  const ask = (method: string, path: string, body?: unknown) => server.request(method, path, body, as("user-token"));
-  assert.equal((await ask("GET", "/api/v1/namespaces/default/pods")).code, 200);
-  const refused = await ask("GET", "/api/v1/namespaces/default/secrets");
+  const send = (method: string, path: string, body?: unknown) => server.request(method, path, body, as("user-token"));
+  assert.equal((await send("GET", "/api/v1/namespaces/default/pods")).code, 200);
+  const refused = await send("GET", "/api/v1/namespaces/default/secrets");
   assert.equal(refused.code, 403);
   assert.match(refused.body.message, /: No policy matched\.$/);
-  assert.equal((await ask("DELETE", "/api/v1/namespaces/default/pods/x")).code, 403);
+  assert.equal((await send("DELETE", "/api/v1/namespaces/default/pods/x")).code, 403);
 });
 
 const problemsOf = (...argv: string[]): string => {

@@ -24,7 +24,7 @@ interface Answer {
 }
 
 /** @returns undefined for a path that is not the page's */
-function ask(pages: UiPages, path: string, { method = "GET", headers = {} } = {}): Answer | undefined {
+function fetchPage(pages: UiPages, path: string, { method = "GET", headers = {} } = {}): Answer | undefined {
   let answer: Answer | undefined;
   const exchange = {
     method,
@@ -53,7 +53,7 @@ for (const { path, code, type } of [
   { path: "/ui/constructor", code: 404, type: "text/plain; charset=utf-8" },
 ]) {
   test(`answers ${path} with ${code}, and forbids everything that is not its own`, () => {
-    const answer = ask(pages, path);
+    const answer = fetchPage(pages, path);
     assert.equal(answer?.code, code);
     assert.equal(answer?.headers["content-type"], type);
     assert.match(answer?.headers["content-security-policy"] ?? "", /^default-src 'none'; script-src 'self'; /);
@@ -63,40 +63,40 @@ for (const { path, code, type } of [
 }
 
 for (const path of ["/", "/uid", "/uix/", "/api/ui/", "/UI/"]) {
-  test(`leaves ${path} to the API`, () => assert.equal(ask(pages, path), undefined));
+  test(`leaves ${path} to the API`, () => assert.equal(fetchPage(pages, path), undefined));
 }
 
 test("leads from /ui to /ui/, also below a proxy's prefix", () => {
-  const answer = ask(pages, "/ui");
+  const answer = fetchPage(pages, "/ui");
   assert.deepEqual([answer?.code, answer?.headers["location"]], [302, "ui/"]);
 });
 
 test("refuses what does not read", () => {
-  assert.equal(ask(pages, "/ui/", { method: "POST" })?.code, 405);
-  assert.equal(ask(pages, "/ui/", { method: "HEAD" })?.code, 200);
+  assert.equal(fetchPage(pages, "/ui/", { method: "POST" })?.code, 405);
+  assert.equal(fetchPage(pages, "/ui/", { method: "HEAD" })?.code, 200);
 });
 
 test("compresses text for who can read that, and nothing that is compressed", () => {
-  const zipped = ask(pages, "/ui/", { headers: { "accept-encoding": "br, gzip" } });
+  const zipped = fetchPage(pages, "/ui/", { headers: { "accept-encoding": "br, gzip" } });
   assert.equal(zipped?.headers["content-encoding"], "gzip");
   assert.equal(gunzipSync(zipped?.body ?? "").toString(), page);
   for (const encoding of ["", "br", "gzip;q=0", "gzip;q=0.0"]) {
-    const plain = ask(pages, "/ui/", { headers: { "accept-encoding": encoding } });
+    const plain = fetchPage(pages, "/ui/", { headers: { "accept-encoding": encoding } });
     assert.deepEqual([plain?.headers["content-encoding"], plain?.body.toString()], [undefined, page], encoding);
   }
-  const font = ask(pages, "/ui/font.woff2", { headers: { "accept-encoding": "gzip" } });
+  const font = fetchPage(pages, "/ui/font.woff2", { headers: { "accept-encoding": "gzip" } });
   assert.deepEqual([font?.headers["content-encoding"], font?.body.toString()], [undefined, "font"]);
 });
 
 test("answers 304 without a body to who has it already", () => {
-  const tag = ask(pages, "/ui/")?.headers["etag"] as string;
-  const again = ask(pages, "/ui/", { headers: { "if-none-match": `"other", ${tag}` } });
+  const tag = fetchPage(pages, "/ui/")?.headers["etag"] as string;
+  const again = fetchPage(pages, "/ui/", { headers: { "if-none-match": `"other", ${tag}` } });
   assert.deepEqual([again?.code, again?.body.length, again?.headers["etag"]], [304, 0, tag]);
-  assert.equal(ask(pages, "/ui/", { headers: { "if-none-match": '"other"' } })?.code, 200);
+  assert.equal(fetchPage(pages, "/ui/", { headers: { "if-none-match": '"other"' } })?.code, 200);
 });
 
 test("answers 503 and says what to do when the page was not built", () => {
-  const answer = ask(new UiPages(pathToFileURL(`${folder}/missing/`), discardLogger), "/ui/");
+  const answer = fetchPage(new UiPages(pathToFileURL(`${folder}/missing/`), discardLogger), "/ui/");
   assert.equal(answer?.code, 503);
   assert.match(answer?.body.toString() ?? "", /cox build/);
 });

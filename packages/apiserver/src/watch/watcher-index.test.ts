@@ -103,20 +103,20 @@ test("who is too slow leaves in the middle of an event, and the others get it", 
 
 test("requests for the same objects share one group, others do not", () => {
   const index = newWatcherIndex([]);
-  const ask = (prefix: string, fields?: string, labels?: LabelSelector): WatchRequest => {
+  const requestOf = (prefix: string, fields?: string, labels?: LabelSelector): WatchRequest => {
     return { prefix, signal, ...(fields !== undefined && { fields: FieldSelector.parse(fields) }), ...(labels && { labels }) };
   };
-  const watcher = new CacheWatcher(index.groupOf(ask("a/")), 0, new WatchQueue({ signal }));
+  const watcher = new CacheWatcher(index.groupOf(requestOf("a/")), 0, new WatchQueue({ signal }));
   index.add(watcher);
-  assert.equal(index.groupOf(ask("a/", "", LabelSelector.everything)), watcher.group);
+  assert.equal(index.groupOf(requestOf("a/", "", LabelSelector.everything)), watcher.group);
   index.remove(watcher);
-  assert.notEqual(index.groupOf(ask("a/")), watcher.group, "the last one has left");
+  assert.notEqual(index.groupOf(requestOf("a/")), watcher.group, "the last one has left");
   const others = [
-    ask("a/", undefined, LabelSelector.nothing),
-    ask("a/", "metadata.name=x"),
-    ask("a/", "metadata.name=x\n"),
-    ask("a"),
+    requestOf("a/", undefined, LabelSelector.nothing),
+    requestOf("a/", "metadata.name=x"),
+    requestOf("a/", "metadata.name=x\n"),
+    requestOf("a"),
   ];
-  const names = [ask("a/"), ...others, ask('a/",true,"'), ask("a/\n\nmetadata.name=x")].map(groupName);
+  const names = [requestOf("a/"), ...others, requestOf('a/",true,"'), requestOf("a/\n\nmetadata.name=x")].map(groupName);
   assert.equal(new Set(names).size, names.length);
 });

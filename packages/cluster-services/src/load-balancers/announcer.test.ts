@@ -81,22 +81,22 @@ async function setUp(t: TestContext) {
       "iptables",
       `-t nat -A PREROUTING -d ${vip} -p tcp --dport 81 -j DNAT --to-destination 192.168.77.${i + 1}:8080`.split(" "),
     );
-  const ask = async (port: number): Promise<string> => {
+  const fetchFrom = async (port: number): Promise<string> => {
     const [answer] = await site.router.ask({ protocol: "tcp", host: vip, port });
     return (answer as string).split(" ")[0] as string;
   };
-  return { site, m1, m2, ask, client: newFakeClient() };
+  return { site, m1, m2, fetchFrom, client: newFakeClient() };
 }
 
 test("an address moves to another machine with its lease, and clients follow at once", { skip: needsRoot }, async (t) => {
-  const { m1, m2, ask, client, site } = await setUp(t);
+  const { m1, m2, fetchFrom, client, site } = await setUp(t);
   const one = start(t, m1, client, [vip, vip6]);
   await waitFor(async () => (await has(m1, vip)) && (await has(m1, vip6)));
-  await waitFor(async () => (await ask(81)) === "m1");
+  await waitFor(async () => (await fetchFrom(81)) === "m1");
   one.announcer.check();
 
   await t.test("programs that listen on all addresses do not answer on it", async () => {
-    assert.equal(await ask(8080), "refused");
+    assert.equal(await fetchFrom(8080), "refused");
     assert.equal((await site.router.ask({ protocol: "tcp", host: "192.168.77.1", port: 8080 }))[0], "m1 192.168.77.254");
   });
 
@@ -111,7 +111,7 @@ test("an address moves to another machine with its lease, and clients follow at 
     assert.equal(await has(m1, vip), false);
     assert.doesNotMatch(await m1.run("iptables", ["-S", "COX-LB-INPUT"]), /REJECT/);
     await waitFor(() => holderOf(client, vip) === "m2");
-    await waitFor(async () => (await ask(81)) === "m2");
+    await waitFor(async () => (await fetchFrom(81)) === "m2");
   });
 
   await t.test("it is given up when no Service has it, and taken again", async () => {
@@ -151,14 +151,14 @@ test("an address moves to another machine with its lease, and clients follow at 
 });
 
 test("the address of a machine whose process was killed moves within seconds", { skip: needsRoot || long }, async (t) => {
-  const { m1, m2, ask, client } = await setUp(t);
+  const { m1, m2, fetchFrom, client } = await setUp(t);
   const one = start(t, m1, client, [vip]);
   await waitFor(() => holderOf(client, vip) === "m1");
   start(t, m2, client, [vip]);
-  await waitFor(async () => (await ask(81)) === "m1");
+  await waitFor(async () => (await fetchFrom(81)) === "m1");
   const before = performance.now();
   one.kill();
-  await waitFor(async () => (await ask(81)) === "m2", { timeoutMs: 20_000 });
+  await waitFor(async () => (await fetchFrom(81)) === "m2", { timeoutMs: 20_000 });
   assert.equal(await has(m1, vip), false, "the kernel has taken it away from the first");
   t.diagnostic(`after ${Math.round(performance.now() - before)} ms`);
 });

@@ -42,13 +42,13 @@ function startPorts(t: TestContext, options: Partial<StatusPortsOptions>) {
   t.after(stop);
   return { events, stop };
 }
-const ask = (port: number, path: string, method = "GET") =>
+const fetchFrom = (port: number, path: string, method = "GET") =>
   fetch(`http://${host}:${port}${path}`, { method }).catch(() => undefined);
 
 test("the health port says whether the rules are late, as kube-proxy's does", async (t) => {
   let late = 0;
   const { stop } = startPorts(t, { health: { host, port: 21_001 }, lateMs: () => late });
-  await waitFor(() => ask(21_001, "/healthz"));
+  await waitFor(() => fetchFrom(21_001, "/healthz"));
   for (const [ms, status, lastUpdated] of [
     [0, 200, "2022-01-01 00:00:00.000 +0000 UTC"],
     [59_999, 200, "2022-01-01 00:00:00.000 +0000 UTC"],
@@ -56,33 +56,33 @@ test("the health port says whether the rules are late, as kube-proxy's does", as
     [0, 200, "2022-01-01 00:00:00.000 +0000 UTC"],
   ] as const) {
     late = ms;
-    const answer = await ask(21_001, "/healthz?verbose");
+    const answer = await fetchFrom(21_001, "/healthz?verbose");
     assert.equal(answer?.status, status, `${ms} ms late`);
     assert.equal(answer?.headers.get("content-type"), "application/json");
     assert.deepEqual(await answer?.json(), { lastUpdated, currentTime: "2022-01-01 00:00:00.000 +0000 UTC" });
   }
-  assert.equal((await ask(21_001, "/metrics"))?.status, 404, "metrics are not for other machines");
-  assert.equal((await ask(21_001, "/healthz", "POST"))?.status, 405);
+  assert.equal((await fetchFrom(21_001, "/metrics"))?.status, 404, "metrics are not for other machines");
+  assert.equal((await fetchFrom(21_001, "/healthz", "POST"))?.status, 405);
   await stop();
-  assert.equal(await ask(21_001, "/healthz"), undefined);
+  assert.equal(await fetchFrom(21_001, "/healthz"), undefined);
 });
 
 test("the metrics port has kube-proxy's paths", async (t) => {
   let fail = false;
   const renderMetrics = (): Promise<string> => (fail ? Promise.reject(new Error("no page")) : Promise.resolve("a_metric 1\n"));
   startPorts(t, { metrics: { host, port: 21_002 }, renderMetrics });
-  await waitFor(() => ask(21_002, "/healthz"));
+  await waitFor(() => fetchFrom(21_002, "/healthz"));
   for (const [path, status, body] of [
     ["/healthz", 200, "ok"],
     ["/proxyMode", 200, "iptables"],
     ["/metrics", 200, "a_metric 1\n"],
     ["/debug/pprof/", 404, "404 page not found\n"],
   ] as const) {
-    const answer = await ask(21_002, path);
+    const answer = await fetchFrom(21_002, path);
     assert.deepEqual([answer?.status, await answer?.text()], [status, body], path);
   }
   fail = true;
-  assert.equal((await ask(21_002, "/metrics"))?.status, 500);
+  assert.equal((await fetchFrom(21_002, "/metrics"))?.status, 500);
 });
 
 test("a port that is taken is an event on the Node, and is tried again", async (t) => {
@@ -95,17 +95,17 @@ test("a port that is taken is an event on the Node, and is tried again", async (
     events[0] ?? "",
     new RegExp(`^Warning FailedToStartProxierHealthcheck failed to start proxier healthz on ${host}:21003: .*EADDRINUSE`),
   );
-  await waitFor(async () => (await ask(21_004, "/healthz"))?.status === 200);
+  await waitFor(async () => (await fetchFrom(21_004, "/healthz"))?.status === 200);
   await new Promise((resolve) => taken.close(resolve));
   await waitFor(async () => {
     await clock.advance(5_000);
-    return (await ask(21_003, "/healthz"))?.status === 200;
+    return (await fetchFrom(21_003, "/healthz"))?.status === 200;
   });
 });
 
 test("an end cuts off a client that has not sent its request", async (t) => {
   const { stop } = startPorts(t, { health: { host, port: 21_005 } });
-  await waitFor(() => ask(21_005, "/healthz"));
+  await waitFor(() => fetchFrom(21_005, "/healthz"));
   const client = connect(21_005, host);
   t.after(() => client.destroy());
   client.on("error", () => {});

@@ -170,9 +170,9 @@ test("requests are counted by method, path and port, also those that fail", asyn
   const registry = newMetricsRegistry();
   const options = { registry, serverType: "readwrite", clock: newFakeClock() } as const;
   const handler = countRequests(({ url }) => (url === "/pods" ? undefined : Promise.reject(new Error("broken"))), options);
-  const ask = (method: string, url: string) => handler({ method, url } as Parameters<typeof handler>[0]);
-  await ask("GET", "/pods");
-  await assert.rejects(async () => ask("BREW", "/exec/default/web/main"));
+  const send = (method: string, url: string) => handler({ method, url } as Parameters<typeof handler>[0]);
+  await send("GET", "/pods");
+  await assert.rejects(async () => send("BREW", "/exec/default/web/main"));
   const labels = 'method="other",path="exec",server_type="readwrite",long_running="true"';
   assert.deepEqual(await linesOf(registry, "kubelet_http_requests_total", "kubelet_http_inflight_requests"), [
     'kubelet_http_requests_total{method="GET",path="pods",server_type="readwrite",long_running="false"} 1',

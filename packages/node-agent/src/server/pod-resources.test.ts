@@ -36,7 +36,7 @@ const managers = {
   },
 } as unknown as OpenedManagers;
 
-async function ask(t: TestContext, path: string, response: string, allocatable = true): Promise<unknown> {
+async function call(t: TestContext, path: string, response: string, allocatable = true): Promise<unknown> {
   const dir = await mkdtemp(join(tmpdir(), "cox-podres-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const pod = aNodePod({ containers: [aContainer(), aContainer({ name: "other" })] });
@@ -63,7 +63,7 @@ test("List reports what containers have exclusively", async (t) => {
     { resourceName: gpu, deviceIds: ["a"], topology: null },
     { resourceName: gpu, deviceIds: ["b", "c"], topology: at(1) },
   ];
-  assert.deepEqual(await ask(t, "/v1.PodResourcesLister/List", "ListPodResourcesResponse"), {
+  assert.deepEqual(await call(t, "/v1.PodResourcesLister/List", "ListPodResourcesResponse"), {
     podResources: [
       {
         name: "web",
@@ -78,7 +78,7 @@ test("List reports what containers have exclusively", async (t) => {
 });
 
 test("v1alpha1 reports devices alone", async (t) => {
-  const answer = await ask(t, "/v1alpha1.PodResourcesLister/List", "ListPodResourcesResponse");
+  const answer = await call(t, "/v1alpha1.PodResourcesLister/List", "ListPodResourcesResponse");
   const [pod] = (answer as { podResources: { containers: unknown[] }[] }).podResources;
   assert.deepEqual(pod?.containers[0], {
     name: "main",
@@ -93,7 +93,7 @@ test("v1alpha1 reports devices alone", async (t) => {
 
 test("GetAllocatableResources reports what may be assigned, where its gate is on", async (t) => {
   const path = "/v1.PodResourcesLister/GetAllocatableResources";
-  assert.deepEqual(await ask(t, path, "AllocatableResourcesResponse"), {
+  assert.deepEqual(await call(t, path, "AllocatableResourcesResponse"), {
     devices: [
       { resourceName: gpu, deviceIds: ["a"], topology: null },
       { resourceName: gpu, deviceIds: ["b"], topology: at(1) },
@@ -101,7 +101,7 @@ test("GetAllocatableResources reports what may be assigned, where its gate is on
     cpuIds: [1, 2, 3],
     memory: [{ memoryType: "memory", size: 2048, topology: at(0) }],
   });
-  await assert.rejects(ask(t, path, "AllocatableResourcesResponse", false), {
+  await assert.rejects(call(t, path, "AllocatableResourcesResponse", false), {
     message: "Pod Resources API GetAllocatableResources disabled",
   });
 });

@@ -21,8 +21,8 @@ test("an upgrade passes through to the runtime's streaming server, without the c
   t.after(() => void backend.close());
   const { port, runtime } = await serveKubelet(t);
   const requested: unknown[] = [];
-  runtime.exec = async (ask) => {
-    requested.push(ask);
+  runtime.exec = async (connectClient) => {
+    requested.push(connectClient);
     return `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
   };
   const got = await new Promise<string>((resolve, reject) => {
@@ -99,25 +99,25 @@ async function streaming(t: TestContext) {
   t.after(() => void backend.close());
   const { port, runtime } = await serveKubelet(t);
   const url = `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
-  const ask = (): Socket => {
+  const connectClient = (): Socket => {
     const client = connect(port, "127.0.0.1");
     client.on("error", () => {});
     client.write("POST /exec/default/web/main?command=sh&output=1 HTTP/1.1\r\nHost: node1\r\nAuthorization: Bearer admin\r\n");
     client.write("Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
     return client;
   };
-  return { runtime, url, ask, sockets, connections: () => connections };
+  return { runtime, url, connectClient, sockets, connections: () => connections };
 }
 
 test("a client that disconnects before its stream is connected leaves no connection to the runtime open", async (t) => {
-  const { runtime, url, ask, sockets, connections } = await streaming(t);
+  const { runtime, url, connectClient, sockets, connections } = await streaming(t);
   const requested = Promise.withResolvers<void>();
   const located = Promise.withResolvers<string>();
   runtime.exec = () => {
     requested.resolve();
     return located.promise;
   };
-  const client = ask();
+  const client = connectClient();
   await requested.promise;
   const open = () => process.getActiveResourcesInfo().filter((resource) => resource === "TCPSocketWrap").length;
   const before = open();
@@ -128,7 +128,7 @@ test("a client that disconnects before its stream is connected leaves no connect
 });
 
 test("a proxied stream is closed on both sides when one breaks, and never for being idle", async (t) => {
-  const { runtime, url, ask, sockets } = await streaming(t);
+  const { runtime, url, connectClient, sockets } = await streaming(t);
   runtime.exec = async () => url;
   const dialled: Socket[] = [];
   const dial = net.connect;
@@ -143,7 +143,7 @@ test("a proxied stream is closed on both sides when one breaks, and never for be
     syncBuiltinESMExports();
   });
   for (const breaks of ["client", "runtime"] as const) {
-    const client = ask();
+    const client = connectClient();
     assert.match(String((await once(client, "data"))[0]), /^HTTP\/1\.1 101 /);
     assert.equal(dialled.at(-1)?.timeout, 0, "the time limit of connecting is over");
     const closed = once(client, "close");

@@ -45,7 +45,7 @@ async function policy(t: TestContext, imagePolicy: object, ...answers: (object |
   const clock = newFakeClock();
   const configurationOf = () => ({ imagePolicy: { kubeConfigFile, ...imagePolicy } });
   const plugin = imagePolicyWebhook({ clock, configurationOf, log: discardLogger } as unknown as PluginContext);
-  const ask = async (
+  const review = async (
     more: object = {},
     object: object = { metadata: { name: "p" }, spec: { containers: [{ image: "good" }] } },
   ) => {
@@ -66,16 +66,16 @@ async function policy(t: TestContext, imagePolicy: object, ...answers: (object |
     );
     return [result, ...annotated];
   };
-  return { clock, requested, ask };
+  return { clock, requested, review };
 }
 
 const denied = 'pods "p" is forbidden: image policy webhook backend denied one or more images: evil';
 
 test("a refusal is reported with its reason, and kept for its own time; what is noted of it is noted each time", async (t) => {
   const no = { allowed: false, reason: "evil", auditAnnotations: { why: "x" } };
-  const { requested, ask } = await policy(t, { allowTTL: -1 }, no);
+  const { requested, review } = await policy(t, { allowTTL: -1 }, no);
   const want = [denied, "imagepolicywebhook.image-policy.k8s.io/why=x"];
-  assert.deepEqual([await ask(), await ask()], [want, want]);
+  assert.deepEqual([await review(), await review()], [want, want]);
   assert.equal(requested.length, 1);
 });
 
@@ -85,26 +85,26 @@ for (const { ttl, allowed, times } of [
   { ttl: { denyTTL: -1 }, allowed: false, times: 2 },
 ]) {
   test(`with ${JSON.stringify(ttl)} the same question, ${allowed ? "allowed" : "refused"}, is called ${times} times of 2`, async (t) => {
-    const { requested, ask } = await policy(t, ttl, { allowed });
+    const { requested, review } = await policy(t, ttl, { allowed });
     const want = allowed ? "allowed" : 'pods "p" is forbidden: one or more images rejected by webhook backend';
-    for (let i = 0; i < 2; i++) assert.deepEqual(await ask(), [want]);
+    for (let i = 0; i < 2; i++) assert.deepEqual(await review(), [want]);
     assert.equal(requested.length, times);
   });
 }
 
 test("the backend sees all images, its own annotations and the namespace; other writes it does not see", async (t) => {
-  const { requested, ask } = await policy(t, {}, { allowed: true });
+  const { requested, review } = await policy(t, {}, { allowed: true });
   const annotations = { "x.image-policy.k8s.io/ticket": "1", other: "2" };
   const spec = {
     containers: [{ image: "a" }, { image: "b" }],
     initContainers: [{ image: "c" }, {}],
     ephemeralContainers: [{ image: "d" }, { image: "e" }],
   };
-  await ask({}, { metadata: { annotations }, spec });
-  await ask({ subresource: "ephemeralcontainers", namespace: "" }, { metadata: {}, spec });
-  await ask({ subresource: "status" });
-  await ask({ resource: { group: "", resource: "services" } });
-  await ask({ resource: { group: "metrics", resource: "pods" } });
+  await review({}, { metadata: { annotations }, spec });
+  await review({ subresource: "ephemeralcontainers", namespace: "" }, { metadata: {}, spec });
+  await review({ subresource: "status" });
+  await review({ resource: { group: "", resource: "services" } });
+  await review({ resource: { group: "metrics", resource: "pods" } });
   const ticket = { "x.image-policy.k8s.io/ticket": "1" };
   assert.deepEqual(requested, [
     { containers: [{ image: "a" }, { image: "b" }, { image: "c" }, {}], annotations: ticket, namespace: "default" },
@@ -113,8 +113,8 @@ test("the backend sees all images, its own annotations and the namespace; other 
 });
 
 test("a backend that is overloaded is called again, later each time, and five times at most", async (t) => {
-  const { clock, requested, ask } = await policy(t, { retryBackoff: 100 }, 429, 500, { allowed: true });
-  const answer = ask();
+  const { clock, requested, review } = await policy(t, { retryBackoff: 100 }, 429, 500, { allowed: true });
+  const answer = review();
   for (const [tries, wait] of [
     [1, 100],
     [2, 150],
@@ -127,7 +127,7 @@ test("a backend that is overloaded is called again, later each time, and five ti
   assert.deepEqual(await answer, ["allowed"]);
   const failing = await policy(t, { retryBackoff: 1 }, 503);
   let failed: string[] | undefined;
-  void failing.ask().then((result) => {
+  void failing.review().then((result) => {
     failed = result;
   });
   await waitFor(() => {
@@ -138,12 +138,12 @@ test("a backend that is overloaded is called again, later each time, and five ti
 });
 
 test("a backend that refuses to answer is called once; the default says what counts, and nothing is kept of it", async (t) => {
-  const { requested, ask } = await policy(t, { defaultAllow: true }, 400, { allowed: false, reason: "evil" });
+  const { requested, review } = await policy(t, { defaultAllow: true }, 400, { allowed: false, reason: "evil" });
   const object = { metadata: { name: "p", annotations: { a: "b" } }, spec: { containers: [{ image: "good" }] } };
-  assert.deepEqual(await ask({}, object), ["allowed", "imagepolicywebhook.image-policy.k8s.io/failed-open=true"]);
+  assert.deepEqual(await review({}, object), ["allowed", "imagepolicywebhook.image-policy.k8s.io/failed-open=true"]);
   assert.deepEqual(object.metadata.annotations, { a: "b", "alpha.image-policy.k8s.io/failed-open": "true" });
   assert.equal(requested.length, 1);
-  assert.deepEqual(await ask(), [denied]);
+  assert.deepEqual(await review(), [denied]);
 });
 
 for (const { imagePolicy, want } of [

@@ -75,7 +75,7 @@ const claim = volume({ persistentVolumeClaim: { claimName: "s" } });
 
 interface Attempt {
   readonly what: string;
-  readonly ask: readonly [method: string, path: string, body?: () => object];
+  readonly call: readonly [method: string, path: string, body?: () => object];
   /** Expected end of the message. */
   readonly want: string;
   readonly code?: number;
@@ -84,211 +84,211 @@ interface Attempt {
 const refused: readonly Attempt[] = [
   {
     what: "makes another node",
-    ask: ["POST", "/api/v1/nodes", () => ({ metadata: { name: "n3" } })],
+    call: ["POST", "/api/v1/nodes", () => ({ metadata: { name: "n3" } })],
     want: 'nodes "n3" is forbidden: node "n1" is not allowed to modify node "n3"',
   },
   {
     what: "lets the server choose its node's name",
-    ask: ["POST", "/api/v1/nodes", () => ({ metadata: { generateName: "n1" } })],
+    call: ["POST", "/api/v1/nodes", () => ({ metadata: { generateName: "n1" } })],
     want: 'nodes "n1" is forbidden: node "n1" is not allowed to modify node ""',
   },
   {
     what: "removes its taints",
-    ask: ["PATCH", "/api/v1/nodes/n1", () => ({ spec: { taints: [] } })],
+    call: ["PATCH", "/api/v1/nodes/n1", () => ({ spec: { taints: [] } })],
     want: 'node "n1" is not allowed to modify taints',
   },
   {
     what: "labels itself with what is the administrator's",
-    ask: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "x.k8s.io/a": "b", "kubernetes.io/os": "linux" } } })],
+    call: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "x.k8s.io/a": "b", "kubernetes.io/os": "linux" } } })],
     want: 'nodes "n1" is forbidden: is not allowed to modify labels: x.k8s.io/a',
   },
   {
     what: "gives its node an owner",
-    ask: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { ownerReferences: [stranger] } })],
+    call: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { ownerReferences: [stranger] } })],
     want: 'node "n1" is not allowed to modify ownerReferences',
   },
   {
     what: "makes a pod that is no mirror",
-    ask: ["POST", pods, () => aPod("p", {}, { nodeName: "n1" })],
+    call: ["POST", pods, () => aPod("p", {}, { nodeName: "n1" })],
     want: 'pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods',
   },
   {
     what: "makes a mirror pod of nowhere",
-    ask: ["POST", pods, () => mirrorPod({ nodeName: "" })],
+    call: ["POST", pods, () => mirrorPod({ nodeName: "" })],
     want: 'node "n1" can only create pods with spec.nodeName set to itself',
   },
   {
     what: "creates a mirror pod without an owner",
-    ask: ["POST", pods, () => mirrorPod({}, [])],
+    call: ["POST", pods, () => mirrorPod({}, [])],
     want: 'node "n1" can only create pods with an owner reference set to itself',
   },
   {
     what: "makes a mirror pod of two",
-    ask: ["POST", pods, () => mirrorPod({}, [owner(), stranger])],
+    call: ["POST", pods, () => mirrorPod({}, [owner(), stranger])],
     want: 'node "n1" can only create pods with a single owner reference set to itself',
   },
   {
     what: "makes a mirror pod of a pod",
-    ask: ["POST", pods, () => mirrorPod({}, [owner({ kind: "Pod" })])],
+    call: ["POST", pods, () => mirrorPod({}, [owner({ kind: "Pod" })])],
     want: 'node "n1" can only create pods with an owner reference set to itself',
   },
   {
     what: "does not control its mirror pod",
-    ask: ["POST", pods, () => mirrorPod({}, [owner({ controller: undefined })])],
+    call: ["POST", pods, () => mirrorPod({}, [owner({ controller: undefined })])],
     want: 'node "n1" can only create pods with a controller owner reference set to itself',
   },
   {
     what: "has itself kept by its mirror pod",
-    ask: ["POST", pods, () => mirrorPod({}, [owner({ blockOwnerDeletion: true })])],
+    call: ["POST", pods, () => mirrorPod({}, [owner({ blockOwnerDeletion: true })])],
     want: 'node "n1" must not set blockOwnerDeletion on an owner reference',
   },
   {
     what: "makes a mirror pod of an earlier node of its name",
-    ask: ["POST", pods, () => mirrorPod({}, [owner({ uid: "old" })])],
+    call: ["POST", pods, () => mirrorPod({}, [owner({ uid: "old" })])],
     want: "UID mismatch: expected old got ",
   },
   {
     what: "gives a mirror pod an account",
-    ask: ["POST", pods, () => mirrorPod({ serviceAccountName: "default" })],
+    call: ["POST", pods, () => mirrorPod({ serviceAccountName: "default" })],
     want: 'node "n1" can not create pods that reference a service account',
   },
   {
     what: "gives a mirror pod all sorts of volumes",
-    ask: ["POST", pods, () => mirrorPod({ volumes: [claim, configMap, secret] })],
+    call: ["POST", pods, () => mirrorPod({ volumes: [claim, configMap, secret] })],
     want: 'node "n1" can not create pods that reference secrets',
   },
   {
     what: "gives a mirror pod a config map",
-    ask: ["POST", pods, () => mirrorPod({ volumes: [claim, configMap] })],
+    call: ["POST", pods, () => mirrorPod({ volumes: [claim, configMap] })],
     want: 'node "n1" can not create pods that reference configmaps',
   },
   {
     what: "gives a mirror pod a claim",
-    ask: ["POST", pods, () => mirrorPod({ volumes: [claim] })],
+    call: ["POST", pods, () => mirrorPod({ volumes: [claim] })],
     want: 'node "n1" can not create pods that reference persistentvolumeclaims',
   },
   {
     what: "changes its pod",
-    ask: ["PATCH", `${pods}/mine`, () => ({ metadata: { labels: { a: "b" } } })],
+    call: ["PATCH", `${pods}/mine`, () => ({ metadata: { labels: { a: "b" } } })],
     want: 'unexpected operation "UPDATE", node "n1" can only create and delete mirror pods',
   },
   {
     what: "labels its pod by way of the status",
-    ask: ["PATCH", `${pods}/mine/status`, () => ({ metadata: { labels: { a: "b" } } })],
+    call: ["PATCH", `${pods}/mine/status`, () => ({ metadata: { labels: { a: "b" } } })],
     want: 'node "n1" cannot update labels through pod status',
   },
   {
     what: "reports of another node's pod",
-    ask: ["PATCH", `${pods}/theirs/status`, () => ({ status: { message: "x" } })],
+    call: ["PATCH", `${pods}/theirs/status`, () => ({ status: { message: "x" } })],
     want: 'node "n1" can only update pod status for pods with spec.nodeName set to itself',
   },
   {
     what: "reports of another node's pod, which it says is its own",
-    ask: ["PATCH", `${pods}/theirs/status`, () => ({ spec: { nodeName: "n1" }, status: { message: "x" } })],
+    call: ["PATCH", `${pods}/theirs/status`, () => ({ spec: { nodeName: "n1" }, status: { message: "x" } })],
     want: 'node "n1" can only update pod status for pods with spec.nodeName set to itself',
   },
   {
     what: "adds a container to its pod",
-    ask: ["PATCH", `${pods}/mine/ephemeralcontainers`, () => ({})],
+    call: ["PATCH", `${pods}/mine/ephemeralcontainers`, () => ({})],
     want: `unexpected pod subresource "ephemeralcontainers", only 'status' and 'eviction' are allowed`,
   },
   {
     what: "takes a pod",
-    ask: ["POST", `${pods}/free/binding`, () => ({ metadata: { name: "free" }, target: { kind: "Node", name: "n1" } })],
+    call: ["POST", `${pods}/free/binding`, () => ({ metadata: { name: "free" }, target: { kind: "Node", name: "n1" } })],
     want: `unexpected pod subresource "binding", only 'status' and 'eviction' are allowed`,
   },
   {
     what: "deletes another node's pod",
-    ask: ["DELETE", `${pods}/theirs`],
+    call: ["DELETE", `${pods}/theirs`],
     want: 'node "n1" can only delete pods with spec.nodeName set to itself',
   },
   {
     what: "evicts another node's pod",
-    ask: ["POST", `${pods}/theirs/eviction`, () => eviction("theirs")],
+    call: ["POST", `${pods}/theirs/eviction`, () => eviction("theirs")],
     want: 'pods "theirs" is forbidden: node n1 can only evict pods with spec.nodeName set to itself',
   },
   {
     what: "evicts a pod that is not there",
-    ask: ["POST", `${pods}/gone/eviction`, () => eviction("gone")],
+    call: ["POST", `${pods}/gone/eviction`, () => eviction("gone")],
     want: 'pod "gone" not found',
     code: 404,
   },
-  { what: "makes a claim", ask: ["POST", claims, () => ({ metadata: { name: "c2" } })], want: "may only update PVC status" },
-  { what: "deletes a claim", ask: ["DELETE", `${claims}/c`], want: "may only update PVC status" },
+  { what: "makes a claim", call: ["POST", claims, () => ({ metadata: { name: "c2" } })], want: "may only update PVC status" },
+  { what: "deletes a claim", call: ["DELETE", `${claims}/c`], want: "may only update PVC status" },
   {
     what: "reports a claim as bound",
-    ask: ["PATCH", `${claims}/c/status`, () => ({ status: { phase: "Bound" } })],
+    call: ["PATCH", `${claims}/c/status`, () => ({ status: { phase: "Bound" } })],
     want: 'node "n1" is not allowed to update fields other than status.capacity and status.conditions',
   },
   {
     what: "makes a lease elsewhere",
-    ask: ["POST", leases("default"), () => ({ metadata: { name: "n1" } })],
+    call: ["POST", leases("default"), () => ({ metadata: { name: "n1" } })],
     want: 'can only access leases in the "kube-node-lease" system namespace',
   },
   {
     what: "makes another node's lease",
-    ask: ["POST", leases("kube-node-lease"), () => ({ metadata: { name: "n2" } })],
+    call: ["POST", leases("kube-node-lease"), () => ({ metadata: { name: "n2" } })],
     want: "can only access node lease with the same name as the requesting node",
   },
   {
     what: "reports another node's drivers",
-    ask: ["POST", csiNodes, () => ({ metadata: { name: "n2" }, spec: { drivers: [] } })],
+    call: ["POST", csiNodes, () => ({ metadata: { name: "n2" }, spec: { drivers: [] } })],
     want: "can only access CSINode with the same name as the requesting node",
   },
   {
     what: "asks for a token of no pod",
-    ask: ["POST", token, () => ({ spec: {} })],
+    call: ["POST", token, () => ({ spec: {} })],
     want: "node requested token not bound to a pod",
   },
   {
     what: "asks for a token of a secret",
-    ask: ["POST", token, () => bound({ kind: "Secret", name: "s", uid: "1" })],
+    call: ["POST", token, () => bound({ kind: "Secret", name: "s", uid: "1" })],
     want: "node requested token not bound to a pod",
   },
   {
     what: "asks for a token of whatever pod has a name",
-    ask: ["POST", token, () => bound({ name: "mine" })],
+    call: ["POST", token, () => bound({ name: "mine" })],
     want: "node requested token with a pod binding without a uid",
   },
   {
     what: "asks for a token of an earlier pod",
-    ask: ["POST", token, () => bound({ name: "mine", uid: "old" })],
+    call: ["POST", token, () => bound({ name: "mine", uid: "old" })],
     want: "the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated",
   },
   {
     what: "asks for a token of a pod that is not there",
-    ask: ["POST", token, () => bound({ name: "gone", uid: "1" })],
+    call: ["POST", token, () => bound({ name: "gone", uid: "1" })],
     want: 'pod "gone" not found',
     code: 404,
   },
   {
     what: "asks for a token of another node's pod",
-    ask: ["POST", token, () => bound({ name: "theirs", uid: uid.theirs })],
+    call: ["POST", token, () => bound({ name: "theirs", uid: uid.theirs })],
     want: "node requested token bound to a pod scheduled on a different node",
   },
   {
     what: "changes another node",
-    ask: ["PATCH", "/api/v1/nodes/n2", () => ({ metadata: { labels: { "kubernetes.io/os": "linux" } } })],
+    call: ["PATCH", "/api/v1/nodes/n2", () => ({ metadata: { labels: { "kubernetes.io/os": "linux" } } })],
     want: 'node "n1" is not allowed to modify node "n2"',
   },
   {
     what: "reports of another node",
-    ask: ["PATCH", "/api/v1/nodes/n2/status", () => ({ status: { phase: "Running" } })],
+    call: ["PATCH", "/api/v1/nodes/n2/status", () => ({ status: { phase: "Running" } })],
     want: 'node "n1" is not allowed to modify node "n2"',
   },
   {
     what: "deletes another node",
-    ask: ["DELETE", "/api/v1/nodes/n2"],
+    call: ["DELETE", "/api/v1/nodes/n2"],
     want: 'node "n1" is not allowed to modify node "n2"',
   },
   {
     what: "labels itself by way of the status",
-    ask: ["PATCH", "/api/v1/nodes/n1/status", () => ({ metadata: { labels: { "node-restriction.kubernetes.io/a": "b" } } })],
+    call: ["PATCH", "/api/v1/nodes/n1/status", () => ({ metadata: { labels: { "node-restriction.kubernetes.io/a": "b" } } })],
     want: "is not allowed to modify labels: node-restriction.kubernetes.io/a",
   },
   {
     what: "sets two labels that are the administrator's, after one of the node's",
-    ask: [
+    call: [
       "PATCH",
       "/api/v1/nodes/n1",
       () => ({
@@ -301,12 +301,12 @@ const refused: readonly Attempt[] = [
   },
   {
     what: "takes a label of the administrator's away",
-    ask: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "node-restriction.kubernetes.io/pool": null } } })],
+    call: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "node-restriction.kubernetes.io/pool": null } } })],
     want: "is not allowed to modify labels: node-restriction.kubernetes.io/pool",
   },
   {
     what: "sets what it is configured by",
-    ask: [
+    call: [
       "PATCH",
       "/api/v1/nodes/n1",
       () => ({ spec: { configSource: { configMap: { namespace: "a", name: "b", kubeletConfigKey: "c" } } } }),
@@ -315,22 +315,22 @@ const refused: readonly Attempt[] = [
   },
   {
     what: "makes a mirror pod of another node's",
-    ask: ["POST", pods, () => mirrorPod({}, [owner({ name: "n2" })])],
+    call: ["POST", pods, () => mirrorPod({}, [owner({ name: "n2" })])],
     want: 'node "n1" can only create pods with an owner reference set to itself',
   },
   {
     what: "makes a mirror pod of a node of another version",
-    ask: ["POST", pods, () => mirrorPod({}, [owner({ apiVersion: "v2" })])],
+    call: ["POST", pods, () => mirrorPod({}, [owner({ apiVersion: "v2" })])],
     want: 'node "n1" can only create pods with an owner reference set to itself',
   },
   {
     what: "makes a mirror pod on another node",
-    ask: ["POST", pods, () => mirrorPod({ nodeName: "n2" })],
+    call: ["POST", pods, () => mirrorPod({ nodeName: "n2" })],
     want: 'node "n1" can only create pods with spec.nodeName set to itself',
   },
   {
     what: "gives the second container of a mirror pod a secret",
-    ask: [
+    call: [
       "POST",
       pods,
       () =>
@@ -345,7 +345,7 @@ const refused: readonly Attempt[] = [
   },
   {
     what: "gives a mirror pod a secret in the second source of a projection",
-    ask: [
+    call: [
       "POST",
       pods,
       () =>
@@ -357,59 +357,59 @@ const refused: readonly Attempt[] = [
   },
   {
     what: "deletes a pod that is on no node",
-    ask: ["DELETE", `${pods}/free`],
+    call: ["DELETE", `${pods}/free`],
     want: 'node "n1" can only delete pods with spec.nodeName set to itself',
   },
   {
     what: "deletes another node's pod as a dry run",
-    ask: ["DELETE", `${pods}/theirs?dryRun=All`],
+    call: ["DELETE", `${pods}/theirs?dryRun=All`],
     want: 'node "n1" can only delete pods with spec.nodeName set to itself',
   },
   {
     what: "deletes the pods of all nodes",
-    ask: ["DELETE", `${pods}?fieldSelector=metadata.name%3Dtheirs`],
+    call: ["DELETE", `${pods}?fieldSelector=metadata.name%3Dtheirs`],
     want: 'node "n1" can only delete pods with spec.nodeName set to itself',
   },
   {
     what: "labels a claim by way of the status",
-    ask: ["PATCH", `${claims}/c/status`, () => ({ metadata: { labels: { a: "b" } }, status: { capacity: { storage: "1Gi" } } })],
+    call: ["PATCH", `${claims}/c/status`, () => ({ metadata: { labels: { a: "b" } }, status: { capacity: { storage: "1Gi" } } })],
     want: 'node "n1" is not allowed to update fields other than status.capacity and status.conditions',
   },
   {
     what: "renews another node's lease",
-    ask: ["PATCH", `${leases("kube-node-lease")}/n2`, () => ({ spec: { holderIdentity: "n1" } })],
+    call: ["PATCH", `${leases("kube-node-lease")}/n2`, () => ({ spec: { holderIdentity: "n1" } })],
     want: "can only access node lease with the same name as the requesting node",
   },
   {
     what: "deletes another node's lease",
-    ask: ["DELETE", `${leases("kube-node-lease")}/n2`],
+    call: ["DELETE", `${leases("kube-node-lease")}/n2`],
     want: "can only access node lease with the same name as the requesting node",
   },
   {
     what: "changes another node's drivers",
-    ask: ["PATCH", `${csiNodes}/n2`, () => ({ metadata: { labels: { a: "b" } } })],
+    call: ["PATCH", `${csiNodes}/n2`, () => ({ metadata: { labels: { a: "b" } } })],
     want: "can only access CSINode with the same name as the requesting node",
   },
   {
     what: "deletes another node's drivers",
-    ask: ["DELETE", `${csiNodes}/n2`],
+    call: ["DELETE", `${csiNodes}/n2`],
     want: "can only access CSINode with the same name as the requesting node",
   },
   {
     what: "renews a lease of its name elsewhere",
-    ask: ["PATCH", `${leases("default")}/n1`, () => ({ spec: { holderIdentity: "n1" } })],
+    call: ["PATCH", `${leases("default")}/n1`, () => ({ spec: { holderIdentity: "n1" } })],
     want: 'can only access leases in the "kube-node-lease" system namespace',
   },
   {
     what: "asks for a token of a pod of another version",
-    ask: ["POST", token, () => bound({ apiVersion: "v2", name: "mine", uid: "1" })],
+    call: ["POST", token, () => bound({ apiVersion: "v2", name: "mine", uid: "1" })],
     want: "node requested token not bound to a pod",
   },
 ];
 
-for (const { what, ask, want, code = 403 } of refused) {
+for (const { what, call, want, code = 403 } of refused) {
   test(`is refused: a node agent that ${what}`, async () => {
-    const [method, path, body] = ask;
+    const [method, path, body] = call;
     const answer = await n1.request(method, path, body?.(), method === "PATCH" ? merge : {});
     assert.equal(answer.code, code, answer.text);
     const message = String(answer.body.message);
@@ -441,26 +441,26 @@ test("the name of a node agent alone, without its group, restricts nobody", asyn
 const allowed: readonly Omit<Attempt, "want">[] = [
   {
     what: "reports its zone",
-    ask: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "topology.kubernetes.io/zone": "z" } } })],
+    call: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "topology.kubernetes.io/zone": "z" } } })],
   },
-  { what: "shows a static pod", ask: ["POST", pods, () => mirrorPod()], code: 201 },
-  { what: "takes its static pod away", ask: ["DELETE", `${pods}/m?gracePeriodSeconds=0`] },
-  { what: "reports of its pod", ask: ["PATCH", `${pods}/mine/status`, () => ({ status: { message: "x" } })] },
+  { what: "shows a static pod", call: ["POST", pods, () => mirrorPod()], code: 201 },
+  { what: "takes its static pod away", call: ["DELETE", `${pods}/m?gracePeriodSeconds=0`] },
+  { what: "reports of its pod", call: ["PATCH", `${pods}/mine/status`, () => ({ status: { message: "x" } })] },
   {
     what: "reports how large a claim is",
-    ask: ["PATCH", `${claims}/c/status`, () => ({ status: { capacity: { storage: "1Gi" } } })],
+    call: ["PATCH", `${claims}/c/status`, () => ({ status: { capacity: { storage: "1Gi" } } })],
   },
-  { what: "has its lease", ask: ["POST", leases("kube-node-lease"), () => ({ metadata: { name: "n1" } })], code: 201 },
+  { what: "has its lease", call: ["POST", leases("kube-node-lease"), () => ({ metadata: { name: "n1" } })], code: 201 },
   {
     what: "reports its drivers",
-    ask: ["POST", csiNodes, () => ({ metadata: { name: "n1" }, spec: { drivers: [] } })],
+    call: ["POST", csiNodes, () => ({ metadata: { name: "n1" }, spec: { drivers: [] } })],
     code: 201,
   },
-  { what: "makes room for others", ask: ["POST", `${pods}/mine/eviction`, () => eviction("mine")], code: 201 },
+  { what: "makes room for others", call: ["POST", `${pods}/mine/eviction`, () => eviction("mine")], code: 201 },
 ];
-for (const { what, ask, code = 200 } of allowed) {
+for (const { what, call, code = 200 } of allowed) {
   test(`may: a node agent that ${what}`, async () => {
-    const [method, path, body] = ask;
+    const [method, path, body] = call;
     const answer = await n1.request(method, path, body?.(), method === "PATCH" ? merge : {});
     assert.equal(answer.code, code, answer.text);
   });

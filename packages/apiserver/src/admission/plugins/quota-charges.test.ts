@@ -34,7 +34,7 @@ async function charging(t: TestContext, ...quotas: QuotaObject[]) {
   await informers.waitForSync(end.signal);
   const informer = informers.for<QuotaObject>(resourceQuotas);
   const evaluator = quotaEvaluator(resource, clock, () => false);
-  const ask = (known: readonly QuotaObject[] = informer.lister.list(), changes: Partial<AdmissionAttributes> = {}) => {
+  const admit = (known: readonly QuotaObject[] = informer.lister.list(), changes: Partial<AdmissionAttributes> = {}) => {
     const object = { metadata: { name: "a" } };
     const attributes = { operation: "CREATE", namespace: "web", name: "a", resource, object, dryRun: false, ...changes };
     return charge(attributes as AdmissionAttributes, evaluator, known).then(
@@ -47,44 +47,44 @@ async function charging(t: TestContext, ...quotas: QuotaObject[]) {
   const seen = (name: string, count: number) =>
     waitFor(() => informer.lister.get(`web/${name}`)?.status?.used?.["configmaps"] === String(count), { what: "the cache" });
   const updates = () => client.writes.map(({ namespace, name }) => `${namespace}/${name}`);
-  return { client, informer, ask, used, seen, updates };
+  return { client, informer, admit, used, seen, updates };
 }
 
 test("who comes while a quota is written is charged together with the others, and refused alone", async (t) => {
-  const { ask, used, updates } = await charging(t, quota("q", 3, 0));
-  const answers = await Promise.all(Array.from({ length: 5 }, () => ask()));
+  const { admit, used, updates } = await charging(t, quota("q", 3, 0));
+  const answers = await Promise.all(Array.from({ length: 5 }, () => admit()));
   assert.deepEqual(answers.slice(0, 3), ["charged", "charged", "charged"]);
   for (const answer of answers.slice(3)) assert.match(answer, /exceeded quota: q, requested: configmaps=1, used: configmaps=3/);
   assert.deepEqual([used("q"), updates()], [3, ["web/q", "web/q"]]);
 });
 
 test("a charge is made on what was written last, not on what the cache still shows", async (t) => {
-  const { ask, used, informer, seen, client } = await charging(t, quota("q", 2, 0));
+  const { admit, used, informer, seen, client } = await charging(t, quota("q", 2, 0));
   const stale = informer.lister.list();
-  assert.deepEqual([await ask(stale), await ask(stale)], ["charged", "charged"]);
-  assert.match(await ask(stale), /exceeded quota/);
+  assert.deepEqual([await admit(stale), await admit(stale)], ["charged", "charged"]);
+  assert.match(await admit(stale), /exceeded quota/);
   await seen("q", 2);
   // What another writer gave back is seen by the cache, and counts.
   client.put(resourceQuotas, { ...(client.object<QuotaObject>(resourceQuotas, "web/q") as QuotaObject), ...quota("q", 2, 1) });
   await seen("q", 1);
-  assert.equal(await ask(), "charged");
+  assert.equal(await admit(), "charged");
   assert.equal(used("q"), 2);
 });
 
 test("a quota made anew under its name is not taken for the one that was written before", async (t) => {
-  const { ask, used, seen, client, informer } = await charging(t, quota("q", 1, 0));
-  assert.equal(await ask(), "charged");
+  const { admit, used, seen, client, informer } = await charging(t, quota("q", 1, 0));
+  assert.equal(await admit(), "charged");
   await seen("q", 1);
   client.remove(resourceQuotas, "web/q");
   await waitFor(() => informer.lister.list().length === 0, { what: "the deletion" });
   client.put(resourceQuotas, { ...quota("q", 1, 0), metadata: { name: "q", namespace: "web", uid: "another" } });
   await seen("q", 0);
-  assert.equal(await ask(), "charged");
+  assert.equal(await admit(), "charged");
   assert.equal(used("q"), 1);
 });
 
 test("of two quotas the one that another writer changed is charged again, the other once", async (t) => {
-  const { ask, used, updates, client } = await charging(t, quota("a", 9, 0), quota("b", 9, 0));
+  const { admit, used, updates, client } = await charging(t, quota("a", 9, 0), quota("b", 9, 0));
   let first = true;
   client.react("update", "resourcequotas", ({ name }) => {
     if (name !== "a" || !first) return undefined;
@@ -92,121 +92,121 @@ test("of two quotas the one that another writer changed is charged again, the ot
     client.put(resourceQuotas, quota("a", 9, 5));
     throw conflict(resourceQuotas, "a", "changed");
   });
-  assert.equal(await ask(), "charged");
+  assert.equal(await admit(), "charged");
   assert.deepEqual([used("a"), used("b"), updates()], [6, 1, ["web/a", "web/b", "web/a"]]);
 });
 
 test("what another writer has used up meanwhile refuses on the second look", async (t) => {
-  const { ask, used, client } = await charging(t, quota("a", 5, 0));
+  const { admit, used, client } = await charging(t, quota("a", 5, 0));
   client.react("update", "resourcequotas", () => {
     client.put(resourceQuotas, quota("a", 5, 5));
     throw conflict(resourceQuotas, "a", "changed");
   });
-  assert.match(await ask(), /exceeded quota: a, requested: configmaps=1, used: configmaps=5/);
+  assert.match(await admit(), /exceeded quota: a, requested: configmaps=1, used: configmaps=5/);
   assert.equal(used("a"), 5);
 });
 
 test("a quota that is deleted while it is charged bounds nothing", async (t) => {
-  const { ask, client } = await charging(t, quota("a", 5, 0));
+  const { admit, client } = await charging(t, quota("a", 5, 0));
   client.react("update", "resourcequotas", () => {
     client.remove(resourceQuotas, "web/a");
     throw notFound(resourceQuotas, "a");
   });
-  assert.equal(await ask(), "charged");
+  assert.equal(await admit(), "charged");
 });
 
 test("a quota that always changes is given up after eleven attempts, for all who wait for it", async (t) => {
-  const { ask, updates, client } = await charging(t, quota("a", 5, 0));
+  const { admit, updates, client } = await charging(t, quota("a", 5, 0));
   client.react("update", "resourcequotas", () => {
     throw conflict(resourceQuotas, "a", "changed");
   });
-  assert.match(await ask(), /resource quota evaluation timed out/);
+  assert.match(await admit(), /resource quota evaluation timed out/);
   assert.equal(updates().length, 11);
 });
 
 test("who waits together is given up together, and is held to the quotas that the last of them knew", async (t) => {
-  const { ask, used, client } = await charging(t, quota("a", 5, 0), quota("b", 5, 0));
+  const { admit, used, client } = await charging(t, quota("a", 5, 0), quota("b", 5, 0));
   const all = ["a", "b"].map((name) => client.object<QuotaObject>(resourceQuotas, `web/${name}`) as QuotaObject);
-  assert.deepEqual(await Promise.all([ask(all), ask(all.slice(0, 1)), ask(all)]), ["charged", "charged", "charged"]);
+  assert.deepEqual(await Promise.all([admit(all), admit(all.slice(0, 1)), admit(all)]), ["charged", "charged", "charged"]);
   assert.deepEqual([used("a"), used("b")], [3, 3]);
   client.react("update", "resourcequotas", () => {
     throw conflict(resourceQuotas, "a", "changed");
   });
-  for (const answer of await Promise.all([ask(all), ask(all), ask(all)])) assert.match(answer, /evaluation timed out/);
+  for (const answer of await Promise.all([admit(all), admit(all), admit(all)])) assert.match(answer, /evaluation timed out/);
 });
 
 test("a quota that cannot be written or read is the answer of the requesters; the next one is charged", async (t) => {
-  const { ask, used, client } = await charging(t, quota("a", 5, 0));
+  const { admit, used, client } = await charging(t, quota("a", 5, 0));
   let failures = 0;
   client.react("update", "resourcequotas", () => {
     if (failures++ === 0) throw internalError(new Error("etcd is away"));
     return undefined;
   });
-  const [first, second] = await Promise.all([ask(), ask()]);
+  const [first, second] = await Promise.all([admit(), admit()]);
   assert.deepEqual([/etcd is away/.test(first), second, used("a")], [true, "charged", 1]);
-  assert.equal(await ask(), "charged");
+  assert.equal(await admit(), "charged");
   client.react("update", "resourcequotas", () => {
     throw conflict(resourceQuotas, "a", "changed");
   });
   client.react("get", "resourcequotas", () => {
     throw internalError(new Error("no answer"));
   });
-  assert.match(await ask(), /no answer/);
+  assert.match(await admit(), /no answer/);
 });
 
 test("namespaces do not wait for each other, and each has its own queue", async (t) => {
-  const { ask, used, client } = await charging(t, quota("q", 5, 0), quota("q", 5, 0, "db"));
+  const { admit, used, client } = await charging(t, quota("q", 5, 0), quota("q", 5, 0, "db"));
   const held = Promise.withResolvers<void>();
   client.react("update", "resourcequotas", ({ namespace }) =>
     namespace === "web" ? held.promise.then(() => quota("q", 5, 1)) : undefined,
   );
-  const web = ask([client.object<QuotaObject>(resourceQuotas, "web/q") as QuotaObject]);
+  const web = admit([client.object<QuotaObject>(resourceQuotas, "web/q") as QuotaObject]);
   const inDb = [client.object<QuotaObject>(resourceQuotas, "db/q") as QuotaObject];
-  assert.equal(await ask(inDb, { namespace: "db" }), "charged");
+  assert.equal(await admit(inDb, { namespace: "db" }), "charged");
   assert.deepEqual([used("q", "db"), used("q")], [1, 0]);
   held.resolve();
   assert.equal(await web, "charged");
 });
 
 test("a dry run among others is checked on what they take, and takes nothing", async (t) => {
-  const { ask, used, updates } = await charging(t, quota("q", 1, 0));
-  assert.equal(await ask(undefined, { dryRun: true }), "charged");
+  const { admit, used, updates } = await charging(t, quota("q", 1, 0));
+  assert.equal(await admit(undefined, { dryRun: true }), "charged");
   assert.deepEqual([used("q"), updates()], [0, []]);
-  const first = ask();
-  const [dry, real] = [ask(undefined, { dryRun: true }), ask()];
+  const first = admit();
+  const [dry, real] = [admit(undefined, { dryRun: true }), admit()];
   assert.equal(await first, "charged");
   for (const answer of [await dry, await real]) assert.match(answer, /exceeded quota/);
   assert.equal(used("q"), 1);
 });
 
 test("who was refused among others is not charged when their charge is made again", async (t) => {
-  const { ask, used, client } = await charging(t, quota("a", 2, 0));
+  const { admit, used, client } = await charging(t, quota("a", 2, 0));
   let updates = 0;
   client.react("update", "resourcequotas", () => {
     if (++updates !== 2) return undefined;
     client.put(resourceQuotas, quota("a", 9, 1)); // another writer raises the limit
     throw conflict(resourceQuotas, "a", "changed");
   });
-  const answers = await Promise.all([ask(), ask(), ask()]);
+  const answers = await Promise.all([admit(), admit(), admit()]);
   assert.deepEqual(answers.slice(0, 2), ["charged", "charged"]);
   assert.match(answers[2] ?? "", /exceeded quota/);
   assert.equal(used("a"), 2);
 });
 
 test("a failure of a batch is the answer of all in it", async (t) => {
-  const { ask, client } = await charging(t, quota("a", 9, 0));
+  const { admit, client } = await charging(t, quota("a", 9, 0));
   let updates = 0;
   client.react("update", "resourcequotas", () => {
     if (++updates === 2) throw internalError(new Error("etcd is away"));
     return undefined;
   });
-  const [first, ...rest] = await Promise.all([ask(), ask(), ask()]);
+  const [first, ...rest] = await Promise.all([admit(), admit(), admit()]);
   assert.equal(first, "charged");
   for (const answer of rest) assert.match(answer, /etcd is away/);
 });
 
 test("what was written here counts until the cache shows it or something newer, and not after it was lost", async (t) => {
-  const { ask, client, informer, seen } = await charging(t, quota("a", 9, 0));
+  const { admit, client, informer, seen } = await charging(t, quota("a", 9, 0));
   const stale = informer.lister.list();
   const sent: unknown[] = [];
   const answers = [(own: QuotaObject) => ({ ...own, metadata: { ...own.metadata, resourceVersion: "1000" } }), () => undefined];
@@ -218,12 +218,12 @@ test("what was written here counts until the cache shows it or something newer, 
     client.put(resourceQuotas, { ...quota("a", 9, 9), metadata: { ...own.metadata } });
     throw conflict(resourceQuotas, "a", "changed");
   });
-  assert.equal(await ask(stale), "charged");
+  assert.equal(await admit(stale), "charged");
   // An event of before that write comes late.
   client.put(resourceQuotas, { ...(client.object<QuotaObject>(resourceQuotas, "web/a") as QuotaObject), ...status(5) });
   await seen("a", 5);
-  assert.match(await ask(stale), /exceeded quota/);
+  assert.match(await admit(stale), /exceeded quota/);
   await seen("a", 9);
-  assert.match(await ask(stale), /exceeded quota/);
+  assert.match(await admit(stale), /exceeded quota/);
   assert.deepEqual(sent, ["1", "2"], "the last one is refused by what the cache shows, without a write");
 });

@@ -60,10 +60,10 @@ async function connected(t: TestContext, origin: string) {
   const made = connectTo(origin, { ready, heard() {}, leaving, closed: lost });
   t.after(() => made.destroy(new Error("the test is over")));
   await Promise.race([isReady, isLost]);
-  return { made, isLost, hasLeft: () => left, ask: (body: Buffer) => ask(made, body) };
+  return { made, isLost, hasLeft: () => left, send: (body: Buffer) => send(made, body) };
 }
 
-function ask(on: ClientConnection, body: Buffer): Promise<Answer> {
+function send(on: ClientConnection, body: Buffer): Promise<Answer> {
   return new Promise((resolve) => {
     const fields: Fields[] = [];
     const chunks: Buffer[] = [];
@@ -82,9 +82,9 @@ for (const { name, options, size } of [
   { name: "one from a server that pads", options: { paddingStrategy: constants.PADDING_STRATEGY_MAX }, size: 100_000 },
 ]) {
   test(`a body comes back as it went: ${name}`, async (t) => {
-    const { ask } = await connected(t, await anEcho(t, options));
+    const { send } = await connected(t, await anEcho(t, options));
     const sent = bytes(size);
-    const { fields, body, end } = await ask(sent);
+    const { fields, body, end } = await send(sent);
     assert.deepEqual(end, { type: "ended" });
     assert.equal(fields[0]?.get(":status"), "200");
     assert.ok(body.equals(sent));
@@ -92,9 +92,9 @@ for (const { name, options, size } of [
 }
 
 test("many requests share the windows, and each gets its own answer", async (t) => {
-  const { ask } = await connected(t, await anEcho(t, { settings: { initialWindowSize: 1_000 } }));
+  const { send } = await connected(t, await anEcho(t, { settings: { initialWindowSize: 1_000 } }));
   const sent = Array.from({ length: 50 }, (_, i) => bytes(i * 1_000));
-  const answers = await Promise.all(sent.map(ask));
+  const answers = await Promise.all(sent.map(send));
   for (const [i, { body }] of answers.entries()) assert.ok(body.equals(sent[i] as Buffer), `answer ${i}`);
 });
 
@@ -106,8 +106,8 @@ test("more requests than the server takes at once wait for their turn", async (t
     response.once("close", () => now--);
     setImmediate(() => echo(request, response));
   });
-  const { ask } = await connected(t, origin);
-  const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => ask(Buffer.from([i]))));
+  const { send } = await connected(t, origin);
+  const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => send(Buffer.from([i]))));
   assert.deepEqual(
     answers.map(({ body }) => body[0]),
     Array.from({ length: 10 }, (_, i) => i),
@@ -122,15 +122,15 @@ test("every character of a header is read as node writes it, in frames that go o
     response.writeHead(200, { printable, long });
     response.end();
   });
-  const { ask } = await connected(t, origin);
-  const { fields } = await ask(bytes(1));
+  const { send } = await connected(t, origin);
+  const { fields } = await send(bytes(1));
   assert.equal(fields[0]?.get("printable"), printable);
   assert.equal(fields[0]?.get("long"), long);
 });
 
 test("a connection that is lost loses what is under way", async (t) => {
-  const { ask, made, isLost } = await connected(t, await anEcho(t, {}, () => {}));
-  const waiting = ask(bytes(1));
+  const { send, made, isLost } = await connected(t, await anEcho(t, {}, () => {}));
+  const waiting = send(bytes(1));
   made.destroy(new Error("it was too slow"));
   assert.deepEqual((await waiting).end, { type: "lost", reason: "it was too slow" });
   assert.equal(await isLost, "it was too slow");
@@ -145,8 +145,8 @@ test("what a closing server has not processed is refused, the rest is answered",
     socket = made;
     made.write(hello);
   });
-  const { ask, hasLeft, isLost, made } = await connected(t, origin);
-  const requested = [ask(bytes(1)), ask(bytes(1)), ask(bytes(1))]; // streams 1 and 3, and one queued
+  const { send, hasLeft, isLost, made } = await connected(t, origin);
+  const requested = [send(bytes(1)), send(bytes(1)), send(bytes(1))]; // streams 1 and 3, and one queued
   const lastSeen = Buffer.from([0, 0, 0, 1, 0, 0, 0, errorCodes.none]);
   socket?.write(frame(frameTypes.goAway, 0, 0, lastSeen));
   await waitFor(hasLeft, { what: "the goodbye" });
@@ -167,8 +167,8 @@ test("frames that are cut anywhere are put together again", async (t) => {
     socket = made;
     made.write(hello);
   });
-  const { ask } = await connected(t, origin);
-  const requested = ask(bytes(1));
+  const { send } = await connected(t, origin);
+  const requested = send(bytes(1));
   for (const byte of answered(1)) {
     socket?.write(Buffer.from([byte]));
     await new Promise(setImmediate);
@@ -189,8 +189,8 @@ for (const { name, says } of [
   { name: "a frame that lacks its number", says: head(0, frameTypes.resetStream) },
 ]) {
   test(`a server that sends ${name} is left`, async (t) => {
-    const { ask, isLost } = await connected(t, await aTalker(t, (socket) => void socket.write(Buffer.concat([hello, says]))));
-    const requested = ask(bytes(1)).catch(() => undefined); // may fail as lost before
+    const { send, isLost } = await connected(t, await aTalker(t, (socket) => void socket.write(Buffer.concat([hello, says]))));
+    const requested = send(bytes(1)).catch(() => undefined); // may fail as lost before
     assert.notEqual(await isLost, "the connection was closed");
     const answer = await requested;
     if (answer !== undefined) assert.equal(answer.end.type, "lost");
@@ -239,7 +239,7 @@ for (const withRequest of [true, false]) {
     await turnsUntil(() => heard > 0);
     for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
     assert.ok(!isAnswered());
-    if (withRequest) void ask(made, bytes(1));
+    if (withRequest) void send(made, bytes(1));
     else t.mock.timers.tick(50);
     await turnsUntil(isAnswered);
     assert.ok(pieces.some((piece) => piece.includes(pong) && piece.includes(post) === withRequest));
@@ -247,27 +247,27 @@ for (const withRequest of [true, false]) {
 }
 
 test("a stream sends what its window allows, and more of every stream when a window grows or the settings do", async (t) => {
-  const { ask, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 10]);
+  const { send, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 10]);
   await begin();
-  ask("a", 25);
-  ask("b", 12);
+  send("a", 25);
+  send("b", 12);
   assert.deepEqual(await turn(), ["headers 1", "data 1 10", "headers 3", "data 3 10"]);
   assert.deepEqual(await says(grant(3, 1)), ["data 3 1"]);
   assert.deepEqual(await says(grant(0, 1000)), []);
   assert.deepEqual(await says(settingsFrame([[settings.initialWindowSize, 14]])), ["data 1 4", "data 3 1 end"]);
   assert.deepEqual(await says(grant(1, 100)), ["data 1 11 end"]);
-  ask("c", 20);
+  send("c", 20);
   assert.deepEqual(await turn(), ["headers 5", "data 5 14"]);
   assert.deepEqual(await says(grant(5, 6)), ["data 5 6 end"]);
 });
 
 test("the window of the connection holds back all its streams, and lets all go on", async (t) => {
-  const { ask, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 1_000_000]);
+  const { send, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 1_000_000]);
   await begin();
-  ask("a", 65_535);
+  send("a", 65_535);
   const pieces = Array(3).fill("data 1 16384");
-  ask("b", 30);
-  const c = ask("c", 20, false);
+  send("b", 30);
+  const c = send("c", 20, false);
   assert.deepEqual(await turn(), ["headers 1", ...pieces, "data 1 16383 end", "headers 3", "headers 5"]);
   assert.deepEqual(await says(grant(3, 1)), []);
   assert.deepEqual(await says(grant(0, 40)), ["data 3 30 end", "data 5 10"]);
@@ -276,10 +276,10 @@ test("the window of the connection holds back all its streams, and lets all go o
 });
 
 test("received bytes are returned in halves of the window, those of a stream only while it is open", async (t) => {
-  const { ask, says, turn, begin } = aPipe(t);
+  const { send, says, turn, begin } = aPipe(t);
   await begin();
-  ask("a", 1);
-  ask("b", 1);
+  send("a", 1);
+  send("b", 1);
   await turn();
   assert.deepEqual(await says(ok(1), ok(3)), []);
   const full = Buffer.alloc(defaultMaxFrameBytes);
@@ -295,12 +295,12 @@ test("received bytes are returned in halves of the window, those of a stream onl
 });
 
 test("requests wait for the server's limit; one that is cancelled meanwhile is never sent, and one under way makes room", async (t) => {
-  const { ask, says, turn, begin, ends, made } = aPipe(t, [settings.maxConcurrentStreams, 1]);
+  const { send, says, turn, begin, ends, made } = aPipe(t, [settings.maxConcurrentStreams, 1]);
   await begin();
-  const a = ask("a", 1);
-  const b = ask("b", 1);
-  ask("c", 1);
-  ask("d", 1);
+  const a = send("a", 1);
+  const b = send("b", 1);
+  send("c", 1);
+  send("d", 1);
   assert.deepEqual(await turn(), ["headers 1", "data 1 1 end"]);
   b.cancel();
   a.cancel();
@@ -308,17 +308,17 @@ test("requests wait for the server's limit; one that is cancelled meanwhile is n
   assert.deepEqual(await turn(), [`resetStream 1 ${errorCodes.cancel}`, "headers 3", "data 3 1 end"]);
   const refused = await says(numberFrame(frameTypes.resetStream, 3, errorCodes.refusedStream));
   assert.deepEqual(refused, ["headers 5", "data 5 1 end"]);
-  ask("e", 1);
+  send("e", 1);
   made.destroy(new Error("over"));
   await turn();
   assert.deepEqual(ends, ["c refused", "d lost", "e refused"]);
 });
 
 test("a response before the end of the request resets the stream once, a response after it does not", async (t) => {
-  const { ask, says, turn, begin, ends } = aPipe(t);
+  const { send, says, turn, begin, ends } = aPipe(t);
   await begin();
-  const a = ask("a", 1, false);
-  ask("b", 1);
+  const a = send("a", 1, false);
+  send("b", 1);
   await turn();
   assert.deepEqual(await says(answered(1), answered(3)), [`resetStream 1 ${errorCodes.cancel}`]);
   a.write(bytes(1));
@@ -327,9 +327,9 @@ test("a response before the end of the request resets the stream once, a respons
 });
 
 test("the connection to a closing server ends with the last response, and reports it once", async (t) => {
-  const { ask, says, turn, begin, ends, events, socket, made } = aPipe(t, [settings.maxConcurrentStreams, 3]);
+  const { send, says, turn, begin, ends, events, socket, made } = aPipe(t, [settings.maxConcurrentStreams, 3]);
   await begin();
-  for (const name of ["a", "b", "c", "d"]) ask(name, 1);
+  for (const name of ["a", "b", "c", "d"]) send(name, 1);
   await turn();
   const goAway = (last: number): Buffer => frame(frameTypes.goAway, 0, 0, Buffer.from([0, 0, 0, last, 0, 0, 0, errorCodes.none]));
   await says(goAway(3));

@@ -14,12 +14,12 @@ const trailers = (id: number, ...fields: string[]): Buffer =>
   frame(frameTypes.headers, flags.endHeaders | flags.endStream, id, encodeFields(fields));
 
 test("a server that admits no data gets headers, and a request without a body ends while another is blocked", async (t) => {
-  const { ask, says, turn, begin, ends } = aPipe(t, [settings.initialWindowSize, 0]);
+  const { send, says, turn, begin, ends } = aPipe(t, [settings.initialWindowSize, 0]);
   await begin();
   let sent = false;
-  const blocked = ask("a", 5, false);
+  const blocked = send("a", 5, false);
   blocked.write(bytes(3), () => (sent = true));
-  ask("b", 0);
+  send("b", 0);
   assert.deepEqual(await turn(), ["headers 1", "headers 3 end"]);
   await says(answered(3));
   assert.deepEqual([ends, sent], [["b ended"], false]);
@@ -31,9 +31,9 @@ test("a server that admits no data gets headers, and a request without a body en
 });
 
 test("after settings make a window negative, data waits until it is positive again", async (t) => {
-  const { ask, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 10]);
+  const { send, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 10]);
   await begin();
-  ask("a", 15);
+  send("a", 15);
   assert.deepEqual(await turn(), ["headers 1", "data 1 10"]);
   assert.deepEqual(await says(settingsFrame([[settings.initialWindowSize, 2]])), []);
   assert.deepEqual(await says(grant(1, 8)), []);
@@ -42,9 +42,9 @@ test("after settings make a window negative, data waits until it is positive aga
 });
 
 test("a request that has no more to send ends with an empty frame, whatever the window", async (t) => {
-  const { ask, turn, begin } = aPipe(t, [settings.initialWindowSize, 3]);
+  const { send, turn, begin } = aPipe(t, [settings.initialWindowSize, 3]);
   await begin();
-  const stream = ask("a", 3, false);
+  const stream = send("a", 3, false);
   assert.deepEqual(await turn(), ["headers 1", "data 1 3"]);
   stream.end();
   stream.end();
@@ -57,11 +57,11 @@ for (const { name, before } of [
   { name: "after the headers", before: [ok(1)] },
 ]) {
   test(`a request that is cancelled ${name} of its response is reset once; late frames are ignored`, async (t) => {
-    const { ask, says, turn, begin, ends } = aPipe(t);
+    const { send, says, turn, begin, ends } = aPipe(t);
     await begin();
     let chunks = 0;
     let sent = 0;
-    const stream = ask("a", 1, false, { data: () => void chunks++ });
+    const stream = send("a", 1, false, { data: () => void chunks++ });
     stream.write(bytes(100_000), () => sent++);
     await turn();
     await says(...before);
@@ -72,18 +72,18 @@ for (const { name, before } of [
     assert.deepEqual(await turn(), [`resetStream 1 ${errorCodes.cancel}`]);
     assert.deepEqual(await says(ok(1), data(1, 10), grant(1, 1_000), trailers(1), reset(1, errorCodes.internal)), []);
     assert.deepEqual([ends, chunks, sent], [[], 0, 2]);
-    ask("b", 0);
+    send("b", 0);
     await says(answered(3));
     assert.deepEqual(ends, ["b ended"]);
   });
 }
 
 test("a reset of the server ends its stream alone, with its code; without processing where the server says so", async (t) => {
-  const { ask, says, begin } = aPipe(t);
+  const { send, says, begin } = aPipe(t);
   await begin();
   const ends: object[] = [];
   const handlers = { closed: (end: object) => void ends.push(end) };
-  for (const name of ["a", "b", "c"]) ask(name, 1, true, handlers);
+  for (const name of ["a", "b", "c"]) send(name, 1, true, handlers);
   await says(ok(1), reset(1, errorCodes.internal), reset(3, errorCodes.refusedStream), answered(5));
   assert.deepEqual(ends, [
     { type: "lost", code: errorCodes.internal, reason: "stream closed with error code 2" },
@@ -102,10 +102,10 @@ test("a response is the same wherever its bytes are divided", async (t) => {
     trailers(1, "c", "d"),
   ]);
   for (let at = 1; at < response.length; at++) {
-    const { ask, socket, turn, begin } = aPipe(t);
+    const { send, socket, turn, begin } = aPipe(t);
     await begin();
     const seen: unknown[] = [];
-    ask("a", 0, true, {
+    send("a", 0, true, {
       fields: (fields: Fields) => void seen.push(Object.fromEntries(fields)),
       data: (chunk) => void seen.push(...chunk),
       closed: ({ type }) => void seen.push(type),
@@ -119,10 +119,10 @@ test("a response is the same wherever its bytes are divided", async (t) => {
 });
 
 test("informational responses are not the response", async (t) => {
-  const { ask, says, begin } = aPipe(t);
+  const { send, says, begin } = aPipe(t);
   await begin();
   const seen: (string | undefined)[] = [];
-  ask("a", 0, true, { fields: (fields) => void seen.push(fields.get(":status")) });
+  send("a", 0, true, { fields: (fields) => void seen.push(fields.get(":status")) });
   const hints = frame(frameTypes.headers, flags.endHeaders, 1, encodeFields([":status", "103"]));
   await says(hints, hints, answered(1));
   assert.deepEqual(seen, ["200"]);
@@ -141,10 +141,10 @@ for (const { bytes: connectionWindowBytes, sent } of [
 }
 
 test("a stream that reads at its own pace holds back its server, and no other stream", async (t) => {
-  const { ask, says, turn, begin, ends } = pipeOver(t, small);
+  const { send, says, turn, begin, ends } = pipeOver(t, small);
   await begin();
-  const paced = ask("a", 0, true, { isPaced: true });
-  ask("b", 0);
+  const paced = send("a", 0, true, { isPaced: true });
+  send("b", 0);
   await turn();
   assert.deepEqual(await says(ok(1), ok(3), data(1, 100), data(3, 100)), ["windowUpdate 3 100"]);
   paced.consumed(50);
@@ -158,9 +158,9 @@ test("a stream that reads at its own pace holds back its server, and no other st
 });
 
 test("padding is returned to the window of a stream that reads at its own pace", async (t) => {
-  const { ask, says, turn, begin } = pipeOver(t, small);
+  const { send, says, turn, begin } = pipeOver(t, small);
   await begin();
-  ask("a", 0, true, { isPaced: true });
+  send("a", 0, true, { isPaced: true });
   await turn();
   const padded = frame(frameTypes.data, flags.padded, 1, Buffer.concat([Buffer.from([60]), Buffer.alloc(70)]));
   assert.deepEqual(await says(ok(1), padded), ["windowUpdate 1 61"]);
@@ -173,10 +173,10 @@ for (const { name, says: said, code } of [
   { name: "a window that is too wide", says: grant(1, 2 ** 31 - 1), code: errorCodes.flowControl },
 ]) {
   test(`a stream with ${name} is reset, others go on`, async (t) => {
-    const { ask, says, turn, begin, ends } = pipeOver(t, small);
+    const { send, says, turn, begin, ends } = pipeOver(t, small);
     await begin();
-    ask("a", 0);
-    ask("b", 0);
+    send("a", 0);
+    send("b", 0);
     await turn();
     assert.deepEqual(await says(said), [`resetStream 1 ${code}`]);
     await says(answered(3));
@@ -205,9 +205,9 @@ for (const { name, says: said, code, isFirst } of [
   },
 ] as { name: string; says: Buffer; code: number; isFirst?: boolean }[]) {
   test(`a server that sends ${name} gets the reason in GOAWAY`, async (t) => {
-    const { ask, says, turn, begin, ends, events, made } = aPipe(t);
+    const { send, says, turn, begin, ends, events, made } = aPipe(t);
     if (!isFirst) await begin();
-    ask("a", 0);
+    send("a", 0);
     await turn();
     assert.deepEqual(await says(said), [`goAway 0 ${code}`]);
     assert.deepEqual([ends, events.at(-1)], [["a lost"], "closed"]);
@@ -216,9 +216,9 @@ for (const { name, says: said, code, isFirst } of [
 }
 
 test("a server that reduced its header table sees that in each block", async (t) => {
-  const { ask, turn, begin } = aPipe(t, [settings.headerTableSize, 0]);
+  const { send, turn, begin } = aPipe(t, [settings.headerTableSize, 0]);
   await begin();
-  ask("a", 0);
+  send("a", 0);
   assert.deepEqual(await turn(), [`headers 1 ${post.length + 1} end`]);
 });
 
@@ -238,14 +238,14 @@ test("headers that are longer than a frame go on in the next ones", async (t) =>
 });
 
 test("a connection that is closed ends with its last stream, and says goodbye", async (t) => {
-  const { ask, says, turn, begin, ends, events, made, socket } = aPipe(t);
+  const { send, says, turn, begin, ends, events, made, socket } = aPipe(t);
   await begin();
-  ask("a", 0);
+  send("a", 0);
   await turn();
   made.close();
   made.close();
   assert.deepEqual([socket.destroyed, made.maxStreams, events], [false, 0, []]);
-  assert.throws(() => ask("b", 0), /takes no more requests/);
+  assert.throws(() => send("b", 0), /takes no more requests/);
   assert.deepEqual(await says(answered(1)), [`goAway 0 ${errorCodes.none}`]);
   assert.deepEqual([socket.destroyed, ends, events], [true, ["a ended"], ["closed"]]);
 });
@@ -280,9 +280,9 @@ for (const { name, first = [], frames } of [
 }
 
 test("headers that go on in empty frames without end are not collected", async (t) => {
-  const { ask, says, turn, begin, ends } = aPipe(t);
+  const { send, says, turn, begin, ends } = aPipe(t);
   await begin();
-  ask("a", 0);
+  send("a", 0);
   await turn();
   const empty = frame(frameTypes.continuation, 0, 1, Buffer.alloc(0));
   const said = await says(frame(frameTypes.headers, 0, 1, Buffer.alloc(0)), ...Array.from({ length: 600 }, () => empty));

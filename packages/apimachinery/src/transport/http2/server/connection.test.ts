@@ -42,7 +42,7 @@ function aConnection(maxConcurrentStreams = 10, spendReset = () => true) {
   return { connection, streams, reported, says, begin, theirs };
 }
 
-const ask = (id: number, ...more: string[]): Buffer =>
+const requestFrame = (id: number, ...more: string[]): Buffer =>
   frame(
     frameTypes.headers,
     flags.endHeaders | flags.endStream,
@@ -54,7 +54,7 @@ const answer = (stream: ServerStream): void =>
   stream.respond(frame(frameTypes.headers, flags.endHeaders | flags.endStream, stream.id, respond), true);
 
 test("a connection begins the same wherever its first bytes are cut", async () => {
-  const bytes = Buffer.concat([preface, settingsFrame([]), ask(1)]);
+  const bytes = Buffer.concat([preface, settingsFrame([]), requestFrame(1)]);
   for (let at = 1; at < bytes.length; at++) {
     const { streams, says, reported } = aConnection();
     await says(bytes.subarray(0, at), bytes.subarray(at));
@@ -67,8 +67,8 @@ test("a connection begins the same wherever its first bytes are cut", async () =
 
 for (const { name, bytes, code } of [
   { name: "does not begin as HTTP/2", bytes: [Buffer.from("GET / HTTP/1.1\r\n")], code: errorCodes.protocol },
-  { name: "asks before its settings", bytes: [preface, ask(1)], code: errorCodes.protocol },
-  { name: "opens a stream of ours", bytes: [preface, settingsFrame([]), ask(2)], code: errorCodes.protocol },
+  { name: "asks before its settings", bytes: [preface, requestFrame(1)], code: errorCodes.protocol },
+  { name: "opens a stream of ours", bytes: [preface, settingsFrame([]), requestFrame(2)], code: errorCodes.protocol },
   {
     name: "resets what did not begin",
     bytes: [preface, settingsFrame([]), numberFrame(frameTypes.resetStream, 1, 0)],
@@ -91,7 +91,7 @@ for (const { name, flood, spendReset } of [
   },
   {
     name: "more requests that are broken off than its budget",
-    flood: () => [ask(1), numberFrame(frameTypes.resetStream, 1, errorCodes.cancel)],
+    flood: () => [requestFrame(1), numberFrame(frameTypes.resetStream, 1, errorCodes.cancel)],
     spendReset: () => false,
   },
 ] as { name: string; flood: () => Buffer[]; spendReset?: () => boolean }[]) {
@@ -110,28 +110,28 @@ for (const { name, flood, spendReset } of [
 test("a stream beyond the limit is refused, until one is over; broken off ones count as long as they are worked on", async () => {
   const { connection, streams, says, begin } = aConnection(2);
   await begin();
-  assert.deepEqual(await says(ask(1), ask(3), ask(5)), [`resetStream 5 ${errorCodes.refusedStream}`]);
+  assert.deepEqual(await says(requestFrame(1), requestFrame(3), requestFrame(5)), [`resetStream 5 ${errorCodes.refusedStream}`]);
   answer(streams[0] as ServerStream);
   connection.handled();
-  assert.deepEqual([await says(), await says(ask(7))], [["headers 1 end"], []]);
+  assert.deepEqual([await says(), await says(requestFrame(7))], [["headers 1 end"], []]);
   assert.equal(streams.length, 3);
   const cancel = (id: number): Buffer => numberFrame(frameTypes.resetStream, id, errorCodes.cancel);
-  await says(cancel(3), cancel(7), ask(9), ask(11), cancel(9), cancel(11));
+  await says(cancel(3), cancel(7), requestFrame(9), requestFrame(11), cancel(9), cancel(11));
   assert.deepEqual([connection.size, streams.length], [0, 5]);
   // Four handlers, twice the limit, run for cancelled requests.
-  assert.deepEqual(await says(ask(13)), [`resetStream 13 ${errorCodes.refusedStream}`]);
+  assert.deepEqual(await says(requestFrame(13)), [`resetStream 13 ${errorCodes.refusedStream}`]);
   connection.handled();
-  assert.deepEqual(await says(ask(15)), []);
+  assert.deepEqual(await says(requestFrame(15)), []);
   assert.equal(streams.length, 6);
 });
 
 test("a connection that is closed refuses what is new, ends what is open, and then itself", async () => {
   const { connection, streams, says, begin, reported, theirs } = aConnection();
   await begin();
-  await says(ask(1));
+  await says(requestFrame(1));
   connection.close();
   connection.close();
-  assert.deepEqual(await says(ask(3)), ["goAway 1 0", `resetStream 3 ${errorCodes.refusedStream}`]);
+  assert.deepEqual(await says(requestFrame(3)), ["goAway 1 0", `resetStream 3 ${errorCodes.refusedStream}`]);
   assert.deepEqual(reported.closed, []);
   answer(streams[0] as ServerStream);
   assert.deepEqual(await says(), ["headers 1 end"]);

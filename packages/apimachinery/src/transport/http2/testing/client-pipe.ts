@@ -36,7 +36,7 @@ export interface ClientPipe {
   says(...frames: Buffer[]): Promise<string[]>;
   /** The frames that the client has sent since: `data 1 16384 end`. */
   turn(): Promise<string[]>;
-  ask(name: string, size: number, ends?: boolean, handlers?: Partial<StreamHandlers>): ClientStream;
+  send(name: string, size: number, ends?: boolean, handlers?: Partial<StreamHandlers>): ClientStream;
 }
 
 /** @param values of the server's SETTINGS */
@@ -77,14 +77,14 @@ export function pipeOver(t: TestContext, own: typeof windows, values: readonly (
     return turn();
   };
   const ends: string[] = [];
-  const ask: ClientPipe["ask"] = (name, size, isWhole = true, handlers = {}) =>
+  const send: ClientPipe["send"] = (name, size, isWhole = true, handlers = {}) =>
     made.request(post, bytes(size), isWhole, {
       fields() {},
       data() {},
       closed: (how) => void ends.push(`${name} ${how.type}`),
       ...handlers,
     });
-  return { made, says, turn, ends, ask, events, socket, begin: () => says(settingsFrame(values)) };
+  return { made, says, turn, ends, send, events, socket, begin: () => says(settingsFrame(values)) };
 }
 
 function frameText(type: number, flag: number, id: number, payload: Buffer): string {
