@@ -194,7 +194,7 @@ test("only its owner can use the socket; malformed requests are refused, and the
   await assert.rejects(sendRequest(settings, null as never), /supervisor refused|Cannot read/);
   assert.deepEqual((await sendRequest(settings, { verb: "status" })).processes, {});
   const mask = spawnSync("sh", ["-c", "umask"], { encoding: "utf8" }).stdout;
-  await start(settings, { name: "mask", command: "sh", args: ["-c", "umask; sleep 600"] });
+  await start(settings, { name: "mask", command: "sh", args: ["-c", "umask; exec sleep 600"] });
   await until("the umask", () => existsSync(logFile(settings, "mask")) && readFileSync(logFile(settings, "mask"), "utf8") !== "");
   assert.equal(readFileSync(logFile(settings, "mask"), "utf8"), mask, "what it starts has the user's own umask");
 });
