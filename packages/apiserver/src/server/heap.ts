@@ -45,7 +45,7 @@ const pauseMs = 1;
  * next ones, which delays that response and its events by 2 to 5 ms, twice their normal latency. On a busy server V8 decides.
  * @param collect replaced by tests
  */
-function collectBetweenRequests(requests: OpenRequests, collect: () => void = collectYoung): void {
+export function collectBetweenRequests(requests: OpenRequests, collect: () => void = collectYoung): void {
   let waiting = false;
   let lookedAt = 0;
   const utilization = newUtilization();
