@@ -4,36 +4,29 @@
  * those of a process in a separate namespace that was never killed.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { utimesSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
-import type { Node, PersistentVolume, PersistentVolumeClaim, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PersistentVolume, PersistentVolumeClaim, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import {
   endpointSlices,
   leases,
-  nodes,
   persistentVolumeClaims,
   persistentVolumes,
   services,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { selectedNode, storageProvisioner } from "@coxswain/apimachinery/volumes/annotations";
-import { applyRights } from "@coxswain/cluster-services/apply-rights";
 import { provisioner } from "@coxswain/cluster-services/local-volumes/names";
 import { parts } from "@coxswain/cluster-services/parts";
-import { rightsOf } from "@coxswain/cluster-services/rights";
 import { type Namespace, needsRoot } from "@coxswain/cluster-services/testing/namespaces";
 import { rulesOf } from "@coxswain/cluster-services/testing/node-network";
-import { createCluster } from "@coxswain/testing";
-import { KillableMachine, kubeconfigOfNode, type Moment, openRelay } from "./killed-process.ts";
+import { KillableMachine, type Moment } from "./killed-process.ts";
+import { addNodeLink, nodeAddress, startOneNodeCluster } from "./one-node.ts";
 
 const long = process.env["COX_TEST_LONG"] === undefined && "long: only with ./cox test --long";
-/** They take the finalizers away that the API server gives to claims and volumes. */
-const protection = ["pvc-protection", "pv-protection"];
-const nodeAddress = "192.168.77.1";
 const domain = "default.svc.cluster.local";
 
 /** Where a request of the process stands when it is killed: the server has not answered it yet. */
@@ -62,33 +55,16 @@ const nameOf = (moment: Moment | RequestMoment): string =>
     : `during ${moment.method} ${moment.path.source}`;
 
 test("a process that is killed leaves nothing that the next one does not put right", { skip: needsRoot || long }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "cox-killed-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const cluster = await createCluster({ nodes: 0, controllers: protection, scheduler: false });
-  t.after(() => cluster.stop());
-  const { client } = cluster;
-  await openRelay(t, join(folder, "api"), (await cluster.listen()).url);
-  writeFileSync(join(folder, "kubeconfig"), kubeconfigOfNode(await cluster.kubeconfig()));
   const chosen = parts.filter(({ name, onByDefault }) => onByDefault && name !== "metrics-api");
-  await applyRights(client, rightsOf(chosen, { leaseNamespace: "kube-system", leaseName: "coxswain-services" }), t.signal);
-  await client.create<Node>(nodes, {
-    metadata: { name: "n1", labels: { "kubernetes.io/hostname": "n1" } },
-    spec: { podCIDR: "10.77.0.0/24", podCIDRs: ["10.77.0.0/24"] },
-  });
-  const node = await client.get<Node>(nodes, { name: "n1" });
-  const status = { addresses: [{ type: "InternalIP", address: nodeAddress }], conditions: [{ type: "Ready", status: "True" }] };
-  await client.update<Node>(nodes, { ...node, status } as Node, { subresource: "status" });
+  const { folder, cluster } = await startOneNodeCluster(t, "killed", chosen);
+  const { client } = cluster;
 
   const machine = await KillableMachine.make(t, join(folder, "n1"), join(folder, "api"), [
     "--disable=metrics-api",
     "--load-balancer-pool=192.168.77.50-192.168.77.59",
   ]);
   const model = await KillableMachine.make(t, join(folder, "model"), join(folder, "api"), ["--disable=*", "--enable=services"]);
-  for (const { namespace } of [machine, model]) {
-    await namespace.ip("link add eth0 type veth peer name far");
-    await namespace.ip(`address add ${nodeAddress}/24 dev eth0`);
-    for (const link of ["eth0", "far"]) await namespace.ip(`link set ${link} up`);
-  }
+  for (const { namespace } of [machine, model]) await addNodeLink(namespace);
 
   const put = async (name: string, type: "ClusterIP" | "LoadBalancer", endpoints: readonly string[]): Promise<void> => {
     const metadata = { namespace: "default", name };

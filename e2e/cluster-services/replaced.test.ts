@@ -5,60 +5,41 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
-import type { Node, PersistentVolumeClaim, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { PersistentVolumeClaim, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
 import {
   apiServices,
   endpointSlices,
   ingressClasses,
-  nodes,
   persistentVolumeClaims,
   services,
   storageClasses,
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { selectedNode, storageProvisioner } from "@coxswain/apimachinery/volumes/annotations";
-import { applyRights } from "@coxswain/cluster-services/apply-rights";
 import { provisioner } from "@coxswain/cluster-services/local-volumes/names";
 import { parts } from "@coxswain/cluster-services/parts";
-import { rightsOf } from "@coxswain/cluster-services/rights";
 import { connectPair, needsRoot, newNamespace } from "@coxswain/cluster-services/testing/namespaces";
-import { createCluster } from "@coxswain/testing";
-import { KillableMachine, kubeconfigOf, kubeconfigOfNode, openRelay } from "./killed-process.ts";
+import { KillableMachine, kubeconfigOf } from "./killed-process.ts";
+import { addNodeLink, nodeAddress, startOneNodeCluster } from "./one-node.ts";
 
 const long = process.env["COX_TEST_LONG"] === undefined && "long: only with ./cox test --long";
 /** Upstream's kube-proxy 1.20 or later, of the same architecture. */
 const kubeProxy = process.env["COX_UPSTREAM_KUBE_PROXY"];
-const nodeAddress = "192.168.77.1";
 const podAddress = "10.77.0.11";
 const poolAddress = "192.168.77.50";
 const nodePort = 30080;
 
 /** A node with one pod, which serves the name `pod` on port 8080, and the Service `web` in front of it. */
 async function startNode(t: TestContext) {
-  const folder = mkdtempSync(join(tmpdir(), "cox-replaced-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const cluster = await createCluster({ nodes: 0, controllers: ["pvc-protection", "pv-protection"], scheduler: false });
-  t.after(() => cluster.stop());
+  const { folder, cluster, kubeconfig } = await startOneNodeCluster(t, "replaced", parts);
   const { client } = cluster;
-  await openRelay(t, join(folder, "api"), (await cluster.listen()).url);
-  const kubeconfig = await cluster.kubeconfig();
-  writeFileSync(join(folder, "kubeconfig"), kubeconfigOfNode(kubeconfig));
   writeFileSync(join(folder, "proxy.kubeconfig"), kubeconfigOf(kubeconfig, "system:kube-proxy"));
-  await applyRights(client, rightsOf(parts, { leaseNamespace: "kube-system", leaseName: "coxswain-services" }), t.signal);
-  await client.create<Node>(nodes, {
-    metadata: { name: "n1", labels: { "kubernetes.io/hostname": "n1" } },
-    spec: { podCIDR: "10.77.0.0/24", podCIDRs: ["10.77.0.0/24"] },
-  });
-  const node = await client.get<Node>(nodes, { name: "n1" });
-  const status = { addresses: [{ type: "InternalIP", address: nodeAddress }], conditions: [{ type: "Ready", status: "True" }] };
-  await client.update<Node>(nodes, { ...node, status } as Node, { subresource: "status" });
 
   const machine = await KillableMachine.make(t, join(folder, "n1"), join(folder, "api"), []);
   const { namespace } = machine;
@@ -70,9 +51,7 @@ async function startNode(t: TestContext) {
   await namespace.ip("address add 10.77.0.254/32 dev pod0");
   await namespace.ip(`route add ${podAddress}/32 dev pod0`);
   await pod.request({ op: "listen", name: "pod", port: 8080 });
-  await namespace.ip("link add eth0 type veth peer name far");
-  await namespace.ip(`address add ${nodeAddress}/24 dev eth0`);
-  for (const link of ["eth0", "far"]) await namespace.ip(`link set ${link} up`);
+  await addNodeLink(namespace);
   await namespace.ip("route add default via 192.168.77.254 dev eth0");
   const web = await client.create<Service>(services, {
     metadata: { namespace: "default", name: "web" },
