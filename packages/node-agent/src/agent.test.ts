@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:https";
 import { cpus, tmpdir } from "node:os";
@@ -99,7 +99,11 @@ if (await canRunContainerd()) {
     assert.deepEqual(new Set(reported.map(([, operation]) => operation)), new Set(["version", "unexpected"]));
 
     await agent.stop();
-    agent = await start(dir, socket, manifests, cgroupRoot, pluginDir);
+    const resolvConf = join(dir, "resolv.conf");
+    await writeFile(resolvConf, "search a.test b.test c.test d.test\n");
+    agent = await start(dir, socket, manifests, cgroupRoot, pluginDir, `--resolv-conf=${resolvConf}`, "--cluster-domain=k");
+    const reportedOnce = (await readFile(join(dir, "agent.log"), "utf8")).split("CheckLimitsForResolvConf").length - 1;
+    assert.equal(reportedOnce, 1, "resolver configurations are checked at the start: the second has too many domains");
     const again = await waitFor(ready, { ...patiently, what: "the pod to be ready again" });
     assert.deepEqual(
       [again.status?.containerStatuses?.[0]?.containerID, again.status?.containerStatuses?.[0]?.restartCount],
@@ -269,7 +273,7 @@ async function start(
     api: undefined,
     featureGates: newFeatureGates("kubelet", {}),
     clock: realClock,
-    log: newLogger({ write: () => undefined }),
+    log: newLogger({ verbosity: 3, write: (line) => appendFileSync(join(dir, "agent.log"), line) }),
     podLogsDir: join(dir, "logs"),
     containerLogsDir: join(dir, "log-links"),
   });

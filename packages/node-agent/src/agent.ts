@@ -473,6 +473,7 @@ async function startModules(
     quotas: volumes.quotas,
     onLook: agentMetrics.running,
     onEvicted: agentMetrics.evicted,
+    onEvictionDue: agentMetrics.evictionDue,
     onPressureChange: (...args) => node.setPressure(...args),
   });
   return servers;

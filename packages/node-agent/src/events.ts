@@ -4,14 +4,14 @@ import { containerFieldPath } from "./pod/pod.ts";
 import type { PodDecisions } from "./pod/pod-decisions.ts";
 import type { ContainerEvent } from "./runtime/containers.ts";
 
-/** Records events of the node and its Pods; in standalone mode they are only logged. */
+/** Logs events of the node and its Pods, and records them unless the agent is standalone. */
 export interface AgentEvents {
   node(type: "Normal" | "Warning", reason: string, message: string): void;
   /** For the Pod, or for one of its containers. */
   pod: ContainerEvent;
 }
 
-/** Creates the event recorder of the agent; without `recorder` (standalone mode), Pod events are only logged. */
+/** Creates the event recorder of the agent; without `recorder` (standalone mode), events are only logged. */
 export function newAgentEvents(options: {
   recorder: EventRecorder | undefined;
   nodeName: string;
@@ -23,6 +23,7 @@ export function newAgentEvents(options: {
   const node = { apiVersion: "v1", kind: "Node", name: nodeName, uid: nodeName };
   return {
     node(type, reason, message) {
+      log.v(3)?.info("Event occurred", { object: nodeName, type, reason, message });
       if (type === "Warning") decisions?.node(nodeName, reason, message);
       recorder?.event(node, type, reason, message);
     },

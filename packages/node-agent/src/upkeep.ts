@@ -33,8 +33,9 @@ export interface UpkeepOptions extends HousekeepingOptions {
   quotas: Pick<FolderQuotas, "usage"> | undefined;
   /** Called with the number of Pods in the runtime, and of containers by state. */
   onLook: (pods: number, containers: Readonly<Record<string, number>>) => void;
-  /** @param ageMs age of the observation that the eviction is for */
-  onEvicted: (signal: string, ageMs: number) => void;
+  onEvicted: (signal: string) => void;
+  /** @param ageMs age of the observations by which Pods are evicted for this signal */
+  onEvictionDue: (signal: string, ageMs: number) => void;
   onPressureChange: (pressure: Pressure) => void;
 }
 
@@ -74,7 +75,6 @@ export function startUpkeep(options: UpkeepOptions): void {
     event: notify.node,
   });
   let imageDir: string | undefined;
-  let observedMs = clock.monotonic();
   const thresholds = parseThresholds({
     hard: config.evictionHard,
     soft: config.evictionSoft,
@@ -91,7 +91,6 @@ export function startUpkeep(options: UpkeepOptions): void {
     observe: async () => {
       imageDir ??= (await runtime.imageFilesystems().catch(() => []))[0]?.fsId?.mountpoint;
       const ofPods = holdsPods ? await cgroups.memoryOfPods().catch(() => undefined) : undefined;
-      observedMs = clock.monotonic();
       return observeNode(config.rootDir, imageDir, ofPods);
     },
     usage: () =>
@@ -110,11 +109,12 @@ export function startUpkeep(options: UpkeepOptions): void {
       await imageGc.removeUnused();
     },
     evict: async (pod, verdict, graceSeconds, signal) => {
-      options.onEvicted(signal, clock.monotonic() - observedMs);
+      options.onEvicted(signal);
       await endPod(pod, verdict, graceSeconds).catch((err) =>
         log.error("Eviction manager: pod failed to evict", err, { pod: describePod(pod) }),
       );
     },
+    onDue: options.onEvictionDue,
     reportNodeEvent: notify.node,
     onPressureChange: options.onPressureChange,
   });

@@ -25,6 +25,7 @@ function looking(settings: Partial<typeof none>, pods: NodePod[], more: Partial<
   const seen: Observations = {};
   const evicted: string[] = [];
   const pressures: Pressure[] = [];
+  const ages: string[] = [];
   const usage = new Map<string, PodUsage>();
   const counts = { observed: 0, used: 0 };
   const eviction = newEviction({
@@ -44,6 +45,7 @@ function looking(settings: Partial<typeof none>, pods: NodePod[], more: Partial<
     activePods: () => pods,
     reclaimDisk: async () => undefined,
     evict: async ({ metadata }, _, grace, signal) => void evicted.push(`${metadata.name} ${grace} ${signal}`),
+    onDue: (signal, ageMs) => void ages.push(`${signal} ${ageMs}`),
     reportNodeEvent: () => undefined,
     onPressureChange: (pressure) => void pressures.push(pressure),
     ...more,
@@ -51,7 +53,7 @@ function looking(settings: Partial<typeof none>, pods: NodePod[], more: Partial<
   const set = (signal: keyof Observations, available: number): void => {
     seen[signal] = { available, capacity: 1000 };
   };
-  return { eviction, clock, seen, set, evicted, pressures, usage, counts };
+  return { eviction, clock, seen, set, evicted, pressures, usage, counts, ages };
 }
 
 test("a soft threshold that is no longer met in between has to be met for its whole time again", async () => {
@@ -222,6 +224,25 @@ test("an eviction that fails is tried again by the next look, and the pressure i
   fails = false;
   await eviction.check();
   assert.deepEqual(evicted, ["p", "p"]);
+});
+
+test("before a pod is evicted the age of what was observed is reported for each due threshold, not for limits of a pod's own", async () => {
+  const settings = { hard: { "nodefs.available": "100", "pid.available": "100", "memory.available": "100" } };
+  const pods = [named("c", { priority: 2_000_000_000 })];
+  const made = looking(settings, pods, { reclaimDisk: () => made.clock.advance(1_500) });
+  const { eviction, set, ages, evicted } = made;
+  set("pid.available", 50);
+  set("nodefs.available", 50);
+  await eviction.check();
+  assert.deepEqual(ages, ["nodefs.available 1500", "pid.available 1500"], "with critical pods alone, too");
+  assert.deepEqual(evicted, []);
+  pods.length = 0;
+  await eviction.check();
+  assert.equal(ages.length, 2, "not without pods");
+  pods.push(named("p", { volumes: [{ name: "v", emptyDir: { sizeLimit: "1" } }] }));
+  made.usage.set("p", used({ emptyDirs: new Map([["v", 2]]) }));
+  await eviction.check();
+  assert.deepEqual([evicted, ages.length], [["p 0 emptydirfs.limit"], 2], "not for the pod's own limit");
 });
 
 test("nothing is measured while nothing is short and no pod has a limit; critical pods alone are never taken", async () => {

@@ -146,6 +146,7 @@ function manage(
     activePods: () => pods,
     reclaimDisk: async () => reclaim.run(),
     evict: async (pod, { reason }, grace) => void evicted.push(`${pod.metadata.name} ${reason} ${grace}`),
+    onDue: () => undefined,
     reportNodeEvent: (type, reason, message) => void reported.push(`${type} ${reason} ${message}`),
     onPressureChange: () => undefined,
   });

@@ -123,6 +123,8 @@ export interface EvictionOptions {
   reclaimDisk: () => Promise<void>;
   /** @param signal the eviction signal, or the local storage limit that the Pod exceeded */
   evict: (pod: NodePod, verdict: PodVerdict, graceSeconds: number, signal: Signal | StorageLimit) => Promise<void>;
+  /** Called for each threshold that is due, before a Pod is evicted. @param ageMs age of the observations */
+  onDue: (signal: Signal, ageMs: number) => void;
   reportNodeEvent: (type: "Warning", reason: string, message: string) => void;
   onPressureChange: (pressure: Pressure) => void;
 }
@@ -201,9 +203,14 @@ export function newEviction(options: EvictionOptions): Eviction {
         const after = await options.observe();
         if (metThresholds(options.thresholds, after, new Set(options.thresholds)).length === 0) return;
       }
+      if (pods.length === 0) {
+        log.error("Eviction manager: eviction thresholds have been met, but no pods are active to evict");
+        return;
+      }
+      for (const { signal } of due) options.onDue(signal, clock.monotonic() - now);
       const [victim] = rankPods(pods, usage, worst.signal);
       if (victim === undefined) {
-        log.error("Eviction manager: eviction thresholds have been met, but no pods are active to evict");
+        log.info("Eviction manager: unable to evict any pods from the node");
         return;
       }
       const own = victim.spec.terminationGracePeriodSeconds ?? 30;

@@ -54,9 +54,12 @@ test("looks at the runtime are timed, and counted what they saw", async () => {
 test("evictions are counted by signal, with the age of what was observed; no look at the runtime is ever discarded", async () => {
   const registry = newMetricsRegistry();
   const metrics = newAgentMetrics(registry);
-  metrics.evicted("memory.available", 250);
-  metrics.evicted("nodefs.available", 4_000);
-  metrics.evicted("memory.available", 1_250);
+  metrics.evictionDue("memory.available", 250);
+  metrics.evictionDue("nodefs.available", 4_000);
+  metrics.evictionDue("memory.available", 1_250);
+  metrics.evicted("memory.available");
+  metrics.evicted("memory.available");
+  metrics.evicted("emptydirfs.limit");
   const lines = (await registry.render()).split("\n");
   assert.deepEqual(
     lines.filter((line) => /^kubelet_(evictions|eviction_stats_age_seconds_(sum|count)|pleg_discard_events)\b/.test(line)).sort(),
@@ -65,8 +68,8 @@ test("evictions are counted by signal, with the age of what was observed; no loo
       'kubelet_eviction_stats_age_seconds_count{eviction_signal="nodefs.available"} 1',
       'kubelet_eviction_stats_age_seconds_sum{eviction_signal="memory.available"} 1.5',
       'kubelet_eviction_stats_age_seconds_sum{eviction_signal="nodefs.available"} 4',
+      'kubelet_evictions{eviction_signal="emptydirfs.limit"} 1',
       'kubelet_evictions{eviction_signal="memory.available"} 2',
-      'kubelet_evictions{eviction_signal="nodefs.available"} 1',
       "kubelet_pleg_discard_events 0",
     ],
   );

@@ -142,8 +142,10 @@ function evictionMetrics(registry: MetricsRegistry) {
     labels: ["eviction_signal"],
   });
   return {
-    evicted(signal: string, ageMs: number): void {
+    evicted(signal: string): void {
       evictions.labels(signal).inc();
+    },
+    evictionDue(signal: string, ageMs: number): void {
       statsAge.labels(signal).observe(ageMs / 1000);
     },
     preemptions: registry.counter({
