@@ -195,14 +195,8 @@ export function newEviction(options: EvictionOptions): Eviction {
       if (worst === undefined) return;
       log.warn("Eviction manager: attempting to reclaim", { signal: worst.signal });
       options.reportNodeEvent("Warning", "EvictionThresholdMet", `Attempting to reclaim ${resourceOf(worst.signal)}`);
-      if (pressureOf(worst.signal) === "disk") {
-        // Pods are evicted only for what garbage collection cannot free.
-        await options
-          .reclaimDisk()
-          .catch((err) => log.error("Eviction manager: unexpected error when attempting to reclaim", err));
-        const after = await options.observe();
-        if (metThresholds(options.thresholds, after, new Set(options.thresholds)).length === 0) return;
-      }
+      // Pods are evicted only for what garbage collection cannot free.
+      if (pressureOf(worst.signal) === "disk" && (await freesEnough(options))) return;
       if (pods.length === 0) {
         log.error("Eviction manager: eviction thresholds have been met, but no pods are active to evict");
         return;
@@ -213,11 +207,23 @@ export function newEviction(options: EvictionOptions): Eviction {
         log.info("Eviction manager: unable to evict any pods from the node");
         return;
       }
-      const own = victim.spec.terminationGracePeriodSeconds ?? 30;
-      const grace = worst.graceMs === 0 ? 0 : options.maxGraceSeconds < 0 ? own : Math.min(own, options.maxGraceSeconds);
-      await options.evict(victim, evictionVerdict(victim, worst.signal, usage.get(victim.metadata.uid)), grace, worst.signal);
+      const verdict = evictionVerdict(victim, worst.signal, usage.get(victim.metadata.uid));
+      await options.evict(victim, verdict, graceSecondsOf(victim, worst, options.maxGraceSeconds), worst.signal);
     },
   };
+}
+
+/** Frees disk space. @returns whether no threshold is met any longer */
+async function freesEnough({ log, reclaimDisk, observe, thresholds }: EvictionOptions): Promise<boolean> {
+  await reclaimDisk().catch((err) => log.error("Eviction manager: unexpected error when attempting to reclaim", err));
+  return metThresholds(thresholds, await observe(), new Set(thresholds)).length === 0;
+}
+
+/** Hard thresholds leave the Pod no time. @param maxSeconds see {@link EvictionOptions} */
+function graceSecondsOf({ spec }: NodePod, { graceMs }: Threshold, maxSeconds: number): number {
+  if (graceMs === 0) return 0;
+  const own = spec.terminationGracePeriodSeconds ?? 30;
+  return maxSeconds < 0 ? own : Math.min(own, maxSeconds);
 }
 
 /** True when the Pod has an emptyDir size limit or a container limit for ephemeral storage. */
