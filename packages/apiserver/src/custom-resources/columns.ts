@@ -28,8 +28,8 @@ export function columnsOf(definitions: readonly CustomResourceColumnDefinition[]
       nameColumn,
       ...columns.map(({ column: { name, type, format, description, priority, jsonPath } }) => ({
         name,
-        type: type as TableColumn["type"],
-        format: (format ?? "") as "",
+        type,
+        format: format ?? "",
         description: description || `Custom resource definition column (in JSONPath format): ${jsonPath}`,
         priority: priority ?? 0,
       })),

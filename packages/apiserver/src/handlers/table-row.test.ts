@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { tableOf, text } from "../registry/cells.ts";
+import type { Ages } from "../registry/generic/strategy.ts";
 import { newEntry } from "../storage/entry.ts";
 import { unlimitedEntries } from "../storage/testing.ts";
 import type { ServedResource } from "./served-resources.ts";
@@ -26,10 +26,13 @@ interface Thing {
 }
 
 /** Cells compute the ages in a different order than the columns. */
-const table = tableOf<Thing>([text("Name"), text("Last"), text("First")], ({ metadata, times }, ages) => {
-  const texts = times.map((ms) => ages.since(ms));
-  return [metadata.name, ...texts.map((age) => `${age} ago`).reverse()];
-});
+const table = {
+  columns: ["Name", "Last", "First"].map((name) => ({ name, type: "string" })),
+  cells({ metadata, times }: Thing, ages: Ages) {
+    const texts = times.map((ms) => ages.since(ms));
+    return [metadata.name, ...texts.map((age) => `${age} ago`).reverse()];
+  },
+};
 const served = { definition: { table } } as unknown as ServedResource;
 
 const rowAt = (thing: Thing, options: TableOptions) => {

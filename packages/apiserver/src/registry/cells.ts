@@ -1,42 +1,12 @@
 import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/objects/meta/types";
-import type { Ages, TableColumn, TableColumns } from "./generic/strategy.ts";
+import type { Ages, TableColumns } from "./generic/strategy.ts";
+import tableColumns from "./table-columns.json" with { type: "json" };
 
 /**
  * Table columns and cells shared by several kinds.
  * Source: pkg/printers/internalversion/printers.go
  */
-export const nameColumn: TableColumn = {
-  name: "Name",
-  type: "string",
-  format: "name",
-  description:
-    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: http://kubernetes.io/docs/user-guide/identifiers#names",
-};
-
-export const ageColumn: TableColumn = {
-  name: "Age",
-  type: "string",
-  description:
-    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
-};
-
-export function text(name: string, description = "", priority = 0): TableColumn {
-  return { name, type: "string", description, priority };
-}
-
-export function wide(name: string, description = ""): TableColumn {
-  return { name, type: "string", description, priority: 1 };
-}
-
-export function integer(name: string, description = ""): TableColumn {
-  return { name, type: "integer", description };
-}
-
-export function flag(name: string, description = ""): TableColumn {
-  return { name, type: "boolean", description };
-}
-
 /** Age of a timestamp (`5d3h`); `<unknown>` when it is missing or invalid. */
 export function since(time: string | null | undefined, ages: Ages): string {
   const ms = time ? parseTime(time) : undefined;
@@ -84,7 +54,18 @@ export function containerCells(containers: readonly Named[] | undefined): [strin
   return [list.map((c) => c.name ?? "").join(","), list.map((c) => c.image ?? "").join(",")];
 }
 
-/** A table with a typed cells function. */
-export function tableOf<T>(columns: readonly TableColumn[], cells: (object: T, ages: Ages) => readonly unknown[]): TableColumns {
+/**
+ * The table of a resource.
+ * @param resource key of its columns in `table-columns.json`, where `"name"` and `"age"` are the columns that most tables share
+ * @param cells returns one cell for each column
+ */
+export function tableOf<T>(
+  resource: keyof typeof tableColumns.tables,
+  cells: (object: T, ages: Ages) => readonly unknown[],
+): TableColumns {
+  const { shared } = tableColumns;
+  const columns = tableColumns.tables[resource].map((column) =>
+    typeof column === "string" ? shared[column as keyof typeof shared] : column,
+  );
   return { columns, cells: (object, ages) => cells(object as unknown as T, ages) };
 }

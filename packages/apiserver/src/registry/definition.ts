@@ -1,7 +1,8 @@
 import { coerce } from "@coxswain/apimachinery/objects/codec/json";
 import type { GroupVersionKind } from "@coxswain/apimachinery/objects/meta/group-version";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
+import { tableOf } from "./cells.ts";
 import type {
   FormerVersionDefinition,
   ResourceDefinition,
@@ -89,21 +90,7 @@ function canonicalAs(kind: GroupVersionKind, object: KubeObject): KubeObject {
 }
 
 /** Columns of kinds without their own. Source: pkg/registry/rest/table.go */
-export const nameAndCreated: TableColumns = {
-  columns: [
-    {
-      name: "Name",
-      type: "string",
-      format: "name",
-      description:
-        "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: http://kubernetes.io/docs/user-guide/identifiers#names",
-    },
-    {
-      name: "Created At",
-      type: "date",
-      description:
-        "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
-    },
-  ],
-  cells: (object: Unstructured) => [object.metadata.name ?? "", object.metadata.creationTimestamp ?? null],
-};
+export const nameAndCreated = tableOf<KubeObject>("default", ({ metadata }) => [
+  metadata.name ?? "",
+  metadata.creationTimestamp ?? null,
+]);

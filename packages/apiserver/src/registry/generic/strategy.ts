@@ -103,8 +103,10 @@ export interface Ages {
 
 export interface TableColumn {
   readonly name: string;
-  readonly type: "string" | "integer" | "number" | "boolean" | "date";
-  readonly format?: "name" | "";
+  /** `string`, `integer`, `number`, `boolean` or `date`. */
+  readonly type: string;
+  /** `name` for the column with the name of the object. */
+  readonly format?: string;
   /** 0: always shown; 1: only with `-o wide`. */
   readonly priority?: number;
   readonly description?: string;

@@ -3,47 +3,21 @@ import type {
   MetricSpec,
   MetricStatus,
 } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
-import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
+import { age, tableOf } from "../../cells.ts";
 
 /** kubectl get hpa. Source: pkg/printers/internalversion/printers.go printHorizontalPodAutoscaler */
-export const autoscalerTable = tableOf<HorizontalPodAutoscaler>(
-  [
-    nameColumn,
-    text(
-      "Reference",
-      "scaleTargetRef points to the target resource to scale, and is used to the pods for which metrics should be collected, as well as to actually change the replica count.",
-    ),
-    text(
-      "Targets",
-      "metrics contains the specifications for which to use to calculate the desired replica count (the maximum replica count across all metrics will be used).  The desired replica count is calculated multiplying the ratio between the target value and the current value by the current number of pods.  Ergo, metrics used must decrease as the pod count is increased, and vice-versa.  See the individual metric source types for more information about how each type of metric must respond. If not set, the default metric will be set to 80% average CPU utilization.",
-    ),
-    text(
-      "MinPods",
-      "minReplicas is the lower limit for the number of replicas to which the autoscaler can scale down.  It defaults to 1 pod.  minReplicas is allowed to be 0 if the alpha feature gate HPAScaleToZero is enabled and at least one Object or External metric is configured.  Scaling is active as long as at least one metric value is available.",
-    ),
-    text(
-      "MaxPods",
-      "maxReplicas is the upper limit for the number of replicas to which the autoscaler can scale up. It cannot be less that minReplicas.",
-    ),
-    text(
-      "Replicas",
-      "currentReplicas is current number of replicas of pods managed by this autoscaler, as last seen by the autoscaler.",
-    ),
-    ageColumn,
-  ],
-  (autoscaler, ages) => {
-    const { spec, status } = autoscaler;
-    return [
-      autoscaler.metadata.name ?? "",
-      `${spec?.scaleTargetRef?.kind ?? ""}/${spec?.scaleTargetRef?.name ?? ""}`,
-      targetsText(spec?.metrics ?? [], status?.currentMetrics ?? []),
-      spec?.minReplicas == null ? "<unset>" : String(spec.minReplicas),
-      spec?.maxReplicas ?? 0,
-      status?.currentReplicas ?? 0,
-      age(autoscaler, ages),
-    ];
-  },
-);
+export const autoscalerTable = tableOf<HorizontalPodAutoscaler>("horizontalpodautoscalers", (autoscaler, ages) => {
+  const { spec, status } = autoscaler;
+  return [
+    autoscaler.metadata.name ?? "",
+    `${spec?.scaleTargetRef?.kind ?? ""}/${spec?.scaleTargetRef?.name ?? ""}`,
+    targetsText(spec?.metrics ?? [], status?.currentMetrics ?? []),
+    spec?.minReplicas == null ? "<unset>" : String(spec.minReplicas),
+    spec?.maxReplicas ?? 0,
+    status?.currentReplicas ?? 0,
+    age(autoscaler, ages),
+  ];
+});
 
 const most = 2;
 

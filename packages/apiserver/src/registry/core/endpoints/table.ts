@@ -1,12 +1,13 @@
 import type { Endpoints } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
+import { age, tableOf } from "../../cells.ts";
 
 const most = 3;
 
-export const endpointsTable = tableOf<Endpoints>(
-  [nameColumn, text("Endpoints", "Endpoints is a collection of endpoints that implement the actual service."), ageColumn],
-  (endpoints, ages) => [endpoints.metadata.name ?? "", endpointsText(endpoints), age(endpoints, ages)],
-);
+export const endpointsTable = tableOf<Endpoints>("endpoints", (endpoints, ages) => [
+  endpoints.metadata.name ?? "",
+  endpointsText(endpoints),
+  age(endpoints, ages),
+]);
 
 /** `10.0.0.1:80,10.0.0.2:80 + 3 more...` */
 function endpointsText(endpoints: Endpoints): string {

@@ -1,47 +1,22 @@
 import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { age, ageColumn, nameColumn, tableOf, text, wide } from "../../cells.ts";
+import { age, tableOf } from "../../cells.ts";
 
 /** kubectl get pods. Source: pkg/printers/internalversion/printers.go printPod */
-export const podTable = tableOf<Pod>(
-  [
-    nameColumn,
-    text("Ready", "The aggregate readiness state of this pod for accepting traffic."),
-    text("Status", "The aggregate status of the containers in this pod."),
-    text(
-      "Restarts",
-      "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.",
-    ),
-    ageColumn,
-    wide("IP", "IP address allocated to the pod. Routable at least within the cluster. Empty if not yet allocated."),
-    wide(
-      "Node",
-      "NodeName is a request to schedule this pod onto a specific node. If it is non-empty, the scheduler simply schedules this pod onto that node, assuming that it fits resource requirements.",
-    ),
-    wide(
-      "Nominated Node",
-      "nominatedNodeName is set only when this pod preempts other pods on the node, but it cannot be scheduled right away as preemption victims receive their graceful termination periods. This field does not guarantee that the pod will be scheduled on this node. Scheduler may decide to place the pod elsewhere if other nodes become available sooner. Scheduler may also decide to give the resources on this node to a higher priority pod that is created after preemption. As a result, this field may be different than PodSpec.nodeName when the pod is scheduled.",
-    ),
-    wide(
-      "Readiness Gates",
-      'If specified, all readiness gates will be evaluated for pod readiness. A pod is ready when all its containers are ready AND all conditions specified in the readiness gates have status equal to "True" More info: https://git.k8s.io/enhancements/keps/sig-network/580-pod-readiness-gates',
-    ),
-  ],
-  (pod, ages) => {
-    const { ready, total, restarts, lastRestartMs, reason } = summarize(pod);
-    return [
-      pod.metadata.name ?? "",
-      `${ready}/${total}`,
-      reason,
-      lastRestartMs === undefined ? String(restarts) : `${restarts} (${ages.since(lastRestartMs)} ago)`,
-      age(pod, ages),
-      pod.status?.podIPs?.[0]?.ip ?? (pod.status?.podIP || "<none>"),
-      pod.spec.nodeName || "<none>",
-      pod.status?.nominatedNodeName || "<none>",
-      readinessGates(pod),
-    ];
-  },
-);
+export const podTable = tableOf<Pod>("pods", (pod, ages) => {
+  const { ready, total, restarts, lastRestartMs, reason } = summarize(pod);
+  return [
+    pod.metadata.name ?? "",
+    `${ready}/${total}`,
+    reason,
+    lastRestartMs === undefined ? String(restarts) : `${restarts} (${ages.since(lastRestartMs)} ago)`,
+    age(pod, ages),
+    pod.status?.podIPs?.[0]?.ip ?? (pod.status?.podIP || "<none>"),
+    pod.spec.nodeName || "<none>",
+    pod.status?.nominatedNodeName || "<none>",
+    readinessGates(pod),
+  ];
+});
 
 interface Summary {
   ready: number;

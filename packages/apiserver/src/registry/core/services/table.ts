@@ -1,33 +1,16 @@
 import type { LoadBalancerStatus, Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { age, ageColumn, labelsText, nameColumn, tableOf, text, wide } from "../../cells.ts";
+import { age, labelsText, tableOf } from "../../cells.ts";
 
 /** kubectl get services. Source: pkg/printers/internalversion/printers.go printService */
-export const serviceTable = tableOf<Service>(
-  [
-    nameColumn,
-    text(
-      "Type",
-      "type determines how the Service is exposed. Defaults to ClusterIP. Valid options are ExternalName, ClusterIP, NodePort, and LoadBalancer.",
-    ),
-    text("Cluster-IP", "clusterIP is the IP address of the service and is usually assigned randomly."),
-    text(
-      "External-IP",
-      "externalIPs is a list of IP addresses for which nodes in the cluster will also accept traffic for this service.",
-    ),
-    text("Port(s)", "The list of ports that are exposed by this service."),
-    ageColumn,
-    wide("Selector", "Route service traffic to pods with label keys and values matching this selector."),
-  ],
-  (service, ages) => [
-    service.metadata.name ?? "",
-    service.spec?.type ?? "",
-    service.spec?.clusterIPs?.[0] || service.spec?.clusterIP || "<none>",
-    externalText(service),
-    portsText(service),
-    age(service, ages),
-    labelsText(service.spec?.selector),
-  ],
-);
+export const serviceTable = tableOf<Service>("services", (service, ages) => [
+  service.metadata.name ?? "",
+  service.spec?.type ?? "",
+  service.spec?.clusterIPs?.[0] || service.spec?.clusterIP || "<none>",
+  externalText(service),
+  portsText(service),
+  age(service, ages),
+  labelsText(service.spec?.selector),
+]);
 
 function externalText(service: Service): string {
   const external = service.spec?.externalIPs ?? [];

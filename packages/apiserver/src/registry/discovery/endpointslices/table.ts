@@ -1,22 +1,13 @@
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
-import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
+import { age, tableOf } from "../../cells.ts";
 
-export const endpointSliceTable = tableOf<EndpointSlice>(
-  [
-    nameColumn,
-    text("AddressType", "addressType specifies the type of address carried by this EndpointSlice."),
-    text("Ports", "ports specifies the list of network ports exposed by each endpoint in this slice."),
-    text("Endpoints", "endpoints is a list of unique endpoints in this slice."),
-    ageColumn,
-  ],
-  (slice, ages) => [
-    slice.metadata?.name ?? "",
-    slice.addressType ?? "",
-    portsCell(slice),
-    endpointsCell(slice),
-    age(slice, ages),
-  ],
-);
+export const endpointSliceTable = tableOf<EndpointSlice>("endpointslices", (slice, ages) => [
+  slice.metadata?.name ?? "",
+  slice.addressType ?? "",
+  portsCell(slice),
+  endpointsCell(slice),
+  age(slice, ages),
+]);
 
 function portsCell(slice: EndpointSlice): string {
   const ports = slice.ports ?? [];

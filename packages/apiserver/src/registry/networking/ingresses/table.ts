@@ -1,25 +1,15 @@
 import type { Ingress } from "@coxswain/apimachinery/objects/schema/kinds/networking/v1";
-import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
+import { age, tableOf } from "../../cells.ts";
 import { loadBalancerText } from "../../core/services/table.ts";
 
-export const ingressTable = tableOf<Ingress>(
-  [
-    nameColumn,
-    text("Class", "The name of the IngressClass resource that should be used for additional configuration"),
-    text("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
-    text("Address", "Address is a list containing ingress points for the load-balancer"),
-    text("Ports", "Ports of TLS configurations that open"),
-    ageColumn,
-  ],
-  (ingress, ages) => [
-    ingress.metadata.name ?? "",
-    ingress.spec?.ingressClassName ?? "<none>",
-    hostsText(ingress),
-    loadBalancerText(ingress.status?.loadBalancer),
-    ingress.spec?.tls?.length ? "80, 443" : "80",
-    age(ingress, ages),
-  ],
-);
+export const ingressTable = tableOf<Ingress>("ingresses", (ingress, ages) => [
+  ingress.metadata.name ?? "",
+  ingress.spec?.ingressClassName ?? "<none>",
+  hostsText(ingress),
+  loadBalancerText(ingress.status?.loadBalancer),
+  ingress.spec?.tls?.length ? "80, 443" : "80",
+  age(ingress, ages),
+]);
 
 const mostHosts = 3;
 
