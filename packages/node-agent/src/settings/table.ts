@@ -1,6 +1,5 @@
 import { fileShape, type SettingValues } from "@coxswain/apimachinery/flags/settings";
 import { apiConnectionSettings } from "./api-connection.ts";
-import { dockerSettings } from "./docker.ts";
 import { evictionSettings } from "./eviction.ts";
 import { hostSettings } from "./host.ts";
 import { metricsSettings } from "./metrics.ts";
@@ -23,7 +22,6 @@ export const kubeletSettings = {
   ...resourceSettings,
   ...hostSettings,
   ...evictionSettings,
-  ...dockerSettings,
   ...settingsWithoutEffect,
 };
 

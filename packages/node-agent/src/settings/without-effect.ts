@@ -1,54 +1,21 @@
-import { bool, duration, int, string, structure } from "@coxswain/apimachinery/flags/types";
+import type { FlagTable } from "@coxswain/apimachinery/flags/flags";
+import { bool, duration, int, int32, string, structure } from "@coxswain/apimachinery/flags/types";
+import ignored from "./ignored-flags.json" with { type: "json" };
 import { inFile, leaving } from "./notices.ts";
 
-/** Accepted without effect: cAdvisor's own flags and what is not implemented. */
+const notices = { inFile, leaving };
+const types = { bool, duration, int, int32, string };
+
+/** Accepted without effect: flags of the docker runtime, which is not built in, cAdvisor's own, and what is not implemented. */
+export const ignoredFlags: FlagTable = Object.fromEntries(
+  ignored.map(({ type, deprecated, ...row }) => {
+    const notice = deprecated && { deprecated: notices[deprecated as keyof typeof notices] };
+    return [row.flag, types[type as keyof typeof types]({ ...row, ...notice, wired: false } as never)];
+  }),
+);
+
+/** Fields of the configuration file without effect, and their flags. */
 export const settingsWithoutEffect = {
-  applicationMetricsCountLimit: int({
-    flag: "application-metrics-count-limit",
-    default: 100,
-    deprecated: leaving,
-    wired: false,
-    help: "Number of application metrics to keep for each container.",
-  }),
-  azureContainerRegistryConfig: string({
-    flag: "azure-container-registry-config",
-    wired: false,
-    help: "Path to the file with the configuration of the Azure container registry.",
-  }),
-  bootIdFile: string({
-    flag: "boot-id-file",
-    default: "/proc/sys/kernel/random/boot_id",
-    deprecated: leaving,
-    wired: false,
-    help: "Files to look for the boot ID in, comma separated.",
-  }),
-  cloudConfig: string({
-    flag: "cloud-config",
-    deprecated: leaving,
-    wired: false,
-    help: "The path to the configuration file of the cloud provider. Empty for none.",
-  }),
-  containerHints: string({
-    flag: "container-hints",
-    default: "/etc/cadvisor/container_hints.json",
-    deprecated: leaving,
-    wired: false,
-    help: "The file of container hints.",
-  }),
-  containerdAddress: string({
-    flag: "containerd",
-    default: "/run/containerd/containerd.sock",
-    deprecated: leaving,
-    wired: false,
-    help: "The endpoint of containerd.",
-  }),
-  containerdNamespace: string({
-    flag: "containerd-namespace",
-    default: "k8s.io",
-    deprecated: leaving,
-    wired: false,
-    help: "The namespace of containerd.",
-  }),
   contentionProfiling: bool({
     flag: "contention-profiling",
     field: "enableContentionProfiling",
@@ -57,63 +24,6 @@ export const settingsWithoutEffect = {
     neutral: false,
     help: "Turns lock contention profiling on, if profiling is on.",
   }),
-  enableLoadReader: bool({
-    flag: "enable-load-reader",
-    deprecated: leaving,
-    wired: false,
-    help: "Turns the CPU load reader on.",
-  }),
-  eventStorageAgeLimit: string({
-    flag: "event-storage-age-limit",
-    default: "default=0",
-    deprecated: leaving,
-    wired: false,
-    help: "How long events of each type are kept.",
-  }),
-  eventStorageEventLimit: string({
-    flag: "event-storage-event-limit",
-    default: "default=0",
-    deprecated: leaving,
-    wired: false,
-    help: "How many events of each type are kept.",
-  }),
-  experimentalCheckNodeCapabilitiesBeforeMount: bool({
-    flag: "experimental-check-node-capabilities-before-mount",
-    deprecated: inFile,
-    wired: false,
-    help: "[Experimental] Checks that the node has what a mount needs before it mounts.",
-  }),
-  experimentalKernelMemcgNotification: bool({
-    flag: "experimental-kernel-memcg-notification",
-    deprecated: inFile,
-    wired: false,
-    help: "Uses the kernel's memory cgroup notification for eviction thresholds instead of polling.",
-  }),
-  experimentalLogSanitization: bool({
-    flag: "experimental-log-sanitization",
-    deprecated: inFile,
-    wired: false,
-    help: "[Experimental] When on, keeps fields tagged as sensitive (passwords, keys, tokens) out of logs.",
-  }),
-  experimentalMounterPath: string({
-    flag: "experimental-mounter-path",
-    deprecated: inFile,
-    wired: false,
-    help: "[Experimental] Path of the mounter binary. Empty: the default mount.",
-  }),
-  globalHousekeepingInterval: duration({
-    flag: "global-housekeeping-interval",
-    default: "1m0s",
-    deprecated: leaving,
-    wired: false,
-    help: "Time between global housekeepings.",
-  }),
-  housekeepingInterval: duration({
-    flag: "housekeeping-interval",
-    default: "10s",
-    wired: false,
-    help: "Time between container housekeepings.",
-  }),
   kernelMemcgNotification: bool({
     flag: "kernel-memcg-notification",
     field: "kernelMemcgNotification",
@@ -121,74 +31,6 @@ export const settingsWithoutEffect = {
     wired: false,
     neutral: false,
     help: "Uses the kernel's memory cgroup notification for eviction thresholds instead of polling.",
-  }),
-  logCadvisorUsage: bool({ flag: "log-cadvisor-usage", deprecated: leaving, wired: false, help: "Logs cAdvisor's own usage." }),
-  machineIdFile: string({
-    flag: "machine-id-file",
-    default: "/etc/machine-id,/var/lib/dbus/machine-id",
-    deprecated: leaving,
-    wired: false,
-    help: "Files to look for the machine ID in, comma separated.",
-  }),
-  masterServiceNamespace: string({
-    flag: "master-service-namespace",
-    default: "default",
-    deprecated: leaving,
-    wired: false,
-    help: "The namespace from which the kubernetes services are put into pods.",
-  }),
-  runtimeCgroups: string({
-    flag: "runtime-cgroups",
-    wired: false,
-    help: "Absolute name of the cgroup to make and run the runtime in.",
-  }),
-  storageDriverBufferDuration: duration({
-    flag: "storage-driver-buffer-duration",
-    default: "1m0s",
-    deprecated: leaving,
-    wired: false,
-    help: "How long writes to the storage driver are kept back.",
-  }),
-  storageDriverDb: string({
-    flag: "storage-driver-db",
-    default: "cadvisor",
-    deprecated: leaving,
-    wired: false,
-    help: "Name of the database.",
-  }),
-  storageDriverHost: string({
-    flag: "storage-driver-host",
-    default: "localhost:8086",
-    deprecated: leaving,
-    wired: false,
-    help: "host:port of the database.",
-  }),
-  storageDriverPassword: string({
-    flag: "storage-driver-password",
-    default: "root",
-    deprecated: leaving,
-    wired: false,
-    help: "Password of the database.",
-  }),
-  storageDriverSecure: bool({
-    flag: "storage-driver-secure",
-    deprecated: leaving,
-    wired: false,
-    help: "Uses a secure connection to the database.",
-  }),
-  storageDriverTable: string({
-    flag: "storage-driver-table",
-    default: "stats",
-    deprecated: leaving,
-    wired: false,
-    help: "Name of the table.",
-  }),
-  storageDriverUser: string({
-    flag: "storage-driver-user",
-    default: "root",
-    deprecated: leaving,
-    wired: false,
-    help: "User of the database.",
   }),
   streamingConnectionIdleTimeout: duration({
     flag: "streaming-connection-idle-timeout",
