@@ -1,4 +1,5 @@
 import { type ExtensionPoint, extensionPoints } from "../framework/extension-points.ts";
+import names from "./default-plugins.json" with { type: "json" };
 
 /** A plugin in a configuration; weight 0 means unset. */
 export interface PluginRef {
@@ -67,73 +68,8 @@ export type ConfigVersion = "v1beta2" | "v1beta3";
 
 /** Default plugins by configuration version, as `name:weight`. Source: pkg/scheduler/apis/config/<version>/default_plugins.go */
 const defaultPlugins: Readonly<Record<ConfigVersion, PluginSets>> = {
-  v1beta3: pluginSets({
-    multiPoint: [
-      "PrioritySort",
-      "NodeUnschedulable",
-      "NodeName",
-      "TaintToleration:3",
-      "NodeAffinity:2",
-      "NodePorts",
-      "NodeResourcesFit:1",
-      "VolumeRestrictions",
-      "EBSLimits",
-      "GCEPDLimits",
-      "NodeVolumeLimits",
-      "AzureDiskLimits",
-      "VolumeBinding",
-      "VolumeZone",
-      "PodTopologySpread:2",
-      "InterPodAffinity:2",
-      "DefaultPreemption",
-      "NodeResourcesBalancedAllocation:1",
-      "ImageLocality:1",
-      "DefaultBinder",
-    ],
-  }),
-  v1beta2: pluginSets({
-    queueSort: ["PrioritySort"],
-    preFilter: [
-      "NodeResourcesFit",
-      "NodePorts",
-      "VolumeRestrictions",
-      "PodTopologySpread",
-      "InterPodAffinity",
-      "VolumeBinding",
-      "NodeAffinity",
-    ],
-    filter: [
-      "NodeUnschedulable",
-      "NodeName",
-      "TaintToleration",
-      "NodeAffinity",
-      "NodePorts",
-      "NodeResourcesFit",
-      "VolumeRestrictions",
-      "EBSLimits",
-      "GCEPDLimits",
-      "NodeVolumeLimits",
-      "AzureDiskLimits",
-      "VolumeBinding",
-      "VolumeZone",
-      "PodTopologySpread",
-      "InterPodAffinity",
-    ],
-    postFilter: ["DefaultPreemption"],
-    preScore: ["InterPodAffinity", "PodTopologySpread", "TaintToleration", "NodeAffinity"],
-    score: [
-      "NodeResourcesBalancedAllocation:1",
-      "ImageLocality:1",
-      "InterPodAffinity:1",
-      "NodeResourcesFit:1",
-      "NodeAffinity:1",
-      "PodTopologySpread:2",
-      "TaintToleration:1",
-    ],
-    reserve: ["VolumeBinding"],
-    preBind: ["VolumeBinding"],
-    bind: ["DefaultBinder"],
-  }),
+  v1beta3: pluginSets(names.v1beta3),
+  v1beta2: pluginSets(names.v1beta2),
 };
 
 /** Feature gates that change the default plugins. */
