@@ -1,4 +1,4 @@
-import type { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type {
@@ -48,6 +48,8 @@ export function schemasOf({ versions, validation }: InternalSpec): CustomResourc
 export const goVersion = (version: CustomResourceDefinitionVersion): GoText =>
   goStruct("apiextensions/v1.CustomResourceDefinitionVersion", version);
 
-/** Versions in Go syntax, for error texts. */
-export const goVersions = (versions: readonly CustomResourceDefinitionVersion[]): GoText =>
-  goStruct("[]apiextensions/v1.CustomResourceDefinitionVersion", versions.length === 0 ? undefined : versions);
+/** Versions in Go syntax, for error texts: an empty list and a missing one differ. */
+export const goVersions = (versions: readonly CustomResourceDefinitionVersion[] | undefined): GoText =>
+  versions === undefined
+    ? new GoText("[]apiextensions.CustomResourceDefinitionVersion(nil)")
+    : goStruct("[]apiextensions/v1.CustomResourceDefinitionVersion", versions);

@@ -174,6 +174,18 @@ testRefusals<object>(
         "status.storedVersions: Invalid value: []string(nil): must have at least one stored version",
       ],
     },
+    ...[
+      { versions: undefined, printed: "(nil)" },
+      { versions: null, printed: "(nil)" },
+      { versions: [], printed: "{}" },
+    ].map(({ versions, printed }) => ({
+      name: `the versions ${JSON.stringify(versions)}`,
+      input: { spec: { versions } },
+      want: [
+        `spec.versions: Invalid value: []apiextensions.CustomResourceDefinitionVersion${printed}: must have exactly one version marked as storage version`,
+        "status.storedVersions: Invalid value: []string(nil): must have at least one stored version",
+      ],
+    })),
     {
       name: "a leave of the project that is neither an address nor a refusal",
       input: {

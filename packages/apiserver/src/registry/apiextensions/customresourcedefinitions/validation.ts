@@ -7,7 +7,7 @@ import {
   invalidValue,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/objects/errors/go-syntax";
+import { goStrings } from "@coxswain/apimachinery/objects/errors/go-syntax";
 import type {
   CustomResourceConversion,
   CustomResourceDefinition,
@@ -146,10 +146,11 @@ function* validateVersions(
     addErrors(errors, each(version.additionalPrinterColumns, child(own, "additionalPrinterColumns"), validateColumn));
     yield;
   }
+  const refused = (why: string): FieldError => invalidValue(at, goVersions(spec.versions ? versions : undefined), why);
   if (new Set(versions.map((version) => version.name)).size < versions.length)
-    errors.push(invalidValue(at, goVersions(versions), "must contain unique version names"));
+    errors.push(refused("must contain unique version names"));
   if (versions.filter((version) => version.storage).length !== 1)
-    errors.push(invalidValue(at, goVersions(versions), "must have exactly one version marked as storage version"));
+    errors.push(refused("must have exactly one version marked as storage version"));
   // The internal version has a `version` field with the first version's name; an invalid name is reported for it, too.
   if (spec.versions?.[0]?.name) errors.push(...label(spec.versions[0].name, child(path, "version")));
   return errors;
@@ -182,7 +183,7 @@ function validateConversion(spec: CustomResourceDefinitionSpec, path: string, op
 
 /** Versions that may still be in etcd must not be removed. Source: ValidateCustomResourceDefinitionStoredVersions */
 function validateStoredVersions({ versions }: InternalSpec, stored: readonly string[], path: string): FieldError[] {
-  if (stored.length === 0) return [invalidValue(path, new GoText("[]string(nil)"), "must have at least one stored version")];
+  if (stored.length === 0) return [invalidValue(path, goStrings("string", undefined), "must have at least one stored version")];
   const unstored = versions.filter((version) => version.storage && !stored.includes(version.name));
   const last = stored.filter((name, i) => stored.lastIndexOf(name) === i);
   return [
