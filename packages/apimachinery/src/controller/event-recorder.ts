@@ -156,5 +156,12 @@ export function referenceTo(object: KubeObject | ObjectReference): ObjectReferen
   if (!("metadata" in object)) return object;
   const { apiVersion, kind, metadata } = object;
   const { namespace, name, uid, resourceVersion } = metadata;
-  return JSON.parse(JSON.stringify({ kind, namespace, name, uid, apiVersion, resourceVersion })) as ObjectReference;
+  return {
+    ...(kind !== undefined && { kind }),
+    ...(namespace !== undefined && { namespace }),
+    ...(name !== undefined && { name }),
+    ...(uid !== undefined && { uid }),
+    ...(apiVersion !== undefined && { apiVersion }),
+    ...(resourceVersion !== undefined && { resourceVersion }),
+  };
 }

@@ -139,20 +139,16 @@ export function serviceSources(informers: InformerFactory): Source[] {
 /** Whether the change of the Pod affects endpoints. Source: endpointutil.podEndpointsChanged */
 export function endpointChanged(old: Pod, now: Pod): boolean {
   if (old === now) return false; // a resync
-  return !deepEqual(endpointState(old), endpointState(now));
-}
-
-function endpointState(pod: Pod): unknown {
-  const { metadata, spec, status } = pod;
-  return [
-    metadata.labels ?? {},
-    Boolean(metadata.deletionTimestamp),
-    isReady(pod),
-    isFinished(status?.phase),
-    addressesOf(pod),
-    spec.nodeName ?? "",
-    spec.hostname ?? "",
-    spec.subdomain ?? "",
-    metadata.uid ?? "",
-  ];
+  // One by one, the likeliest first: this runs for each change of each Pod, in several controllers.
+  return (
+    isReady(old) !== isReady(now) ||
+    Boolean(old.metadata.deletionTimestamp) !== Boolean(now.metadata.deletionTimestamp) ||
+    isFinished(old.status?.phase) !== isFinished(now.status?.phase) ||
+    !deepEqual(addressesOf(old), addressesOf(now)) ||
+    (old.spec.nodeName ?? "") !== (now.spec.nodeName ?? "") ||
+    (old.spec.hostname ?? "") !== (now.spec.hostname ?? "") ||
+    (old.spec.subdomain ?? "") !== (now.spec.subdomain ?? "") ||
+    (old.metadata.uid ?? "") !== (now.metadata.uid ?? "") ||
+    !deepEqual(old.metadata.labels ?? {}, now.metadata.labels ?? {})
+  );
 }
