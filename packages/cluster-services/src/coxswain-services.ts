@@ -59,7 +59,7 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
   const turns = new Turns();
   const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
   const clientConfig = await loadConfig(flags);
-  const own = { contentType: flags["kube-api-content-type"], userAgent: userAgentOf(program) };
+  const own = { contentType: flags["kube-api-content-type"], userAgent: userAgentOf(program), omitsManagedFields: true };
   const family = newClientFamily({ ...clientConfig, ...own }, { observer: clientMetrics(metrics) });
   const { resourceName: name, leaseDurationMs } = leaderElection;
   const usesLease = leaderElection.enabled && chosen.some(({ runs }) => runs === "once");

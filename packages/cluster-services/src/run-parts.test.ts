@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client, ClientFamily } from "@coxswain/apimachinery/client/client";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { leases, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
@@ -76,39 +74,4 @@ test("parts of the node run always, the others while the lease is held: all of t
   await running;
   await settle();
   assert.deepEqual([log.length, holder() || "given up"], [3, "given up"]);
-});
-
-test("parts see objects without managed fields, also those that change", async () => {
-  const clock = newFakeClock();
-  const client = newFakeClient({ clock });
-  const put = (port: number): void => {
-    const metadata = { name: "web", namespace: "default", labels: { app: "web" }, managedFields: [{ manager: "kubectl" }] };
-    client.put(services, { apiVersion: "v1", kind: "Service", metadata, spec: { ports: [{ port }] } } as KubeObject);
-  };
-  put(80);
-  const seen: string[] = [];
-  const saw = ({ metadata, spec }: Service): void => {
-    seen.push(`${metadata.labels?.["app"]} ${spec.ports?.[0]?.port} ${metadata.managedFields}`);
-  };
-  const ending = new AbortController();
-  const running = runParts(
-    optionsOf(
-      { client, clock, signal: ending.signal },
-      {
-        ...{ name: "reader", runs: "node", onByDefault: true, rights: {} },
-        load:
-          async () =>
-          async ({ informers }) => {
-            informers.for<Service>(services).addHandler({ added: saw, updated: (_, now) => saw(now) });
-            return {};
-          },
-      },
-    ),
-  );
-  await waitFor(() => seen.length === 1);
-  put(81);
-  await waitFor(() => seen.length === 2);
-  assert.deepEqual(seen, ["web 80 undefined", "web 81 undefined"]);
-  ending.abort(new Error("the process ends"));
-  await running;
 });

@@ -6,7 +6,6 @@ import type { LeaderStatus } from "@coxswain/apimachinery/controller/leader-stat
 import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -48,7 +47,6 @@ export async function runParts(options: RunOptions): Promise<void> {
     log: log.named("informers"),
     clock,
     reconnectMs,
-    transform: withoutManagedFields,
     onFailure: informerFailures(metrics),
   });
   informers.start(signal);
@@ -59,12 +57,6 @@ export async function runParts(options: RunOptions): Promise<void> {
     ...parts.filter(({ runs }) => runs === "node").map((part) => run(part, signal)),
     ...(once.length === 0 ? [] : [whileLeading(options, (leading) => Promise.all(once.map((part) => run(part, leading))))]),
   ]);
-}
-
-/** No part reads who manages which field, which is half of a small object. An update without them leaves them as they are. */
-function withoutManagedFields(object: KubeObject): KubeObject {
-  const { managedFields: _, ...metadata } = object.metadata;
-  return { ...object, metadata };
 }
 
 /** Clients of a part: its own rate limit, and another for events, which must not delay its work. */

@@ -68,7 +68,10 @@ export type ManagerEnd = "stopped" | "leadership-lost";
 export async function runManager(given: ManagerOptions): Promise<ManagerEnd> {
   const { config, clientConfig, transport, clock, metrics, signal } = given;
   const options = { ...given, onInformerFailure: informerFailures(metrics), queueMetrics: queueMetrics(metrics, clock) };
-  const family = newClientFamily(clientConfig, { clock, observer: clientMetrics(metrics), ...(transport && { transport }) });
+  const family = newClientFamily(
+    { ...clientConfig, omitsManagedFields },
+    { clock, observer: clientMetrics(metrics), ...(transport && { transport }) },
+  );
   const { leaderElection, leaderMigration } = config;
   // Losing one of the two locks also ends the other leadership.
   const ending = new AbortController();
@@ -137,6 +140,8 @@ async function lead(
 }
 
 const program = "kube-controller-manager";
+/** No controller reads who manages which field. */
+const omitsManagedFields = true;
 
 /**
  * Loads the client configuration from the flags.
@@ -232,7 +237,7 @@ function membersOf(
   if (!config.useServiceAccountCredentials || entry.withManagersRights === true) return () => family.member(own);
   const { host, ca, caFile, insecure, serverName, contentType } = clientConfig;
   const tokenSource = serviceAccountTokens(family.member(own), entry.user, clock);
-  const ownConfig = { host, ca, caFile, insecure, serverName, contentType, tokenSource };
+  const ownConfig = { host, ca, caFile, insecure, serverName, contentType, tokenSource, omitsManagedFields };
   const ownFamily = newClientFamily(ownConfig, { clock, observer: clientMetrics(metrics) });
   return () => ownFamily.member(own);
 }

@@ -133,7 +133,7 @@ async function clientsOf({ clientConnection, master }: SchedulerConfig, metrics:
   const config = await configFromFlags(kubeconfig, master).catch((err: Error) => {
     throw new ConfigError(causesOf(err), { cause: err });
   });
-  const own = { contentType, userAgent: userAgentOf("kube-scheduler") };
+  const own = { contentType, userAgent: userAgentOf("kube-scheduler"), omitsManagedFields: true };
   return newClientFamily({ ...config, ...own }, { observer: clientMetrics(metrics) });
 }
 

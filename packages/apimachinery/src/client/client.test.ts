@@ -191,6 +191,16 @@ test("requests only metadata where that is enough", async (t) => {
   );
 });
 
+test("leaves out managed fields where they are not wanted: of an object, of the items of a list, not of others", async (t) => {
+  const metadata = { name: "a", managedFields: [{ manager: "m" }] };
+  const object = { kind: "Pod", metadata };
+  const running = await startServer(t, { body: object }, { body: { items: [object, { metadata: null }] } }, { body: object });
+  const [omitting, plain] = [clientOf(t, running, { omitsManagedFields: true }), clientOf(t, running)];
+  assert.deepEqual((await omitting.get(pods, { namespace: "web", name: "a" })).metadata, { name: "a" });
+  assert.deepEqual((await omitting.list(pods)).items, [{ kind: "Pod", metadata: { name: "a" } }, { metadata: null }]);
+  assert.deepEqual((await plain.get(pods, { namespace: "web", name: "a" })).metadata, metadata);
+});
+
 test("a list of nothing is an empty one, also where the server says null", async (t) => {
   const started = await startServer(t, { body: { metadata: { resourceVersion: "5" }, items: null } });
   const { items, metadata } = await clientOf(t, started).list(pods, { namespace: "default" }, { metadataOnly: true });

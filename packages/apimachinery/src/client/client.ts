@@ -1,5 +1,6 @@
 import { protobufMediaType } from "../objects/codec/negotiate.ts";
 import { decodeProtobuf, hasProtobufForm } from "../objects/codec/protobuf.ts";
+import type { ReadOptions } from "../objects/codec/protobuf-decode.ts";
 import { genericServerResponse, StatusError } from "../objects/errors/status-error.ts";
 import { type ResourceRef, resourcePath } from "../objects/meta/group-version.ts";
 import type { DeleteOptions, KubeList, KubeObject, Status, Unstructured } from "../objects/meta/types.ts";
@@ -15,7 +16,7 @@ import { newTransport, readBody, type Transport } from "./transport.ts";
 import { isConnectionLost, wasNotProcessed } from "./transport-errors.ts";
 import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
 import { decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
-import { parseWire } from "./wire-json.ts";
+import { dropManagedFields, parseWire } from "./wire-json.ts";
 
 /**
  * A client of one API server, for any resource. Objects are plain JSON shapes; returned objects belong to the caller.
@@ -223,9 +224,9 @@ class MemberClient implements Client {
 
   async #object<T>(verb: string, ref: ResourceRef, name: string, request: TransportRequest): Promise<T> {
     const response = await send(this.#call, request);
-    const body = await readBody(response.body);
-    if (response.status >= 200 && response.status < 300) return objectIn(response, body) as T;
-    throw errorOf(verb, ref, name, response, body);
+    const body = await readBody(response);
+    if (response.status >= 200 && response.status < 300) return objectIn(response, body, this.#call.config) as T;
+    throw errorOf(this.#call, { verb, ref, name }, response, body);
   }
 
   #pathOf(ref: ResourceRef, target: Target, query?: Query): string {
@@ -325,14 +326,15 @@ class MemberClient implements Client {
       headers: this.#accepting(ref, options, "PartialObjectMetadata"),
       signal,
     });
-    if (response.status !== 200) throw errorOf("watch", ref, "", response, await readBody(response.body));
-    yield* isProtobuf(response) ? decodeProtobufWatch(response.body, signal) : decodeWatchStream(response.body, signal);
+    if (response.status !== 200) throw errorOf(this.#call, { verb: "watch", ref, name: "" }, response, await readBody(response));
+    const decode = isProtobuf(response) ? decodeProtobufWatch<T> : decodeWatchStream<T>;
+    yield* decode(response.body, signal, this.#call.config);
   }
 
   async raw(method: string, path: string, options: RawOptions = {}): Promise<RawResponse> {
     const headers = { accept: jsonType, ...options.headers };
     const response = await send(this.#call, { method, path, headers, body: options.body, signal: options.signal });
-    return { status: response.status, headers: response.headers, body: await readBody(response.body) };
+    return { status: response.status, headers: response.headers, body: await readBody(response) };
   }
 
   close(): void {
@@ -381,11 +383,8 @@ function formatQuery(query: Query | undefined): string {
 
 const mostRetries = 10;
 
-/** A response with the likely reason for a 401, which the server does not report. */
-type Answer = TransportResponse & { readonly certificateFault?: string | undefined };
-
 /** Sends a request with rate limiting and retries. The body of the returned response is unread. */
-async function send(call: Call, request: TransportRequest): Promise<Answer> {
+async function send(call: Call, request: TransportRequest): Promise<TransportResponse> {
   const { config, clock, credentials, transport, limiter, observer } = call;
   const { host } = new URL(config.host);
   const prefix = new URL(config.host).pathname.replace(/\/$/, "");
@@ -414,7 +413,6 @@ async function send(call: Call, request: TransportRequest): Promise<Answer> {
       response.body.resume();
       continue;
     }
-    if (response.status === 401) return { ...response, certificateFault: transport.certificateFault?.() };
     const retryAfter = retryAfterSeconds(response);
     if (retryAfter === undefined || retries >= mostRetries) return response;
     retries++;
@@ -430,11 +428,18 @@ function retryAfterSeconds(response: TransportResponse): number | undefined {
   return typeof text === "string" && /^\d{1,6}$/.test(text) ? Number(text) : undefined;
 }
 
-function errorOf(verb: string, ref: ResourceRef, name: string, response: Answer, body: Buffer): StatusError {
+interface Subject {
+  readonly verb: string;
+  readonly ref: ResourceRef;
+  readonly name: string;
+}
+
+function errorOf({ transport }: Call, { verb, ref, name }: Subject, response: TransportResponse, body: Buffer): StatusError {
   const text = body.toString("utf8");
   const status = parseStatus(response, body);
   if (status !== undefined) {
-    const { certificateFault: fault } = response;
+    // The likely reason for a 401, which the server does not report.
+    const fault = response.status === 401 ? transport.certificateFault?.() : undefined;
     return new StatusError(fault === undefined ? status : { ...status, message: `${status.message}: client ${fault}` });
   }
   const retryAfter = Number(response.headers["retry-after"]);
@@ -446,8 +451,11 @@ function isProtobuf(response: TransportResponse): boolean {
 }
 
 /** @throws Error when the body does not match the content type */
-function objectIn(response: TransportResponse, body: Buffer): unknown {
-  return isProtobuf(response) ? decodeProtobuf(body) : parseWire(body.toString("utf8"));
+function objectIn(response: TransportResponse, body: Buffer, options: ReadOptions = {}): unknown {
+  if (isProtobuf(response)) return decodeProtobuf(body, undefined, options);
+  const object = parseWire(body.toString("utf8"));
+  if (options.omitsManagedFields === true) dropManagedFields(object);
+  return object;
 }
 
 function parseStatus(response: TransportResponse, body: Buffer): Status | undefined {

@@ -45,6 +45,11 @@ export interface ClientConfig {
    * JSON.
    */
   readonly contentType?: string | undefined;
+  /**
+   * Returns objects without `metadata.managedFields`, which controllers do not read and which are half of a small object. An update
+   * without them leaves them as they are.
+   */
+  readonly omitsManagedFields?: boolean | undefined;
 }
 
 export interface Impersonation {

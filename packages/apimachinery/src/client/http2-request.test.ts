@@ -8,7 +8,7 @@ import { encodeFields } from "../transport/http2/wire/hpack.ts";
 import { requestOverHttp2 } from "./http2-request.ts";
 import { readBody } from "./transport.ts";
 import { isConnectionLost, wasNotProcessed } from "./transport-errors.ts";
-import type { TransportRequest } from "./transport-messages.ts";
+import type { TransportRequest, TransportResponse } from "./transport-messages.ts";
 
 const url = new URL("https://api:6443");
 const head = (id: number, ...fields: string[]): Buffer =>
@@ -43,11 +43,12 @@ test("a request without a body is one frame, one with a body says its length", a
 test("a response has its head, its fields and its body; trailers are not its fields", async (t) => {
   const { pipe, response, seen } = await begun(t);
   await pipe.says(head(1, "content-type", "text/plain", "retry-after", "1"), data(1, "one "));
-  const { status, headers, body } = await response;
+  const { status, headers } = await response;
+  const whole = readBody(await response);
   assert.deepEqual([status, headers["content-type"], headers["retry-after"], seen.released], [200, "text/plain", "1", 0]);
   const trailers = frame(frameTypes.headers, flags.endHeaders | flags.endStream, 1, encodeFields(["retry-after", "2"]));
   await pipe.says(data(1, "two"), trailers);
-  assert.deepEqual([(await readBody(body)).toString(), headers["retry-after"], seen.released], ["one two", "1", 1]);
+  assert.deepEqual([(await whole).toString(), headers["retry-after"], seen.released], ["one two", "1", 1]);
 });
 
 for (const { name, says, want } of [
@@ -64,25 +65,66 @@ for (const { name, says, want } of [
   });
 }
 
+const readers: [string, (response: TransportResponse) => Promise<unknown>][] = [
+  ["as a whole", readBody],
+  ["as a stream", async ({ body }) => Buffer.concat(await body.toArray())],
+];
+
 for (const { name, says, want } of [
   { name: "the server resets it", says: reset(errorCodes.internal), want: /Stream closed with error code 2/ },
   { name: "the server ends it early", says: end(1), want: /the answer was cut off/ },
   { name: "the server sends more than it said", says: data(1, "56789", flags.endStream), want: /the answer was cut off/ },
 ]) {
-  test(`a body fails when ${name}`, async (t) => {
+  for (const [form, read] of readers) {
+    test(`a body that is read ${form} fails when ${name}`, async (t) => {
+      const { pipe, response, seen } = await begun(t);
+      await pipe.says(head(1, "content-length", "8"), data(1, "1234"));
+      const reading = assert.rejects(read(await response), want);
+      await pipe.says(says);
+      await reading;
+      assert.equal(seen.released, 1);
+    });
+
+    test(`a body of which ${name} before it is read ${form} fails then`, async (t) => {
+      const { pipe, response, seen } = await begun(t);
+      await pipe.says(head(1, "content-length", "8"), data(1, "1234"), says);
+      await assert.rejects(read(await response), want);
+      assert.equal(seen.released, 1);
+    });
+  }
+}
+
+for (const [form, read] of readers) {
+  test(`a body of several frames, some of which arrive before it is read ${form}, is whole`, async (t) => {
     const { pipe, response, seen } = await begun(t);
-    await pipe.says(head(1, "content-length", "8"), data(1, "1234"));
-    const reading = assert.rejects(readBody((await response).body), want);
-    await pipe.says(says);
-    await reading;
-    assert.equal(seen.released, 1);
+    await pipe.says(head(1), data(1, "one "), data(1, "two "));
+    const reading = read(await response);
+    await pipe.says(data(1, "three"), end(1));
+    assert.deepEqual([String(await reading), seen.released], ["one two three", 1]);
+    const second = send(pipe);
+    await pipe.turn();
+    await pipe.says(head(3, "content-length", "5"), data(3, "early"), end(3));
+    assert.equal(String(await read(await second.response)), "early");
   });
 }
+
+test("a body that is read as a whole returns its bytes to the server's window, those from before too", async (t) => {
+  const pipe = pipeOver(t, { streamWindowBytes: 300_000, connectionWindowBytes: 1 << 30 });
+  await pipe.begin();
+  const { response } = send(pipe);
+  await pipe.turn();
+  const frames = (count: number): Buffer[] => Array.from({ length: count }, () => data(1, "x".repeat(16_000)));
+  assert.deepEqual(await pipe.says(head(1), ...frames(18)), [], "nobody reads it yet");
+  const reading = readBody(await response);
+  assert.deepEqual(await pipe.turn(), ["windowUpdate 1 288000"]);
+  await pipe.says(...frames(18), end(1));
+  assert.equal((await reading).length, 36 * 16_000);
+});
 
 test("a body fails when the connection is lost, and the next request was not processed", async (t) => {
   const { pipe, response, seen } = await begun(t);
   await pipe.says(head(1), data(1, "1"));
-  const reading = assert.rejects(readBody((await response).body), isConnectionLost);
+  const reading = assert.rejects(readBody(await response), isConnectionLost);
   pipe.socket.destroy(new Error("read ECONNRESET"));
   await reading;
   assert.equal(seen.released, 1);
@@ -95,7 +137,7 @@ test("requests that a closing server has not seen count as not processed, the ot
   await pipe.says(head(1), frame(frameTypes.goAway, 0, 0, Buffer.from([0, 0, 0, 1, 0, 0, 0, 0])));
   await assert.rejects(second.response, wasNotProcessed);
   await pipe.says(data(1, "whole"), end(1));
-  assert.equal((await readBody((await response).body)).toString(), "whole");
+  assert.equal((await readBody(await response)).toString(), "whole");
 });
 
 test("the response to HEAD has a length and no body", async (t) => {
@@ -103,18 +145,18 @@ test("the response to HEAD has a length and no body", async (t) => {
   await pipe.says(
     frame(frameTypes.headers, flags.endHeaders | flags.endStream, 1, encodeFields([":status", "200", "content-length", "8"])),
   );
-  assert.equal((await readBody((await response).body)).length, 0);
+  assert.equal((await readBody(await response)).length, 0);
 });
 
-for (const { name, before } of [
-  { name: "before its head", before: [] },
-  { name: "while its body is read", before: [head(1), data(1, "1")] },
+for (const { name, before, read } of [
+  { name: "before its head", before: [], read: readBody },
+  ...readers.map(([form, read]) => ({ name: `while its body is read ${form}`, before: [head(1), data(1, "1")], read })),
 ]) {
   test(`a request that is given up ${name} is reset, with the caller's reason`, async (t) => {
     const stop = new AbortController();
     const { pipe, response, seen } = await begun(t, { signal: stop.signal });
     await pipe.says(...before);
-    const failed = assert.rejects(async () => readBody((await response).body), /never mind/);
+    const failed = assert.rejects(async () => read(await response), /never mind/);
     await pipe.turn();
     stop.abort(new Error("never mind"));
     await failed;
@@ -139,7 +181,7 @@ test("a body that is destroyed resets its stream; one that was read does not", a
   const second = send(pipe);
   await pipe.turn();
   await pipe.says(head(3), end(3));
-  await readBody((await second.response).body);
+  await readBody(await second.response);
   assert.deepEqual([await pipe.turn(), second.seen.released], [[], 1]);
 });
 
@@ -169,7 +211,7 @@ test("a slow reader applies backpressure only to its own stream of the connectio
   const frames = (id: number, count: number): Buffer[] => Array.from({ length: count }, () => data(id, full));
   assert.deepEqual(await pipe.says(head(1), ...frames(1, 18)), [], "nothing is returned unread");
   await pipe.says(head(3), data(3, "quick"), end(3));
-  assert.equal((await readBody((await other.response).body)).toString(), "quick");
+  assert.equal((await readBody(await other.response)).toString(), "quick");
   const { body } = await slow.response;
   let got = 0;
   body.on("data", (chunk: Buffer) => (got += chunk.length));
@@ -189,6 +231,6 @@ test("a server that answers before it has read the body stops it", async (t) => 
     reset(errorCodes.none),
   ];
   assert.deepEqual(await pipe.says(...early), [`resetStream 1 ${errorCodes.cancel}`]);
-  const { status, body } = await response;
-  assert.deepEqual([status, (await readBody(body)).length], [413, 0]);
+  const { status } = await response;
+  assert.deepEqual([status, (await readBody(await response)).length], [413, 0]);
 });

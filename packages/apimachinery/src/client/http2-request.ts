@@ -34,22 +34,56 @@ interface Outcome {
   release(): void;
 }
 
-/** The response of one request, whose body holds back the server when it is read slowly. */
-class Http2Answer implements StreamHandlers {
+/** One request and its response. Its body is a stream only for those who want one: most read it as a whole, which costs less. */
+class Http2Answer implements StreamHandlers, TransportResponse {
   readonly isPaced = true;
+  status = 0;
   readonly #request: TransportRequest;
   readonly #outcome: Outcome;
   #stream: ClientStream | undefined;
   /** Undefined before the head of the response. */
+  #fields: Fields | undefined;
+  #headers: TransportResponse["headers"] | undefined;
+  /** What arrived and was not passed on yet. */
+  #received: Buffer[] = [];
   #body: AnswerBody | undefined;
+  #whole: PromiseWithResolvers<Buffer> | undefined;
   /** Bytes of the body that are still missing, by its content-length. */
   #missing: number | undefined;
   #isOver = false;
+  /** How the body has ended. */
+  #end: { readonly failure: Error | undefined } | undefined;
 
   constructor(request: TransportRequest, outcome: Outcome) {
     this.#request = request;
     this.#outcome = outcome;
   }
+
+  // TransportResponse
+
+  get headers(): TransportResponse["headers"] {
+    this.#headers ??= Object.fromEntries(this.#fields ?? []);
+    return this.#headers;
+  }
+
+  get body(): Readable {
+    if (this.#body === undefined) {
+      this.#body = new AnswerBody(this.#stream as ClientStream, () => this.#settle());
+      for (const bytes of this.#received.splice(0)) this.#body.receive(bytes);
+      this.#passEnd();
+    }
+    return this.#body;
+  }
+
+  bytes(): Promise<Buffer> {
+    this.#whole = Promise.withResolvers();
+    const early = this.#received.reduce((sum, { length }) => sum + length, 0);
+    if (early > 0) this.#stream?.consumed(early);
+    this.#passEnd();
+    return this.#whole.promise;
+  }
+
+  // The stream
 
   /** @throws NotProcessed; TypeError for an invalid header field */
   begin(connection: ClientConnection, url: URL): void {
@@ -65,28 +99,31 @@ class Http2Answer implements StreamHandlers {
   }
 
   fields(fields: Fields): void {
-    if (this.#body !== undefined) return; // trailers
-    const status = Number(fields.get(":status"));
+    if (this.#fields !== undefined) return; // trailers
+    this.#fields = fields;
+    this.status = Number(fields.get(":status"));
     const length = fields.get("content-length");
-    const hasBody = this.#request.method !== "HEAD" && status !== 204 && status !== 304;
+    const hasBody = this.#request.method !== "HEAD" && this.status !== 204 && this.status !== 304;
     if (length !== undefined && hasBody) this.#missing = Number(length);
-    this.#body = new AnswerBody(this.#stream as ClientStream, () => this.#settle());
-    this.#outcome.resolve({ status, headers: Object.fromEntries(fields), body: this.#body });
+    this.#outcome.resolve(this);
   }
 
   data(bytes: Buffer): void {
     if (this.#missing !== undefined) this.#missing -= bytes.length;
-    this.#body?.receive(bytes);
+    if (this.#body !== undefined) {
+      this.#body.receive(bytes);
+      return;
+    }
+    this.#received.push(bytes);
+    if (this.#whole !== undefined) this.#stream?.consumed(bytes.length);
   }
 
   closed(end: StreamEnd): void {
     this.#settle();
-    const body = this.#body;
-    if (body === undefined)
+    if (this.#fields === undefined)
       this.#outcome.reject(end.type === "ended" ? new ConnectionLost("the answer has no head") : errorOf(end));
-    else if (end.type !== "ended") body.destroy(errorOf(end));
-    else if ((this.#missing ?? 0) !== 0) body.destroy(new ConnectionLost("the answer was cut off"));
-    else body.push(null);
+    else if (end.type !== "ended") this.#ended(errorOf(end));
+    else this.#ended((this.#missing ?? 0) === 0 ? undefined : new ConnectionLost("the answer was cut off"));
   }
 
   readonly #onAbort = (): void => {
@@ -94,8 +131,26 @@ class Http2Answer implements StreamHandlers {
     this.#stream?.cancel();
     this.#settle();
     this.#outcome.reject(reason);
-    this.#body?.destroy(asError(reason));
+    this.#ended(asError(reason));
   };
+
+  #ended(failure: Error | undefined): void {
+    this.#end = { failure };
+    this.#passEnd();
+  }
+
+  /** To whoever reads the body. */
+  #passEnd(): void {
+    if (this.#end === undefined) return;
+    const { failure } = this.#end;
+    if (failure === undefined) {
+      this.#body?.push(null);
+      this.#whole?.resolve(this.#received.length === 1 ? (this.#received[0] as Buffer) : Buffer.concat(this.#received));
+    } else {
+      this.#body?.destroy(failure);
+      this.#whole?.reject(failure);
+    }
+  }
 
   /** The stream is over. */
   #settle(): void {

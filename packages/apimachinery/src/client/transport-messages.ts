@@ -18,4 +18,6 @@ export interface TransportResponse {
   readonly headers: http.IncomingHttpHeaders;
   /** Must be read completely or destroyed. Reading slowly exerts backpressure on the server (flow control). */
   readonly body: Readable;
+  /** Reads the whole body, at less cost than from the stream. In place of `body`, and once. @throws as `readBody` */
+  bytes?(): Promise<Buffer>;
 }

@@ -38,7 +38,7 @@ async function aServer(t: TestContext, scheme: "http" | "https") {
   const transport = newTransport(config, { clock: newFakeClock() });
   t.after(() => transport.close());
   const get = async (path: string): Promise<string> =>
-    (await readBody((await transport.request({ method: "GET", path, headers: {} })).body)).toString();
+    (await readBody(await transport.request({ method: "GET", path, headers: {} }))).toString();
   return { transport, connections, get, held };
 }
 
@@ -99,7 +99,7 @@ test("a certificate that was renewed in a kubeconfig is used within a minute, wi
   const transport = newTransport(await loadKubeconfig(file), { clock });
   t.after(() => transport.close());
   const send = async (): Promise<string> =>
-    (await readBody((await transport.request({ method: "GET", path: "/", headers: {} })).body)).toString();
+    (await readBody(await transport.request({ method: "GET", path: "/", headers: {} }))).toString();
   assert.equal(await send(), "first");
   await write("second");
   assert.equal(await send(), "first");

@@ -62,8 +62,12 @@ function overProxy(url: URL, config: ClientConfig): Connect | undefined {
   });
 }
 
-/** @throws ConnectionLost when the body is incomplete */
-export async function readBody(body: Readable): Promise<Buffer> {
+/** Reads the whole body of a response. @throws ConnectionLost when it is incomplete */
+export function readBody(response: TransportResponse): Promise<Buffer> {
+  return response.bytes?.() ?? readStream(response.body);
+}
+
+function readStream(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     body.on("data", (chunk: Buffer) => chunks.push(chunk));

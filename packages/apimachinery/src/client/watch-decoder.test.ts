@@ -27,10 +27,10 @@ test("an event whose line does not end counts", async () => {
 });
 
 const podKind = { group: "", version: "v1", kind: "Pod" };
-const inProtobuf = (type: string, name: string): Buffer =>
-  frameWatchEvent(type, encodeProtobuf({ metadata: { name } }, podKind), protobufMediaType);
-const inJson = (type: string, name: string): Buffer =>
-  Buffer.from(`${JSON.stringify({ type, object: { metadata: { name } } })}\n`);
+const inProtobuf = (type: string, name: string, more: object = {}): Buffer =>
+  frameWatchEvent(type, encodeProtobuf({ metadata: { name, ...more } }, podKind), protobufMediaType);
+const inJson = (type: string, name: string, more: object = {}): Buffer =>
+  Buffer.from(`${JSON.stringify({ type, object: { metadata: { name, ...more } } })}\n`);
 
 for (const { form, decode, frame } of [
   { form: "JSON", decode: decodeWatchStream, frame: inJson },
@@ -49,6 +49,17 @@ for (const { form, decode, frame } of [
   test(`${form}: events are the same however they are cut`, async () => {
     for (let at = 0; at <= bytes.length; at++)
       assert.equal(await follow(Readable.from([bytes.subarray(0, at), bytes.subarray(at)])), "a,b,c");
+  });
+
+  test(`${form}: an event has its object's managed fields, unless they are to be left out`, async () => {
+    const managedFields = [{ manager: "m", operation: "Update", apiVersion: "v1" }];
+    const keys = async (options: { omitsManagedFields?: boolean }) => {
+      const body = Readable.from([frame("ADDED", "a", { managedFields })]);
+      const [event] = await Array.fromAsync(decode<{ metadata: object }>(body, new AbortController().signal, options));
+      return Object.keys(event?.object.metadata ?? {}).filter((key) => key !== "creationTimestamp");
+    };
+    assert.deepEqual(await keys({}), ["name", "managedFields"]);
+    assert.deepEqual(await keys({ omitsManagedFields: true }), ["name"]);
   });
 
   test(`${form}: a consumer that returns early or is aborted leaves no response open`, async () => {

@@ -1,16 +1,21 @@
 import type { Readable } from "node:stream";
 import { protobufMediaType } from "../objects/codec/negotiate.ts";
+import type { ReadOptions } from "../objects/codec/protobuf-decode.ts";
 import { WatchEventDecoder } from "../objects/codec/stream.ts";
 import { StatusError } from "../objects/errors/status-error.ts";
 import type { Status } from "../objects/meta/types.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
-import { parseWire } from "./wire-json.ts";
+import { dropManagedFields, parseWire } from "./wire-json.ts";
 
 /**
  * Decodes watch events, one JSON document per line. Reads on demand, with backpressure.
  * @throws StatusError for an ERROR event; Error when the stream ends within an event
  */
-export async function* decodeWatchStream<T>(body: Readable, signal: AbortSignal): AsyncGenerator<ObjectEvent<T>> {
+export async function* decodeWatchStream<T>(
+  body: Readable,
+  signal: AbortSignal,
+  options?: ReadOptions,
+): AsyncGenerator<ObjectEvent<T>> {
   let rest: Buffer[] = [];
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -22,7 +27,7 @@ export async function* decodeWatchStream<T>(body: Readable, signal: AbortSignal)
             : Buffer.concat([...rest, chunk.subarray(start, end)]).toString("utf8");
         rest = [];
         start = end + 1;
-        if (line !== "") yield parseEvent<T>(line);
+        if (line !== "") yield parseEvent<T>(line, options);
       }
       if (start < chunk.length) rest.push(chunk.subarray(start));
     }
@@ -36,7 +41,7 @@ export async function* decodeWatchStream<T>(body: Readable, signal: AbortSignal)
   if (left === "") return;
   let last: ObjectEvent<T>;
   try {
-    last = parseEvent<T>(left); // the server omitted the final newline
+    last = parseEvent<T>(left, options); // the server omitted the final newline
   } catch (err) {
     if (err instanceof StatusError) throw err;
     throw new Error("the watch ended in the middle of an event");
@@ -45,8 +50,12 @@ export async function* decodeWatchStream<T>(body: Readable, signal: AbortSignal)
 }
 
 /** Same as {@link decodeWatchStream}, for protobuf frames. */
-export async function* decodeProtobufWatch<T>(body: Readable, signal: AbortSignal): AsyncGenerator<ObjectEvent<T>> {
-  const decoder = new WatchEventDecoder(protobufMediaType);
+export async function* decodeProtobufWatch<T>(
+  body: Readable,
+  signal: AbortSignal,
+  options?: ReadOptions,
+): AsyncGenerator<ObjectEvent<T>> {
+  const decoder = new WatchEventDecoder(protobufMediaType, options);
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       for (const event of decoder.push(chunk)) {
@@ -65,10 +74,11 @@ export async function* decodeProtobufWatch<T>(body: Readable, signal: AbortSigna
 
 const newline = 0x0a;
 
-function parseEvent<T>(line: string): ObjectEvent<T> {
+function parseEvent<T>(line: string, options: ReadOptions | undefined): ObjectEvent<T> {
   const event = parseWire(line) as { type: string; object: unknown } | null;
   if (typeof event?.type !== "string" || typeof event.object !== "object" || event.object === null)
     throw new Error("unable to decode an event from the watch stream");
   if (event.type === "ERROR") throw new StatusError(event.object as Status);
+  if (options?.omitsManagedFields === true) dropManagedFields(event.object);
   return event as ObjectEvent<T>;
 }

@@ -18,6 +18,13 @@ export function stringifyWire(value: unknown): string {
   }
 }
 
+/** Removes `metadata.managedFields` from a decoded object, or from the items of a list. */
+export function dropManagedFields(value: unknown): void {
+  const { metadata, items } = (value ?? {}) as { metadata?: { managedFields?: unknown } | null; items?: unknown };
+  if (metadata?.managedFields !== undefined) delete metadata.managedFields;
+  if (Array.isArray(items)) for (const item of items) dropManagedFields(item);
+}
+
 /** Matches a number of sixteen digits. A false match within a string only costs the slower parse. */
 const mayHoldInt64 = /[:[,]\s*-?\d{16}/;
 

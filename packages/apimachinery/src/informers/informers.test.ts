@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { serviceUnavailable } from "../objects/errors/status-error.ts";
-import type { KubeObject } from "../objects/meta/types.ts";
 import type { Pod } from "../objects/schema/kinds/core/v1.ts";
 import { pods } from "../objects/schema/kinds/resources.ts";
 import { LabelSelector } from "../objects/selectors/label-selector.ts";
@@ -233,22 +232,6 @@ test("a factory gives one informer for each resource and selector", async (t) =>
   assert.equal(first.synced, true);
   const late = factory.for<Pod>(pods, { labelSelector: "app=api" });
   await late.waitForSync(stop.signal);
-});
-
-test("a factory's transform strips the objects of all informers", async (t) => {
-  const client = newFakeClient();
-  client.put(pods, aPod({ name: "web", labels: { app: "web" } }));
-  const transform = (object: KubeObject): KubeObject => ({ ...object, metadata: { ...object.metadata, labels: {} } });
-  const factory = newInformerFactory(client, { log: discardLogger, clock: newFakeClock(), transform });
-  const stop = new AbortController();
-  t.after(() => stop.abort());
-  const informers = [factory.for<Pod>(pods), factory.for<Pod>(pods, { labelSelector: "app=web" })];
-  factory.start(stop.signal);
-  await factory.waitForSync(stop.signal);
-  assert.deepEqual(
-    informers.map(({ lister }) => lister.list().map(({ metadata }) => metadata.labels)),
-    [[{}], [{}]],
-  );
 });
 
 test("a factory knows whether it has all objects of a resource", () => {

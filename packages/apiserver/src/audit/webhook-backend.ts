@@ -48,7 +48,7 @@ export function newWebhookBackend(
       body,
       signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(requestTimeoutMs)]),
     });
-    const answer = await readBody(response.body);
+    const answer = await readBody(response);
     if (response.status < 200 || response.status > 206) {
       if (response.status === 401) credentials.rejected();
       throw new Error(`the webhook answered ${response.status}: ${answer.toString("utf8").slice(0, 2048)}`);

@@ -71,7 +71,7 @@ export async function decodeBodyObject(
   if (mediaType === jsonMediaType && bytes.length > largeJsonBytes && !options.asExpected)
     return decodeLargeJson(bytes, expected, options);
   if (mediaType === protobufMediaType && !options.asExpected) {
-    const object = await options.turns.run(decodeProtobufInSteps(bytes, expected, options.maxElements));
+    const object = await options.turns.run(decodeProtobufInSteps(bytes, expected, options));
     return { object, warnings: [] };
   }
   if (mediaType !== yamlMediaType) return decodeObject(bytes, mediaType, expected, options);
@@ -182,6 +182,6 @@ function missingPart(part: "Kind" | "apiVersion", bytes: Buffer, expected: Group
 }
 
 function decodeProtobufObject(bytes: Buffer, expected: GroupVersionKind | undefined, options: DecodeOptions): KubeObject {
-  if (!options.asExpected || expected === undefined) return decodeProtobuf(bytes, expected, options.maxElements);
-  return decodeProtobufAs(expected, bytes, options.maxElements);
+  if (!options.asExpected || expected === undefined) return decodeProtobuf(bytes, expected, options);
+  return decodeProtobufAs(expected, bytes, options);
 }

@@ -4,7 +4,16 @@ import type { MessageField, TypeDescriptor } from "../schema/descriptor.ts";
 import { sharedFieldsInSteps } from "./fields-v1.ts";
 import { isZero } from "./json-decode.ts";
 import { parseJsonInSteps, tooManyValues } from "./json-parse.ts";
-import { fieldwiseReader, LimitedReader, largeMessageBytes, maxNesting, readingInGoWords, readRaw } from "./protobuf-decode.ts";
+import {
+  areManagedFields,
+  fieldwiseReader,
+  LimitedReader,
+  largeMessageBytes,
+  maxNesting,
+  type ReadOptions,
+  readingInGoWords,
+  readRaw,
+} from "./protobuf-decode.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -12,12 +21,8 @@ type Fields = Record<string, unknown>;
 const bytesPerStep = 32 * 1024;
 
 /** As `readMessage`, in steps for large messages. */
-export function* readMessageInSteps(
-  bytes: Uint8Array,
-  type: TypeDescriptor,
-  maxElements = Number.POSITIVE_INFINITY,
-): Steps<Fields> {
-  const reader = new LimitedReader(bytes, maxElements);
+export function* readMessageInSteps(bytes: Uint8Array, type: TypeDescriptor, options?: ReadOptions): Steps<Fields> {
+  const reader = new LimitedReader(bytes, options);
   try {
     return yield* new SteppedReader(reader).message(reader.len, type, {});
   } catch (err) {
@@ -67,6 +72,7 @@ class SteppedReader {
     if ((tag & 7) !== 2) return undefined;
     const field = type.message.find(({ number }) => number === tag >>> 3);
     if (field === undefined || (structOf(field) === undefined && !isJsonText(field))) return undefined;
+    if (this.#reader.omitsManagedFields && areManagedFields(field.type)) return undefined;
     const { pos } = this.#reader;
     const isLarge = this.#reader.uint32() >= largeMessageBytes;
     this.#reader.pos = pos;

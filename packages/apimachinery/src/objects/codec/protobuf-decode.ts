@@ -16,25 +16,33 @@ type ReadMessage = (reader: LimitedReader, end: number, into: Fields) => Fields;
 /** Maximum nesting of messages. */
 export const maxNesting = 1000;
 
+export interface ReadOptions {
+  /** Limit for the elements of all lists and maps in total. */
+  readonly maxElements?: number | undefined;
+  /** Skips `metadata.managedFields`. */
+  readonly omitsManagedFields?: boolean | undefined;
+}
+
 /** A reader with what it may still read. */
 export class LimitedReader extends protobuf.BufferReader {
   nesting = 0;
   /** Number of list and map elements before decoding fails with 413. */
   elementsLeft: number;
+  readonly omitsManagedFields: boolean;
 
-  constructor(bytes: Uint8Array, maxElements: number) {
+  constructor(bytes: Uint8Array, { maxElements = Number.POSITIVE_INFINITY, omitsManagedFields = false }: ReadOptions = {}) {
     super(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     this.elementsLeft = maxElements;
+    this.omitsManagedFields = omitsManagedFields;
   }
 }
 
 /**
  * Decodes a message to the canonical form of its type, the same as from JSON (`json-decode.ts`).
- * @param maxElements limit for the elements of all lists and maps in total
  * @throws Error for malformed bytes; StatusError 413 for too many elements
  */
-export function readMessage(bytes: Uint8Array, type: TypeDescriptor, maxElements = Number.POSITIVE_INFINITY): Fields {
-  const reader = new LimitedReader(bytes, maxElements);
+export function readMessage(bytes: Uint8Array, type: TypeDescriptor, options?: ReadOptions): Fields {
+  const reader = new LimitedReader(bytes, options);
   return readingInGoWords(() => messageReader(type)(reader, reader.len, {}));
 }
 
@@ -200,6 +208,11 @@ function fieldWireType({ name, type }: MessageField): 0 | 1 | 2 {
   return name !== undefined && type.kind === "list" && !type.wrapped ? wireTypeOf(type.element) : wireTypeOf(type);
 }
 
+/** Whether a field of this type is `metadata.managedFields`. */
+export function areManagedFields(type: FieldType): boolean {
+  return type.kind === "list" && type.element.kind === "struct" && type.element.struct.goName === "ManagedFieldsEntry";
+}
+
 /** The reader returns the field's value after this occurrence; undefined means absent. */
 function fieldReader(field: MessageField): Read {
   const { name, type } = field;
@@ -210,7 +223,12 @@ function fieldReader(field: MessageField): Read {
   }
   if (type.kind === "list" && !type.wrapped) {
     const element = valueReader(type.element);
+    const isOmissible = areManagedFields(type);
     return (reader, list) => {
+      if (isOmissible && reader.omitsManagedFields) {
+        reader.skip(reader.uint32());
+        return undefined;
+      }
       const value = element(reader, undefined) ?? null;
       if (--reader.elementsLeft < 0) throw tooManyValues();
       if (!Array.isArray(list)) return [value];

@@ -8,7 +8,7 @@ import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { cannotHandle, unrecognized } from "./json.ts";
-import { largeMessageBytes, readingInGoWords, readMessage, skipUnknown } from "./protobuf-decode.ts";
+import { largeMessageBytes, type ReadOptions, readingInGoWords, readMessage, skipUnknown } from "./protobuf-decode.ts";
 import { readMessageInSteps } from "./protobuf-decode-steps.ts";
 import { BackWriter, writeMessage } from "./protobuf-encode.ts";
 import { messageBytesInSteps } from "./protobuf-encode-steps.ts";
@@ -63,15 +63,14 @@ export function encodeMessage(object: object, type: TypeDescriptor): Buffer {
 /**
  * Decodes an object with its envelope to canonical form; apiVersion and kind are those of the envelope.
  * @param expected default for apiVersion and kind when the envelope has none
- * @param maxElements limit for the elements of all lists and maps in total
  * @throws StatusError 400 with upstream's text for malformed bytes, 413 for too many elements
  */
-export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, maxElements?: number): KubeObject {
-  return atOnce(decodeProtobufInSteps(bytes, expected, maxElements));
+export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, options?: ReadOptions): KubeObject {
+  return atOnce(decodeProtobufInSteps(bytes, expected, options));
 }
 
 /** As `decodeProtobuf`, in steps for large objects. */
-export function* decodeProtobufInSteps(bytes: Uint8Array, expected?: GroupVersionKind, maxElements?: number): Steps<KubeObject> {
+export function* decodeProtobufInSteps(bytes: Uint8Array, expected?: GroupVersionKind, options?: ReadOptions): Steps<KubeObject> {
   const unknown = refusing(
     (why) => (expected === undefined ? badRequest(why) : unrecognized(expected.kind, why, bytes)),
     () => decodeUnknown(bytes),
@@ -91,7 +90,7 @@ export function* decodeProtobufInSteps(bytes: Uint8Array, expected?: GroupVersio
   }
   let message: Record<string, unknown>;
   try {
-    message = yield* messageIn(unknown.raw, type, maxElements);
+    message = yield* messageIn(unknown.raw, type, options);
   } catch (err) {
     throw err instanceof StatusError ? err : refuse((err as Error).message);
   }
@@ -99,9 +98,9 @@ export function* decodeProtobufInSteps(bytes: Uint8Array, expected?: GroupVersio
 }
 
 /** Reads a message, in steps when it is large. */
-export function* messageIn(bytes: Uint8Array, type: TypeDescriptor, maxElements?: number): Steps<Record<string, unknown>> {
-  if (bytes.length < largeMessageBytes) return readMessage(bytes, type, maxElements);
-  return yield* readMessageInSteps(bytes, type, maxElements);
+export function* messageIn(bytes: Uint8Array, type: TypeDescriptor, options?: ReadOptions): Steps<Record<string, unknown>> {
+  if (bytes.length < largeMessageBytes) return readMessage(bytes, type, options);
+  return yield* readMessageInSteps(bytes, type, options);
 }
 
 /** Calls `read`; converts its errors with `refuse` unless they are StatusErrors already. */
@@ -117,13 +116,13 @@ function refusing<T>(refuse: (why: string) => StatusError, read: () => T): T {
  * Decodes the message of an envelope as the given kind, ignoring the envelope's; apiVersion and kind are those of the envelope.
  * @throws as `decodeProtobuf`
  */
-export function decodeProtobufAs(kind: GroupVersionKind, bytes: Uint8Array, maxElements?: number): KubeObject {
+export function decodeProtobufAs(kind: GroupVersionKind, bytes: Uint8Array, options?: ReadOptions): KubeObject {
   const message = refusing(badRequest, () => {
     const { apiVersion, kind: said, raw } = decodeUnknown(bytes);
     const type = scheme.kind(kind);
     if (type === undefined)
       throw new Error(`no kind ${goQuote(kind.kind)} is registered for version ${goQuote(formatGroupVersion(kind))}`);
-    return { apiVersion, kind: said, ...readMessage(raw, type, maxElements) };
+    return { apiVersion, kind: said, ...readMessage(raw, type, options) };
   });
   return message as unknown as KubeObject;
 }

@@ -13,7 +13,14 @@ import { scheme } from "../schema/scheme.ts";
 import { decodeJson, encodeJsonText } from "./json.ts";
 import { encodeAny, sortedKeys, sortedKeysInSteps } from "./json-encode.ts";
 import { encodeJsonTextInSteps, encodeValueInSteps } from "./json-encode-steps.ts";
-import { decodeUnknown, encodeMessage, encodeProtobuf, encodeProtobufInSteps, hasProtobufForm } from "./protobuf.ts";
+import {
+  decodeProtobuf,
+  decodeUnknown,
+  encodeMessage,
+  encodeProtobuf,
+  encodeProtobufInSteps,
+  hasProtobufForm,
+} from "./protobuf.ts";
 import { readMessage } from "./protobuf-decode.ts";
 import { readMessageInSteps } from "./protobuf-decode-steps.ts";
 import { messageBytesInSteps } from "./protobuf-encode-steps.ts";
@@ -92,7 +99,23 @@ for (const value of large) {
         );
       }
     }
-    assert.throws(() => atOnce(readMessageInSteps(raw, typeOf(gvk), 100)), { code: 413 });
+    assert.throws(() => atOnce(readMessageInSteps(raw, typeOf(gvk), { maxElements: 100 })), { code: 413 });
+  });
+}
+
+for (const { name, count } of [
+  { name: "a small object", count: 1 },
+  { name: "an object that is read in steps", count: 20_000 },
+]) {
+  test(`managed fields of ${name} are left out on request, and nothing else is`, () => {
+    const data = Object.fromEntries(manyOf(count, (at) => [`k${at}`, "v"]));
+    const fieldsV1 = Object.fromEntries(manyOf(count, (at) => [`f:omitted-${at}`, {}]));
+    const managedFields = [{ manager: "m", operation: "Update", fieldsType: "FieldsV1", fieldsV1 }, { manager: "n" }];
+    const bytes = encodeProtobuf({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "x", managedFields, uid: "u" }, data });
+    const { metadata, ...rest } = decodeProtobuf(bytes);
+    assert.equal(metadata.managedFields?.length, 2);
+    const { managedFields: _, ...others } = metadata;
+    assert.deepEqual(decodeProtobuf(bytes, undefined, { omitsManagedFields: true }), { ...rest, metadata: others });
   });
 }
 

@@ -4,6 +4,7 @@ import type { KubeObject } from "../meta/types.ts";
 import { canonical, parseJson } from "./json.ts";
 import { protobufMediaType } from "./negotiate.ts";
 import { decodeProtobuf } from "./protobuf.ts";
+import type { ReadOptions } from "./protobuf-decode.ts";
 
 /** Maximum size of a frame that a decoder accepts. */
 const maxFrameBytes = 64 * 1024 * 1024;
@@ -40,11 +41,14 @@ export interface WatchEvent {
 /** Incremental decoder: `push` takes chunks of a watch response and returns the completed events. */
 export class WatchEventDecoder {
   readonly #protobuf: boolean;
+  readonly #options: ReadOptions | undefined;
   #rest: Buffer[] = [];
   #size = 0;
 
-  constructor(mediaType: string) {
+  /** @param options of protobuf objects */
+  constructor(mediaType: string, options?: ReadOptions) {
     this.#protobuf = mediaType.startsWith(protobufMediaType);
+    this.#options = options;
   }
 
   /** @throws StatusError 400 for malformed events and for events above 64 MiB */
@@ -74,7 +78,7 @@ export class WatchEventDecoder {
       const length = bytes.readUInt32BE(at);
       this.#refuseHuge(length);
       if (bytes.length - at - 4 < length) break;
-      events.push(readEvent(bytes.subarray(at + 4, at + 4 + length)));
+      events.push(readEvent(bytes.subarray(at + 4, at + 4 + length), this.#options));
       at += 4 + length;
     }
     return at;
@@ -101,7 +105,7 @@ function readLines(bytes: Buffer, events: WatchEvent[]): number {
 }
 
 /** WatchEvent {type = 1, object = 2 {raw = 1}}. Not read by descriptor, which has JSON for `raw`; here it is an envelope. */
-function readEvent(bytes: Buffer): WatchEvent {
+function readEvent(bytes: Buffer, options: ReadOptions | undefined): WatchEvent {
   try {
     const reader = protobuf.Reader.create(bytes);
     let type = "";
@@ -112,7 +116,7 @@ function readEvent(bytes: Buffer): WatchEvent {
       else if (tag === 18) raw = rawOf(reader.bytes());
       else throw new Error(`unexpected field ${tag >>> 3}`);
     }
-    return { type, object: decodeProtobuf(raw) };
+    return { type, object: decodeProtobuf(raw, undefined, options) };
   } catch (err) {
     if (err instanceof StatusError) throw err;
     throw badRequest(`unable to decode an event from the watch stream: ${(err as Error).message}`);
