@@ -9,6 +9,7 @@ import { benchServices } from "./daemons/services.ts";
 import { parseReasonsOptions } from "./options.ts";
 import { benchPortSharing } from "./port-sharing.ts";
 import { benchReasons } from "./reasons/bench-reasons.ts";
+import { benchScale } from "./scale/bench-scale.ts";
 import { benchStart } from "./start.ts";
 import { benchTesting } from "./testing/bench-testing.ts";
 import { usageOf } from "./usage.ts";
@@ -21,11 +22,12 @@ const listedPods = 5_000;
 
 try {
   const usage = args.includes("--help") || args.includes("-h") ? usageOf(verb) : undefined;
-  // Only `all`, `codec`, `reasons` and `testing` exit with 1 for what they measured: the ratios of the latter hardly depend on the machine.
+  // Only `all`, `codec`, `reasons`, `scale` and `testing` exit with 1 for what they measured: the ratios of the latter hardly depend on the machine.
   if (usage !== undefined) process.stdout.write(usage);
   else if (verb === "codec" && args.length === 0) process.exitCode = benchCodec(listedPods) ? 0 : 1;
   else if (verb === "reasons") process.exitCode = (await benchReasons(parseReasonsOptions(argv))) ? 0 : 1;
   else if (verb === "testing") process.exitCode = (await benchTesting(args)) ? 0 : 1;
+  else if (verb === "scale") process.exitCode = (await benchScale(args)) ? 0 : 1;
   else if (verb === "all") process.exitCode = (await benchAll(args)) ? 0 : 1;
   else if (verb === "start") await benchStart(argv);
   else if (verb === "controllers") await benchControllers(args);

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import { type Client, type ClientDependencies, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -168,8 +168,8 @@ async function grantServices(settings: Settings, client: Client, signal: AbortSi
 }
 
 /** Without the limit of five requests a second: the start of a cluster waits for some thirty. */
-export async function adminClient(settings: Settings): Promise<Client> {
-  return newClient({ ...(await loadKubeconfig(kubeconfigFile(settings, "admin"))), qps: -1 });
+export async function adminClient(settings: Settings, dependencies?: ClientDependencies): Promise<Client> {
+  return newClient({ ...(await loadKubeconfig(kubeconfigFile(settings, "admin"))), qps: -1 }, dependencies);
 }
 
 /** @param startServices called when coxswain-services has its rights */

@@ -9,7 +9,7 @@ import { cpuSeconds, proportionalMb, residentMb } from "../process-usage.ts";
 import { startProgram } from "../program.ts";
 import { ourProgram } from "../target.ts";
 import { type DaemonProgram, type RunningDaemon, startDaemon } from "./daemon.ts";
-import { sumOfSamples } from "./metrics-text.ts";
+import { OwnCalls } from "./own-calls.ts";
 import { PodView } from "./pod-view.ts";
 
 /** Usage of a daemon and of its cluster; the difference of two is what happened in between. */
@@ -65,21 +65,23 @@ export interface ControlPlane {
   /** A file. */
   readonly kubeconfig: string;
   readonly apiPid: number;
+  readonly url: string;
+  /** Of an administrator. */
+  readonly token: string;
   /** Requests that the API server has answered, without those of this process. */
   apiCalls(): Promise<number>;
 }
 
-export async function startControlPlane(parts: Parts): Promise<ControlPlane> {
-  const etcd = await startOwnEtcd();
+export async function startControlPlane(parts: Parts, etcdFlags: readonly string[] = []): Promise<ControlPlane> {
+  const etcd = await startOwnEtcd(undefined, etcdFlags);
   parts.add(() => etcd.stop());
   const server = await ourProgram();
   parts.add(() => server.remove());
   const { token, ca } = server.program;
   const api = await startProgram(server.program, { "etcd-servers": etcd.endpoint, "secure-port": String(await freePort()) });
   parts.add(() => api.stop());
-  let ownCalls = 0;
-  const observer = { requested: () => void ownCalls++, rateLimited: () => {} };
-  const client = newClient({ host: api.url, ca: ca?.toString(), token, qps: -1 }, { observer });
+  const own = new OwnCalls();
+  const client = newClient({ host: api.url, ca: ca?.toString(), token, qps: -1 }, { observer: own.observer });
   parts.add(() => client.close());
   const namespace = "bench";
   await makeNamespace(client, namespace);
@@ -88,12 +90,8 @@ export async function startControlPlane(parts: Parts): Promise<ControlPlane> {
   const kubeconfig = join(folder, "kubeconfig");
   writeFileSync(kubeconfig, kubeconfigText(api.url, ca, token), { mode: 0o600 });
   return {
-    ...{ client, namespace, kubeconfig, apiPid: api.pid },
-    async apiCalls() {
-      const metrics = await client.raw("GET", "/metrics");
-      ownCalls--; // the server's metric is of requests for resources
-      return sumOfSamples(metrics.body.toString(), "apiserver_request_total") - ownCalls;
-    },
+    ...{ client, namespace, kubeconfig, apiPid: api.pid, url: api.url, token },
+    apiCalls: () => own.othersOf(client),
   };
 }
 

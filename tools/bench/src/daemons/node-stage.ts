@@ -11,7 +11,7 @@ import { adminClient } from "@coxswain/dev-cluster/up";
 import { cpuSeconds, proportionalMb, residentMb } from "../process-usage.ts";
 import { type DaemonCluster, makeNamespace, type Usage } from "./cluster.ts";
 import { type DaemonProgram, type RunningDaemon, root, spawnDaemon } from "./daemon.ts";
-import { sumOfSamples } from "./metrics-text.ts";
+import { OwnCalls } from "./own-calls.ts";
 import { PodView } from "./pod-view.ts";
 
 /** A cluster of `./cox up` with a real container runtime, whose kubelets are started one after the other. */
@@ -71,22 +71,25 @@ export class NodeCluster implements DaemonCluster {
   readonly namespace = "bench";
   readonly settings: Settings;
   readonly #program: DaemonProgram;
+  readonly #own: OwnCalls;
   #kubelet: RunningDaemon | undefined;
   /** CPU time of kubelets that have ended. */
   #endedCpuSeconds = 0;
 
-  private constructor(settings: Settings, program: DaemonProgram, client: Client) {
+  private constructor(settings: Settings, program: DaemonProgram, client: Client, own: OwnCalls) {
     this.name = program.name;
     this.settings = settings;
     this.client = client;
     this.pods = new PodView(client);
     this.#program = program;
+    this.#own = own;
   }
 
   /** Does not start the kubelet yet. */
   static async open(settings: Settings, program: DaemonProgram): Promise<NodeCluster> {
-    const client = await adminClient(settings);
-    const cluster = new NodeCluster(settings, program, client);
+    const own = new OwnCalls();
+    const client = await adminClient(settings, { observer: own.observer });
+    const cluster = new NodeCluster(settings, program, client, own);
     await makeNamespace(client, cluster.namespace);
     await cluster.pods.start();
     return cluster;
@@ -106,13 +109,13 @@ export class NodeCluster implements DaemonCluster {
   }
 
   async usage(): Promise<Usage> {
-    const metrics = await this.client.raw("GET", "/metrics");
+    const apiCalls = await this.#own.othersOf(this.client);
     const pid = this.#kubelet?.pid;
     return {
       atMs: performance.now(),
       cpuSeconds: this.#endedCpuSeconds + (pid === undefined ? 0 : cpuSeconds(pid)),
       serverCpuSeconds: 0,
-      apiCalls: sumOfSamples(metrics.body.toString(), "apiserver_request_total"),
+      apiCalls,
       residentMb: pid === undefined ? 0 : residentMb(pid),
       proportionalMb: pid === undefined ? 0 : proportionalMb(pid),
     };

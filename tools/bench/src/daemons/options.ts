@@ -68,9 +68,9 @@ export function parseDaemonOptions(argv: readonly string[], sizeFlags: SizeFlags
   };
 }
 
-function wholeNumber(flag: string, text: string, most: number): number {
+export function wholeNumber(flag: string, text: string, most: number): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= 1 && value <= most)) throw new Error(`${flag} must be a whole number from 1 to ${most}, not ${text}`);
+  if (!(value >= 1 && value <= most)) throw new Error(`usage: ${flag} must be a whole number from 1 to ${most}, not ${text}`);
   return value;
 }
 

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
 import { sumOfSamples } from "./metrics-text.ts";
 import { parseDaemonOptions } from "./options.ts";
+import { OwnCalls } from "./own-calls.ts";
 import { ReportPrinter } from "./printer.ts";
 import { medianOf, reportLines, reportsOf } from "./report.ts";
 import type { RoundResult } from "./scenario.ts";
@@ -99,4 +101,21 @@ test("draws two bars for a row, cut at the end of the scale, and marks those abo
   assert.match(svg, /width="300\.0" height="16" fill="#c98a2b"/);
   assert.match(svg, /width="150\.0" height="16" fill="#3b7dc4"/);
   assert.doesNotMatch(svg, /alone/);
+});
+
+test("requests of this process are not the daemon's; those for the metrics count for nobody", async () => {
+  const own = new OwnCalls();
+  const request = (): void => own.observer.requested("GET", "127.0.0.1", "200", 1);
+  let answered = 10;
+  const client = {
+    async raw() {
+      request();
+      return { status: 200, headers: {}, body: Buffer.from(`apiserver_request_total{verb="GET"} ${answered}\n`) };
+    },
+  } as unknown as Client;
+  for (let count = 0; count < 4; count++) request();
+  assert.equal(await own.othersOf(client), 6);
+  answered = 13;
+  request();
+  assert.equal(await own.othersOf(client), 8);
 });

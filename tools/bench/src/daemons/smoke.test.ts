@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
+import { measureScale } from "../scale/bench-scale.ts";
 import { benchCluster } from "./cluster-idle.ts";
 import { benchControllers } from "./controllers.ts";
 import { benchNode } from "./node.ts";
@@ -38,6 +39,13 @@ test("measures all rows of the kubelet", { skip }, async () => {
 
 test("measures all daemons of an idle cluster", { skip }, async () => {
   assertMeasured(await benchCluster(["--quick", "--json"]), 5);
+});
+
+test("measures a cluster that keeps objects, and all of its figures", { skip }, async () => {
+  const sizes = { pods: 40, nodes: 2, namespaces: 2, watchers: 2, churn: 5, seconds: 3, podBytes: 2_000 };
+  const figures = await measureScale(sizes, () => {});
+  assert.deepEqual([figures.endedWatches, figures.unbound], [0, 0]);
+  for (const value of [figures.getP99, figures.listP99, figures.scheduleP99, figures.mostServerMb]) assert.ok(value > 0);
 });
 
 test("measures all rows of Services", { skip }, () => {

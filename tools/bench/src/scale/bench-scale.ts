@@ -1,0 +1,146 @@
+import { loadavg } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { type ControlPlane, makeNamespace, Parts, startControlPlane } from "../daemons/cluster.ts";
+import { repeat } from "../daemons/cluster-objects.ts";
+import { programsOf, startDaemon } from "../daemons/daemon.ts";
+import { machineLine } from "../daemons/options.ts";
+import { openLoop, percentile } from "../load.ts";
+import { cpuSeconds, residentMb } from "../process-usage.ts";
+import { LoadProcess } from "./child.ts";
+import { Churn, keptPod, namespaceOf } from "./kept-pods.ts";
+import { parseScaleOptions, type ScaleSizes, scaleHelp } from "./options.ts";
+import { isWithin, type ScaleFigures, verdictTable } from "./verdict.ts";
+import type { WatchCounts } from "./watchers.ts";
+
+/** `main.ts scale [flags]`. @returns whether all figures are within their limits */
+export async function benchScale(argv: readonly string[]): Promise<boolean> {
+  const sizes = parseScaleOptions(argv);
+  if (sizes === undefined) {
+    process.stdout.write(scaleHelp());
+    return true;
+  }
+  const figures = await measureScale(sizes, (line) => console.log(line));
+  console.log(verdictTable(figures));
+  return isWithin(figures);
+}
+
+const here = import.meta.dirname;
+
+/** @param log what the run costs beside the figures, and how far it is */
+export async function measureScale(sizes: ScaleSizes, log: (line: string) => void): Promise<ScaleFigures> {
+  const parts = new Parts();
+  try {
+    log(`${machineLine(loadavg()[0] ?? 0)}; ${JSON.stringify(sizes)}`);
+    const plane = await startControlPlane(parts, ["--quota-backend-bytes=8589934592"]);
+    const nodes = await LoadProcess.start(join(here, "hollow-nodes.ts"), [plane.kubeconfig, String(sizes.nodes)]);
+    parts.add(() => nodes.stop());
+    const [program] = programsOf("kube-scheduler", {});
+    if (program === undefined) throw new Error("there is no scheduler");
+    const flags = ["--leader-elect=false", "--kube-api-qps=10000", "--kube-api-burst=10000"];
+    const scheduler = await startDaemon(program, [`--kubeconfig=${plane.kubeconfig}`, ...flags]);
+    parts.add(() => scheduler.stop());
+    await fill(plane.client, sizes, log);
+    log(`filled: API server ${residentMb(plane.apiPid).toFixed(0)} MB, scheduler ${residentMb(scheduler.pid).toFixed(0)} MB`);
+    return await churn(plane, scheduler.pid, sizes, parts, log);
+  } finally {
+    await parts.stop();
+  }
+}
+
+/** Pods that are bound already, spread over namespaces and nodes; resolves when all run. */
+async function fill(client: Client, sizes: ScaleSizes, log: (line: string) => void): Promise<void> {
+  for (let index = 0; index < sizes.namespaces; index++) await makeNamespace(client, namespaceOf(index, sizes));
+  const start = performance.now();
+  await repeat(sizes.pods, (index) => {
+    const pod = keptPod(index, sizes, `node-${(index % sizes.nodes) + 1}`);
+    return client.create(pods, pod, { namespace: namespaceOf(index, sizes) });
+  });
+  const isEach = async (): Promise<boolean> => {
+    const { items } = await client.list(pods, {}, { fieldSelector: "status.phase!=Running", limit: 1, resourceVersion: "0" });
+    return items.length === 0;
+  };
+  await waitFor(isEach, { what: "all pods to run", timeoutMs: 3_600_000, intervalMs: 500 });
+  log(`${sizes.pods} pods created and running in ${((performance.now() - start) / 1000).toFixed(0)} s`);
+}
+
+const getEveryMs = 100;
+const listEveryMs = 5_000;
+/** For pods that were created last. */
+const mostSettleMs = 30_000;
+
+async function churn(
+  { client, url, token, apiPid }: ControlPlane,
+  schedulerPid: number,
+  sizes: ScaleSizes,
+  parts: Parts,
+  log: (line: string) => void,
+): Promise<ScaleFigures> {
+  const { metadata } = await client.list(pods, {}, { limit: 1 });
+  const version = metadata.resourceVersion ?? "";
+  const path = `/api/v1/pods?watch=1&timeoutSeconds=100000&resourceVersion=${version}`;
+  const watchers = await LoadProcess.start(join(here, "watchers.ts"), [url, token, String(sizes.watchers), path]);
+  parts.add(() => watchers.stop());
+  const replacing = new Churn(client, sizes);
+  const ending = new AbortController();
+  const following = replacing.follow(version, ending.signal).catch((err: unknown) => {
+    if (!ending.signal.aborted) throw err;
+  });
+  const [gets, lists]: [number[], number[]] = [[], []];
+  let mostServerMb = 0;
+  const probing = Promise.all([
+    every(getEveryMs, ending.signal, async () => {
+      const { namespace, name } = replacing.middle;
+      gets.push(await timed(client, `/api/v1/namespaces/${namespace}/pods/${name}`));
+    }),
+    every(listEveryMs, ending.signal, async (round) => {
+      lists.push(await timed(client, `/api/v1/namespaces/${namespaceOf(round, sizes)}/pods`));
+    }),
+    every(1_000, ending.signal, async () => {
+      mostServerMb = Math.max(mostServerMb, residentMb(apiPid));
+    }),
+  ]);
+  const before = { server: cpuSeconds(apiPid), scheduler: cpuSeconds(schedulerPid), client: process.cpuUsage() };
+  const start = performance.now();
+  const load = { perSecond: sizes.churn, seconds: sizes.seconds, mostUnderWay: sizes.churn * 30 };
+  const replaced = await openLoop(() => replacing.replaceOne(), load);
+  await waitFor(() => replacing.unbound === 0, { what: "the last pods to be bound", timeoutMs: mostSettleMs }).catch(() => {});
+  const seconds = (performance.now() - start) / 1000;
+  const { events, bytes, ended } = await watchers.report<WatchCounts>();
+  const shares = { server: cpuSeconds(apiPid) - before.server, scheduler: cpuSeconds(schedulerPid) - before.scheduler };
+  ending.abort(new Error("measured"));
+  await Promise.all([probing, following]);
+  log(`${replaced} pods replaced in ${seconds.toFixed(0)} s; ${gets.length} gets, ${lists.length} lists`);
+  log(`events to watchers: ${(events / seconds).toFixed(0)} a second, ${(bytes / seconds / 1e6).toFixed(1)} MB a second`);
+  log(`cores: API server ${(shares.server / seconds).toFixed(2)}, scheduler ${(shares.scheduler / seconds).toFixed(2)}`);
+  log(
+    `p50 ms: get ${percentile(gets, 0.5).toFixed(1)}, list ${percentile(lists, 0.5).toFixed(0)}, schedule ${percentile(replacing.scheduleMs, 0.5).toFixed(0)}`,
+  );
+  return {
+    getP99: percentile(gets, 0.99),
+    listP99: percentile(lists, 0.99),
+    scheduleP99: percentile(replacing.scheduleMs, 0.99),
+    mostServerMb,
+    endedWatches: ended,
+    unbound: replacing.unbound,
+  };
+}
+
+/** Calls `work` at most once in `ms` until `signal` is aborted, the next time when it is done. @throws its error */
+async function every(ms: number, signal: AbortSignal, work: (round: number) => Promise<void>): Promise<void> {
+  for (let round = 0; !signal.aborted; round++) {
+    await work(round);
+    await sleep(ms, undefined, { signal }).catch(() => {});
+  }
+}
+
+/** @returns ms until the whole answer was read @throws Error for another status than 200 */
+async function timed(client: Client, path: string): Promise<number> {
+  const start = performance.now();
+  const { status } = await client.raw("GET", path);
+  if (status !== 200) throw new Error(`GET ${path}: ${status}`);
+  return performance.now() - start;
+}

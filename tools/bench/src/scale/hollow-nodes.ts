@@ -1,0 +1,23 @@
+/** Process of fake nodes: `hollow-nodes.ts <kubeconfig> <count>`. Their pods are ready at once. */
+import { newClient } from "@coxswain/apimachinery/client/client";
+import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { FakeNodes } from "@coxswain/testing/nodes/fake-nodes";
+import { serveReports } from "./child.ts";
+
+const [file = "", count = "0"] = process.argv.slice(2);
+const client = newClient({ ...(await loadKubeconfig(file)), qps: -1 });
+const all = new FakeNodes({
+  ...{
+    client,
+    clock: realClock,
+    log: newLogger({ verbosity: 0, clock: realClock }),
+    signal: new AbortController().signal,
+    rules: [],
+  },
+  nodes: Array.from({ length: Number(count) }, (_, index) => ({ name: `node-${index + 1}` })),
+  kubelet: { address: "127.0.0.1", port: 10250 },
+});
+await all.start();
+serveReports(() => ({}));

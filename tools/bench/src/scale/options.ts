@@ -1,0 +1,58 @@
+import { parseArgs } from "node:util";
+import { wholeNumber } from "../daemons/options.ts";
+
+export interface ScaleSizes {
+  readonly pods: number;
+  readonly nodes: number;
+  readonly namespaces: number;
+  readonly watchers: number;
+  /** Pods that are replaced a second. */
+  readonly churn: number;
+  readonly seconds: number;
+  readonly podBytes: number;
+}
+
+const sizes: Readonly<
+  Record<string, { readonly of: keyof ScaleSizes; readonly help: string; readonly normal: number; readonly most: number }>
+> = {
+  pods: { of: "pods", help: "pods that are kept", normal: 150_000, most: 500_000 },
+  nodes: { of: "nodes", help: "nodes, each with a lease that is renewed every 10 s", normal: 5_000, most: 5_000 },
+  namespaces: { of: "namespaces", help: "namespaces of the pods", normal: 100, most: 10_000 },
+  watchers: { of: "watchers", help: "watches of all pods, each on its own connection", normal: 50, most: 1_000 },
+  churn: { of: "churn", help: "pods that are deleted and created a second", normal: 100, most: 10_000 },
+  seconds: { of: "seconds", help: "of the churn", normal: 1_800, most: 100_000 },
+  "pod-bytes": { of: "podBytes", help: "size of a pod in JSON", normal: 5_000, most: 100_000 },
+};
+
+/** @returns undefined when the help is wanted @throws Error for an unknown flag or an invalid number */
+export function parseScaleOptions(argv: readonly string[]): ScaleSizes | undefined {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      help: { type: "boolean", default: false },
+      ...Object.fromEntries(Object.keys(sizes).map((flag) => [flag, { type: "string" as const }])),
+    },
+  });
+  if (values.help) return undefined;
+  const given = values as unknown as Readonly<Record<string, string | undefined>>;
+  return Object.fromEntries(
+    Object.entries(sizes).map(([flag, { of, normal, most }]) => {
+      const text = given[flag];
+      return [of, text === undefined ? normal : wholeNumber(`--${flag}`, text, most)];
+    }),
+  ) as unknown as ScaleSizes;
+}
+
+export function scaleHelp(): string {
+  const lines = Object.entries(sizes).map(
+    ([flag, { help, normal }]) => `  ${`--${flag} <n>`.padEnd(18)}${help}; default ${normal}`,
+  );
+  return `usage: ./cox bench scale [flags]
+
+Keeps many objects in our API server over its own etcd, replaces some of them all the time, and measures what users notice:
+latencies, scheduling, memory, watches that end. Nodes are fake ones of the package testing, in a separate process; our scheduler
+binds the new pods. Exit code 1: a limit is exceeded.
+
+${lines.join("\n")}
+`;
+}

@@ -1,0 +1,39 @@
+/** Process of watches: `watchers.ts <url> <token> <count> <path>`, each on its own connection. Counts events and watches that ended. */
+import { openHttp2 } from "../http2-client.ts";
+import { serveReports } from "./child.ts";
+
+export interface WatchCounts {
+  readonly events: number;
+  readonly bytes: number;
+  readonly ended: number;
+}
+
+const newline = 10;
+const noHeaders = {};
+const [url = "", token = "", count = "0", path = ""] = process.argv.slice(2);
+const counts = { events: 0, bytes: 0, ended: 0 };
+
+async function watch(): Promise<void> {
+  const client = await openHttp2(url, token, undefined);
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const ended = (why: string): void => {
+    counts.ended++;
+    reject(new Error(`a watch ended before it began: ${why}`));
+  };
+  client.send(
+    { method: "GET", path, headers: noHeaders },
+    {
+      begun: (status) => (status === 200 ? resolve() : ended(`answered with ${status}`)),
+      data(piece) {
+        counts.bytes += piece.length;
+        for (let at = piece.indexOf(newline); at !== -1; at = piece.indexOf(newline, at + 1)) counts.events++;
+      },
+      ended: () => ended("the server ended it"),
+      failed: (err) => ended(err.message),
+    },
+  );
+  await promise;
+}
+
+await Promise.all(Array.from({ length: Number(count) }, watch));
+serveReports((): WatchCounts => counts);
