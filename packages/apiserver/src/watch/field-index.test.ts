@@ -56,6 +56,7 @@ test("of several indexed fields the one with the fewest objects narrows; none ke
   const moved = { key: "a/2", fields: fieldsOf("n2", "Failed") } as unknown as Entry;
   index.change(entries[2], moved);
   assert.deepEqual(candidates("status.phase=Running")?.keys, new Set(["a/0", "a/1"]));
+  assert.deepEqual(candidates("spec.nodeName=n1,status.phase=Failed"), { field: "status.phase", keys: new Set(["a/2"]) });
   index.reset([moved]);
   assert.deepEqual([candidates("status.phase=Running")?.keys, candidates("spec.nodeName=n1")?.keys], [new Set(), new Set()]);
 });

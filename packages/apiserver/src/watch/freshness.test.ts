@@ -94,3 +94,23 @@ test("who waited in vain for a revision is forgotten", async () => {
   applied.advance(6);
   assert.equal(applied.value, 7);
 });
+
+test("the timer of a wait that ended is left alone by later revisions", async () => {
+  const clock = newFakeClock();
+  let cancelled = 0;
+  const applied = new AppliedRevision({
+    ...clock,
+    after: (ms, run) => {
+      const timer = clock.after(ms, run);
+      const cancel = (): void => {
+        cancelled++;
+        timer.cancel();
+      };
+      return { cancel };
+    },
+  });
+  const [late, inTime] = [applied.reached(5, 1_000), applied.reached(6, 2_000)];
+  await clock.advance(1_000);
+  applied.advance(6);
+  assert.deepEqual([await late, await inTime, cancelled], [false, true, 1]);
+});

@@ -107,6 +107,9 @@ test("the health check asks again after 20 s when it is well, after 3 s when it 
   await clock.advance(3_000);
   await check();
   assert.equal(requests, 4);
+  await clock.advance(20_000);
+  await Promise.all([check(), check()]);
+  assert.equal(requests, 5, "checks at the same time share one request");
 });
 
 test("secrets of two servers go through the KMS; watches see them in order, and an outage of the plugin heals", async (t) => {

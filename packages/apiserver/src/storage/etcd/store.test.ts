@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isConflict, isNotFound, isResourceExpired } from "@coxswain/apimachinery/objects/errors/predicates";
+import { isAlreadyExists, isConflict, isNotFound, isResourceExpired } from "@coxswain/apimachinery/objects/errors/predicates";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
@@ -8,6 +8,7 @@ import { discardLogger, type Logger } from "@coxswain/apimachinery/process/loggi
 import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newObjectCodec } from "../object-codec.ts";
+import { OwnWrites } from "../own-writes.ts";
 import { aConfigMap, follow, runStorageSuite, suiteResource, withData } from "../suite.ts";
 import { unlimitedEntries } from "../testing.ts";
 import { newEtcdClient } from "./client.ts";
@@ -63,6 +64,30 @@ test("a dry run is of what is there, not of what a cache remembers", async (t) =
   );
   await storage.delete("web/a");
   await assert.rejects(storage.delete("web/a", { suggestion, dryRun: true }), isNotFound);
+});
+
+test("a write that etcd did not take is told to who waits for its event", async (t) => {
+  const { storage } = await openStore(t);
+  await storage.create("web/a", aConfigMap("a"));
+  const told: (number | undefined)[] = [];
+  const own: OwnWrites = Object.assign(new OwnWrites(() => 0), {
+    answered: (_: unknown, revision: number | undefined) => void told.push(revision),
+  });
+  await assert.rejects(storage.create("web/a", aConfigMap("a"), { own }), isAlreadyExists);
+  const { revision } = await storage.create("web/b", aConfigMap("b"), { own });
+  assert.deepEqual(told, [undefined, revision]);
+});
+
+test("what was refused for the present object is not asked for again", async (t) => {
+  const { storage } = await openStore(t);
+  const suggestion = await storage.create("web/a", aConfigMap("a"));
+  let asked = 0;
+  const refuse = (): never => {
+    asked++;
+    throw new Error("no");
+  };
+  await assert.rejects(storage.guaranteedUpdate("web/a", refuse, { suggestion }), /no/);
+  assert.equal(asked, 1);
 });
 
 test("values are stored as protobuf, without resourceVersion, under upstream's key", async (t) => {
