@@ -5,10 +5,11 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { encodeObject } from "@coxswain/apimachinery/objects/codec/codec";
-import { encodeJson, indentJson, parseJson } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeJson, indentJson } from "@coxswain/apimachinery/objects/codec/json";
+import { encodeJsonTextInSteps } from "@coxswain/apimachinery/objects/codec/json-encode-steps";
 import { jsonMediaType, negotiateOutput, protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { encodeProtobuf } from "@coxswain/apimachinery/objects/codec/protobuf";
-import { toYaml, yamlOfJsonInSteps } from "@coxswain/apimachinery/objects/codec/yaml";
+import { yamlOfJsonInSteps } from "@coxswain/apimachinery/objects/codec/yaml";
 import { StatusError, statusOf } from "@coxswain/apimachinery/objects/errors/status-error";
 import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject, ListMeta, Status, StatusDetails } from "@coxswain/apimachinery/objects/meta/types";
@@ -41,16 +42,15 @@ export async function writeEntry(call: Call, status: number, stored: Entry, outp
   await turns.next();
   if (output.as === undefined && stored.isLarge) {
     await turns.run(stored.encodeInSteps());
-    if (output.mediaType === yamlMediaType) return writeYamlOf(call, status, linkedEntry(call, stored));
+    if (output.mediaType === yamlMediaType) return writeYamlOf(call, status, `${jsonOf(linkedEntry(call, stored), call.served)}`);
     if (output.mediaType === protobufMediaType) await turns.run(protobufInSteps(linkedEntry(call, stored), call.served));
   }
   return encodeAndSend(call, status, stored, output);
 }
 
-/** The YAML of a large object, in turns. */
-async function writeYamlOf({ ctx, served, env }: Call, status: number, entry: Entry): Promise<void> {
-  const yaml = await env.services.turns.run(yamlOfJsonInSteps(jsonOf(entry, served).toString()));
-  return send(ctx, status, yamlMediaType, yaml);
+/** As YAML, in turns. */
+async function writeYamlOf({ ctx, env }: Call, status: number, json: string): Promise<void> {
+  return send(ctx, status, yamlMediaType, await env.services.turns.run(yamlOfJsonInSteps(json)));
 }
 
 function encodeAndSend(call: Call, status: number, stored: Entry, output: Output): Promise<void> {
@@ -61,7 +61,7 @@ function encodeAndSend(call: Call, status: number, stored: Entry, output: Output
     case "Table":
       return writeTable(call, status, { resourceVersion: String(entry.revision) }, [entry], output);
     case "PartialObjectMetadata":
-      return writeMeta(ctx, status, partialMetadata(entry.object(), metaVersion), output);
+      return writeMeta(call, status, partialMetadata(entry.object(), metaVersion), output);
     case "PartialObjectMetadataList":
       throw objectWantedAsList(served.definition);
     default:
@@ -96,7 +96,7 @@ export function writeAnswer(call: Call, status: number, answer: KubeObject, outp
   const object = withOwnLink(call, answer);
   if (output.as === "PartialObjectMetadataList") throw answerWantedAsList(object);
   if (output.as !== "PartialObjectMetadata") return writeObject(call.ctx, status, object, output);
-  return writeMeta(call.ctx, status, partialMetadata(object, output.version ?? "v1"), output);
+  return writeMeta(call, status, partialMetadata(object, output.version ?? "v1"), output);
 }
 
 /** Responds with Status `Success`; the body contains `code` only where upstream's does. */
@@ -121,7 +121,7 @@ export function writeSuccess(
 function writeTable(call: Call, status: number, metadata: ListMeta, entries: readonly Entry[], output: Output): Promise<void> {
   const { ctx, served } = call;
   const json = tableJson(served, metadata, entries, tableOptions(call, output), served.definition.table);
-  if (output.mediaType === yamlMediaType) return send(ctx, status, yamlMediaType, toYaml(parseJson(json)));
+  if (output.mediaType === yamlMediaType) return writeYamlOf(call, status, json);
   return sendJson(ctx, status, Buffer.from(json), output.indent);
 }
 
@@ -134,11 +134,13 @@ export function tableOptions(call: Call, output: Output): TableOptions {
   };
 }
 
-function writeMeta(ctx: RequestContext, status: number, object: KubeObject, output: Output): Promise<void> {
+async function writeMeta(call: Call, status: number, object: KubeObject, output: Output): Promise<void> {
+  const { ctx, env } = call;
   const kind = { ...metaGroupVersion(object), kind: object.kind ?? "" };
-  if (output.mediaType === yamlMediaType) return send(ctx, status, yamlMediaType, encodeObject(object, yamlMediaType));
   if (output.mediaType === protobufMediaType) return send(ctx, status, protobufMediaType, encodeProtobuf(object, kind));
-  return sendJson(ctx, status, encodeJson(object, kind), output.indent);
+  const json = await env.services.turns.run(encodeJsonTextInSteps(object, kind));
+  if (output.mediaType === yamlMediaType) return writeYamlOf(call, status, json);
+  return sendJson(ctx, status, Buffer.from(json), output.indent);
 }
 
 function metaGroupVersion(object: KubeObject): { group: string; version: string } {

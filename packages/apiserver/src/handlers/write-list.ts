@@ -64,8 +64,10 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
       // Unlike items of other lists, these have kind and apiVersion.
       const item = (object: KubeObject): Buffer => Buffer.from(encodeJsonText(partialMetadata(object, kind.version), kind));
       const slot = `metadata:${kind.version}`;
-      const frame = textList(formOf(output), emptyList(list, result), (entry) => entry.kept(slot, item));
-      return { ...frame, body: ownBody(entries, frame.bytesOf) };
+      const asItem = (entry: Entry): Buffer => entry.kept(slot, item);
+      const frame = textList(formOf(output), emptyList(list, result), asItem);
+      const isYaml = output.mediaType === yamlMediaType;
+      return { ...frame, body: ownBody(entries, isYaml ? await yamlItems(turns, entries, slot, asItem, frame) : frame.bytesOf) };
     }
     case "PartialObjectMetadata":
       throw listWantedAsObject(served.definition);
@@ -76,19 +78,30 @@ async function listParts(call: Call, result: LinkedResult, output: Output): Prom
     return protobufList(turns, kind, result, items, listBodies.protobuf(entries, served, items));
   }
   const form = formOf(output);
-  const frame = textList(form, emptyList(kind, result, served.definition.custom), (entry) => itemOf(entry, served));
+  const asItem = (entry: Entry): Buffer => itemOf(entry, served);
+  const frame = textList(form, emptyList(kind, result, served.definition.custom), asItem);
   if (form === "compact") return { ...frame, body: listBodies.json(entries, served) };
-  return { ...frame, body: ownBody(entries, form === "yaml" ? await yamlItems(turns, result, served, frame) : frame.bytesOf) };
+  const isYaml = form === "yaml";
+  return {
+    ...frame,
+    body: ownBody(entries, isYaml ? await yamlItems(turns, entries, slotOf(served), asItem, frame) : frame.bytesOf),
+  };
 }
 
-/** The items of a YAML list; large ones are encoded ahead, in turns. */
-async function yamlItems(turns: Turns, { entries }: LinkedResult, served: ServedResource, frame: TextList): Promise<ItemBytes> {
-  const slot = `yaml:${slotOf(served)}`;
+/** The items of a YAML list; large ones are encoded ahead, in turns. @param of names what `asItem` makes of an entry */
+async function yamlItems(
+  turns: Turns,
+  entries: readonly Entry[],
+  of: string,
+  asItem: (entry: Entry) => Buffer,
+  frame: TextList,
+): Promise<ItemBytes> {
+  const slot = `yaml:${of}`;
   for (const entry of entries) {
-    if (entry.isLarge) await turns.run(entry.keepInSteps(slot, () => yamlItemInSteps(itemOf(entry, served))));
+    if (entry.isLarge) await turns.run(entry.keepInSteps(slot, () => yamlItemInSteps(asItem(entry))));
   }
   return (entry, first) =>
-    entry.isLarge ? [entry.kept(slot, () => atOnce(yamlItemInSteps(itemOf(entry, served))))] : frame.bytesOf(entry, first);
+    entry.isLarge ? [entry.kept(slot, () => atOnce(yamlItemInSteps(asItem(entry))))] : frame.bytesOf(entry, first);
 }
 
 function formOf({ mediaType, indent }: Output): TextForm {
@@ -126,12 +139,17 @@ function tableList(call: Call, result: LinkedResult, output: Output): ListParts 
   const form = formOf(output);
   const head = `${tableHead(listMeta(result), options, served.definition.table)}]}`;
   const frame = textList(form, head, (entry) => Buffer.concat(row(entry)));
-  if (slot === undefined || form !== "compact") return { ...frame, body: ownBody(entries, frame.bytesOf) };
+  // A row contains ages, so that its YAML cannot be kept; JSON is YAML as well.
+  const rowOf: ItemBytes = (entry, first) =>
+    form === "yaml" && entry.isLarge ? [dash, ...row(entry), newline] : frame.bytesOf(entry, first);
+  if (slot === undefined || form !== "compact") return { ...frame, body: ownBody(entries, rowOf) };
   const rows: ItemBytes = (entry, first) => (first ? row(entry) : [comma, ...row(entry)]);
   return { ...frame, body: call.env.listBodies.shared(entries, slot, () => rows, Math.floor(options.now / 1000)) };
 }
 
 const comma = Buffer.from(",");
+const dash = Buffer.from("- ");
+const newline = Buffer.from("\n");
 
 function listMeta(result: LinkedResult): ListMeta {
   const { selfLink } = result;

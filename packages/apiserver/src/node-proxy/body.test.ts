@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
 import { pipe } from "./pipe.ts";
@@ -53,7 +54,7 @@ for (const { method, httpVersion = "1.1", headers = {}, wanted } of [
     } as unknown as Exchange;
     const ctx = { exchange, signal: AbortSignal.timeout(60_000) } as unknown as RequestContext;
     const dial = { address: "127.0.0.1", port, secure: false, timeoutMs: 60_000, tls: {} as never };
-    await pipe(ctx, { url: new URL(`http://127.0.0.1:${port}/pods`), toNode: false, as: "proxy" }, dial);
+    await pipe(ctx, { url: new URL(`http://127.0.0.1:${port}/pods`), toNode: false, as: "proxy" }, dial, new Turns());
     assert.equal(answer, "ok");
     const end = heard.indexOf("\r\n\r\n");
     assert.equal(heard.slice(end + 4), wanted);

@@ -3,6 +3,8 @@
  * comments, scripts and styles contain no tags.
  * Source: k8s.io/apimachinery pkg/util/proxy/transport.go (which attributes are links)
  */
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+
 const linkAttributes: Readonly<Record<string, readonly string[]>> = {
   a: ["href"],
   applet: ["codebase"],
@@ -44,11 +46,15 @@ const rawText: ReadonlySet<string> = new Set([
   "xmp",
 ]);
 
+/** Tags between two yields. */
+const tagsPerStep = 1_000;
+
 /** @param page decoded as latin1, one character per byte. */
-export function rewriteLinks(page: string, rewrite: (link: string) => string): string {
+export function* rewriteLinks(page: string, rewrite: (link: string) => string): Steps<string> {
   const lower = page.toLowerCase();
   const pieces: string[] = [];
   let copied = 0;
+  let tags = 0;
   for (let at = page.indexOf("<"); at >= 0; at = page.indexOf("<", at)) {
     if (page.startsWith("<!--", at)) {
       at = endOf(page, "-->", at + 4);
@@ -67,6 +73,7 @@ export function rewriteLinks(page: string, rewrite: (link: string) => string): s
       copied = to;
     }
     at = tag.end;
+    if (++tags % tagsPerStep === 0) yield;
     if (rawText.has(tag.name)) {
       const close = lower.indexOf(`</${tag.name}`, at);
       if (close < 0) break;

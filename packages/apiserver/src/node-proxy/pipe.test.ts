@@ -5,8 +5,11 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { whenDrained } from "@coxswain/apimachinery/serving/exchange-parts";
 import { asyncListener } from "@coxswain/apimachinery/testing/async-listener";
+import { longestTurnOf } from "@coxswain/apimachinery/testing/cpu-time";
 import type { RequestContext } from "../request/context.ts";
 import type { Dial } from "./dial.ts";
 import { linkRewriter, pipe } from "./pipe.ts";
@@ -36,13 +39,14 @@ async function proxied(
       bodyStream: () => req,
       stream(status: number, headers: Record<string, string>) {
         res.writeHead(status, headers);
-        return res;
+        const end = (chunk?: Buffer) => void res.end(chunk);
+        return { write: (chunk: Buffer) => res.write(chunk), drained: () => whenDrained(res), end };
       },
     } as unknown as Exchange;
     const ctx = { exchange, signal: new AbortController().signal } as unknown as RequestContext;
     const url = new URL(`http://127.0.0.1:${port}${path.split("?", 1)[0]}`);
     const dial: Dial = { address: "127.0.0.1", port, secure: false, timeoutMs: 60_000, tls: {} as Dial["tls"] };
-    pipe(ctx, { url, toNode: false, as: "proxy" }, dial).catch((err) => {
+    pipe(ctx, { url, toNode: false, as: "proxy" }, dial, new Turns()).catch((err) => {
       res.writeHead(err instanceof StatusError ? err.code : 500).end(err.message);
     });
   });
@@ -103,6 +107,20 @@ for (const { name, headers, body, read = String, want } of [
     assert.equal(read((await proxied(t, port, "/")).body), want);
   });
 }
+
+test("a page of 200,000 links is rewritten without a long turn; a longer one stays as it is", async (t) => {
+  const [links, longer] = [200_000, 450_000];
+  const port = await listening(t, ({ url }, res) =>
+    res.writeHead(200, html).end("<a href=/>".repeat(url === "/" ? links : longer)),
+  );
+  let body = Buffer.alloc(0);
+  const longest = await longestTurnOf(200, async () => {
+    ({ body } = await proxied(t, port, "/"));
+  });
+  assert.equal(body.length, links * `<a href=${below}/>`.length);
+  assert.ok(longest < 200, `a turn of ${longest} ms`);
+  assert.equal((await proxied(t, port, "/long")).body.length, longer * "<a href=/>".length);
+});
 
 test("a redirect of the server behind leads back through the proxy", async (t) => {
   const port = await listening(t, (req, res) =>

@@ -5,8 +5,10 @@
  */
 import type { IncomingMessage } from "node:http";
 import { posix } from "node:path";
-import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from "node:zlib";
+import { promisify } from "node:util";
+import { deflateRaw, gunzip, gzip, inflateRaw } from "node:zlib";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
@@ -14,11 +16,11 @@ import { forwardedBody } from "./body.ts";
 import { answerOf, type Dial, forwardedFor, hostOf, isCredential, openRequest, unreachable } from "./dial.ts";
 import { rewriteLinks } from "./html-links.ts";
 
-/** Links are not rewritten in larger pages. */
-const longestPageBytes = 16 * 1024 * 1024;
+/** Links are not rewritten in larger pages: one tag may take all of it, and is read in one event-loop turn. */
+const longestPageBytes = 4 * 1024 * 1024;
 
 /** @throws ServiceUnavailable when the backend is unreachable; 500 when the response is not HTTP. */
-export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dial): Promise<void> {
+export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dial, turns: Turns): Promise<void> {
   const { exchange } = ctx;
   const body = forwardedBody(exchange);
   const request = openRequest(dial, target, {
@@ -42,7 +44,7 @@ export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dia
   let returned: AsyncIterable<Buffer> = answer;
   if (headers["location"] !== undefined) headers["location"] = throughProxy(String(headers["location"]));
   else if (coding !== undefined) {
-    returned = rewrittenPage(answer, coding, throughProxy);
+    returned = rewrittenPage(answer, coding, throughProxy, turns);
     delete headers["content-length"];
   }
   await relay(ctx, returned, code, headers);
@@ -142,15 +144,15 @@ export async function relay(ctx: RequestContext, body: AsyncIterable<Buffer>, co
 }
 
 interface Coding {
-  decode(body: Buffer): Buffer;
-  encode(body: Buffer): Buffer;
+  decode(body: Buffer): Buffer | Promise<Buffer>;
+  encode(body: Buffer): Buffer | Promise<Buffer>;
 }
 
 const limit = { maxOutputLength: longestPageBytes };
 const codings: Readonly<Record<string, Coding>> = {
   "": { decode: (body) => body, encode: (body) => body },
-  gzip: { decode: (body) => gunzipSync(body, limit), encode: (body) => gzipSync(body) },
-  deflate: { decode: (body) => inflateRawSync(body, limit), encode: (body) => deflateRawSync(body) },
+  gzip: { decode: (body) => promisify(gunzip)(body, limit), encode: (body) => promisify(gzip)(body, {}) },
+  deflate: { decode: (body) => promisify(inflateRaw)(body, limit), encode: (body) => promisify(deflateRaw)(body, {}) },
 };
 
 /** @returns undefined when the response is not HTML or has an unsupported content coding. */
@@ -165,6 +167,7 @@ async function* rewrittenPage(
   answer: AsyncIterable<Buffer>,
   coding: Coding,
   rewrite: (link: string) => string,
+  turns: Turns,
 ): AsyncGenerator<Buffer> {
   let read: Buffer[] | undefined = [];
   let size = 0;
@@ -183,7 +186,8 @@ async function* rewrittenPage(
   const page = Buffer.concat(read);
   let next: Buffer = page;
   try {
-    next = coding.encode(Buffer.from(rewriteLinks(coding.decode(page).toString("latin1"), rewrite), "latin1"));
+    const text = (await coding.decode(page)).toString("latin1");
+    next = await coding.encode(Buffer.from(await turns.run(rewriteLinks(text, rewrite)), "latin1"));
   } catch {}
   yield next;
 }

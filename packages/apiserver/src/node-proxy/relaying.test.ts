@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { connect, type Socket } from "node:net";
 import { PassThrough, type Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { listening } from "@coxswain/apimachinery/testing/listening";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -81,7 +82,7 @@ type Relay = (ctx: RequestContext, port: number) => Promise<void>;
 async function relayed(ctx: RequestContext, port: number, as: "text" | "proxy"): Promise<void> {
   const target: ConnectTarget = { url: new URL(`http://127.0.0.1:${port}/x`), toNode: as === "text", as };
   const dial = await resolveTarget({ ...target, as: "text" }, { log });
-  return as === "text" ? streamLog(ctx, target, dial, pod) : pipe(ctx, target, dial);
+  return as === "text" ? streamLog(ctx, target, dial, pod) : pipe(ctx, target, dial, new Turns());
 }
 const relays: readonly [string, Relay][] = [
   ["a log", (ctx, port) => relayed(ctx, port, "text")],

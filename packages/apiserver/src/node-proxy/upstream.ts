@@ -7,6 +7,7 @@
  */
 import { badRequest } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { GroupResource } from "@coxswain/apimachinery/objects/meta/group-version";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { ConnectTarget } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { type Dial, type NodeProxyConfig, resolveTarget } from "./dial.ts";
@@ -28,11 +29,14 @@ export interface NodeProxy {
 export interface NodeProxyOptions extends NodeProxyConfig {
   /** For redirects of kubelets on exec, attach and port-forward; undefined: not followed. */
   readonly redirects?: Pick<Redirects, "sameHost"> | undefined;
+  /** Default: turns of this proxy only. */
+  readonly turns?: Turns | undefined;
 }
 
 export function newNodeProxy(config: NodeProxyOptions): NodeProxy {
   const dialAgain = (target: ConnectTarget): Promise<Dial> => resolveTarget(target, config);
   const redirects = config.redirects && { ...config.redirects, dial: dialAgain };
+  const turns = config.turns ?? new Turns();
   if (config.clientCertificate !== undefined && config.certificateAuthority === undefined) {
     // As upstream: the kubelets of most clusters have self-signed serving certificates.
     config.log.warn("certificates of kubelets are not verified, because --kubelet-certificate-authority is not set");
@@ -46,7 +50,7 @@ export function newNodeProxy(config: NodeProxyOptions): NodeProxy {
         return splice(ctx, upgrade, target, await resolveTarget(target, config, true), options);
       }
       if (target.as === "tunnel") throw badRequest("Upgrade request required");
-      return pipe(ctx, target, await resolveTarget(target, config));
+      return pipe(ctx, target, await resolveTarget(target, config), turns);
     },
   };
 }

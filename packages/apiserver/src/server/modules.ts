@@ -369,6 +369,7 @@ function openRouter(
       ownPort: () => options.self().port,
       redirects: featureEnabled("StreamingProxyRedirects") ? { sameHost: featureEnabled("ValidateProxyRedirects") } : undefined,
       tunnel: tunnels.cluster,
+      turns: services.turns,
     }),
     log,
     metrics,

@@ -90,6 +90,8 @@ before(async () => {
   await define(server, widgets("answers.example", versions, { conversion }));
   const created = await server.request("POST", maps("default"), { metadata: { name: "large" }, data: data(sized(80_000)) });
   assert.equal(created.code, 201, created.text.slice(0, 300));
+  const labelled = await server.request("POST", maps("patch"), { metadata: { name: "labelled", labels: data(sized(60_000)) } });
+  assert.equal(labelled.code, 201, labelled.text.slice(0, 300));
   // Webhook configurations reach the server through its informer.
   await waitFor(async () => {
     const { body } = await server.request("POST", `${maps("patch")}?dryRun=All`, { metadata: { generateName: "probe-" } });
@@ -140,6 +142,16 @@ const cases: readonly Case[] = [
     { name: `a GET of ${sized(80_000)} values as ${accept}`, method: "GET", path: `${maps("default")}/large`, accept, want: 200 },
     { name: `a list with ${sized(80_000)} values as ${accept}`, method: "GET", path: maps("default"), accept, want: 200 },
   ]),
+  ...[`${maps("patch")}/labelled`, maps("patch")].flatMap((path): Case[] =>
+    [`${yaml};as=PartialObjectMetadata${path.endsWith("s") ? "List" : ""}`, `${yaml};as=Table`].map((form) => ({
+      ...{
+        name: `a GET of ${path} with ${sized(60_000)} labels as ${form}`,
+        method: "GET",
+        path: `${path}?includeObject=Object`,
+      },
+      ...{ accept: `${form};g=meta.k8s.io;v=v1`, want: 200 },
+    })),
+  ),
   { name: "a create answered as YAML", path: `${maps("default")}?dryRun=All`, accept: yaml, body: (round) => mapOf(round) },
   {
     name: `a JSON patch of an object of ${sized(80_000)} values`,
