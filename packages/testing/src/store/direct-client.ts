@@ -68,7 +68,7 @@ class DirectClient implements DirectEtcdClient {
     return this.status();
   }
 
-  openWatch(_turn: number, handlers: WatchHandlers): WatchStream {
+  openWatch(_failed: number | undefined, handlers: WatchHandlers): WatchStream {
     const stream = new DirectWatch(
       this.#etcd,
       this.#clock,
@@ -92,6 +92,7 @@ class DirectClient implements DirectEtcdClient {
 }
 
 class DirectWatch implements WatchStream {
+  readonly server = 0;
   readonly #watch: ServedWatch;
   readonly #handlers: WatchHandlers;
   readonly #clock: Clock;

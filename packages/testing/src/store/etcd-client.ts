@@ -116,6 +116,7 @@ function openWatch(
   };
   streams.add(stream);
   return {
+    server: 0,
     write(message) {
       line.after(network.delayMs(), `${owner.name}: etcd watch request`, () => {
         if (isOpen && owner.alive) watch.request(message);

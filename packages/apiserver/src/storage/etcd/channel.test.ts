@@ -228,17 +228,17 @@ test("a write that the server may have seen is not sent again, a read is", async
   }
 });
 
-/** A watch on `/a` at the client's current member. */
-function watched(t: TestContext, client: EtcdClient) {
+/** A watch on `/a`. @param failed the member of the one before it */
+function watched(t: TestContext, client: EtcdClient, failed?: number) {
   const heard: WatchResponse[] = [];
   const failures: EtcdError[] = [];
-  const stream = client.openWatch(0, {
+  const stream = client.openWatch(failed, {
     message: (bytes) => void heard.push(decodeWatch(bytes)),
     ended: (err) => void failures.push(err),
   });
   t.after(() => stream.cancel());
   stream.write(encodeWatchCreate({ key: "/a", startRevision: 1, prevKv: false }));
-  return { heard, failures };
+  return { heard, failures, server: stream.server };
 }
 
 test("a member that is paused is left for the next one before the deadline, and its watches end", async (t) => {
@@ -258,7 +258,8 @@ test("a member that is paused is left for the next one before the deadline, and 
     watch.failures.map((err) => err.reason),
     ["unavailable"],
   );
-  const next = watched(t, client);
+  // Calls have left the member already, and it is not gone to again.
+  const next = watched(t, client, watch.server);
   await client.put("/a", message);
   await waitFor(() => next.heard.some(({ events }) => events.length > 0), { what: "the event at the next member" });
 });

@@ -44,8 +44,8 @@ export interface EtcdClient {
   members(): Promise<Member[]>;
   /** Status of the member that answers at `url`, over a connection for this single call. */
   statusAt(url: string): Promise<StatusResponse>;
-  /** Opens a watch stream to the current member; `turn` is incremented to move to the next one after a failure. */
-  openWatch(turn: number, handlers: WatchHandlers): WatchStream;
+  /** Opens a watch stream. @param failed the `server` of the stream before it, whose next member it goes to; undefined: to the current one */
+  openWatch(failed: number | undefined, handlers: WatchHandlers): WatchStream;
   close(): void;
 }
 
@@ -57,6 +57,8 @@ export interface WatchHandlers {
 }
 
 export interface WatchStream {
+  /** Index of its member in `servers`. */
+  readonly server: number;
   /** Buffered until the connection is established. */
   write(message: Buffer): void;
   cancel(): void;
@@ -148,22 +150,28 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
         connection.close();
       }
     },
-    openWatch(turn, handlers) {
-      const member = members[(current + turn) % members.length] as GrpcChannel;
-      return member.stream(
-        "/etcdserverpb.Watch/Watch",
-        {
-          message: (bytes) => handlers.message(bytes),
-          ended: (err) => handlers.ended(err === undefined ? new EtcdError("other", "etcd ended the watch") : etcdErrorOf(err)),
-        },
-        needsLeader,
-      );
+    openWatch(failed, handlers) {
+      // Not the one after the current one: calls may have left the same member already.
+      const server = failed === undefined ? current : (failed + 1) % members.length;
+      return openStream(members[server] as GrpcChannel, server, handlers);
     },
     close() {
       closing.abort();
       for (const member of members) member.close();
     },
   };
+}
+
+function openStream(member: GrpcChannel, server: number, handlers: WatchHandlers): WatchStream {
+  const stream = member.stream(
+    "/etcdserverpb.Watch/Watch",
+    {
+      message: (bytes) => handlers.message(bytes),
+      ended: (err) => handlers.ended(err === undefined ? new EtcdError("other", "etcd ended the watch") : etcdErrorOf(err)),
+    },
+    needsLeader,
+  );
+  return { server, write: (message) => stream.write(message), cancel: () => stream.cancel() };
 }
 
 const noBytes = Buffer.alloc(0);

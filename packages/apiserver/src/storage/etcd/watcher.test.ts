@@ -66,10 +66,10 @@ function aWatch(busy?: Promise<void>, range?: EtcdClient["range"]) {
   let doubts = 0;
   const client: Partial<EtcdClient> = {
     ...(range !== undefined && { range }),
-    openWatch(_turn, given) {
+    openWatch(_failed, given) {
       handlers = given;
       opened++;
-      return { write: (bytes) => void written.push(Buffer.from(bytes)), cancel: () => void reported.push("canceled") };
+      return { server: 0, write: (bytes) => void written.push(Buffer.from(bytes)), cancel: () => void reported.push("canceled") };
     },
   };
   const trust: ProgressTrust = {

@@ -82,7 +82,8 @@ class ReconnectingWatch implements EtcdWatch {
   /** The last write seen. */
   #witness: Witness | undefined;
   #stopped = false;
-  #turn = 0;
+  /** The member whose stream failed last. */
+  #failed: number | undefined;
   #failures = 0;
   #stream: WatchStream | undefined;
   #pending: WatchEventMessage[] = [];
@@ -140,7 +141,7 @@ class ReconnectingWatch implements EtcdWatch {
     this.#requested = false;
     this.#heard = clock.monotonic();
     this.#options.progress?.trust.doubt();
-    const mine: WatchStream = client.openWatch(this.#turn, {
+    const mine: WatchStream = client.openWatch(this.#failed, {
       message: (bytes) => {
         if (mine !== this.#stream) return;
         this.#heard = clock.monotonic();
@@ -182,7 +183,7 @@ class ReconnectingWatch implements EtcdWatch {
     // in an older version unnoticed.
     if (response.created) {
       this.#options.progress?.trust.check();
-      if (this.#turn > 0) void this.#checkHistory();
+      if (this.#failed !== undefined) void this.#checkHistory();
     }
     if (response.watchId === everyWatch && this.#pending.length === 0 && this.#options.progress?.trust.trusted) {
       this.#revision = Math.max(this.#revision, response.revision);
@@ -254,7 +255,8 @@ class ReconnectingWatch implements EtcdWatch {
     // Without a stream it is lost already, and this is a second report of the same failure.
     if (this.#stopped || this.#stream === undefined || which !== this.#stream) return;
     this.#stream = undefined;
-    which?.cancel();
+    this.#failed = which.server;
+    which.cancel();
     this.#again(err);
   }
 
@@ -262,7 +264,6 @@ class ReconnectingWatch implements EtcdWatch {
     const { log, clock } = this.#options;
     const delayMs = Math.min(firstBackoffMs * 2 ** Math.min(this.#failures, 10), longestBackoffMs);
     this.#failures++;
-    this.#turn++;
     // Single failures are normal (etcd restarts, connections age); only a persistent one is logged.
     if (this.#failures === 3) log.warn("etcd watch is interrupted", { prefix: this.#options.prefix, error: String(err) });
     this.#retry = clock.after(delayMs, () => this.#open());
