@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readlink, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ContainerStatus, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { type ContainerRuntime, containerState, RuntimeError } from "../runtime/runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
@@ -175,3 +176,31 @@ test("a runtime that fails before a log begins is reported with a status, afterw
   assert.equal(await get("/default/web/main"), "500 rpc error: code = Unavailable desc = the runtime is away");
   await assert.rejects(get("/default/web/main?follow=true"), /terminated/);
 });
+
+for (const query of ["", "follow=true"]) {
+  test(`the file of a client that goes before its first line is closed ${query}`, async (t) => {
+    const dir = await mkdtemp(join(tmpdir(), "cox-logs-"));
+    t.after(() => rm(dir, { recursive: true, force: true }));
+    await mkdir(join(dir, "pod"));
+    await writeFile(join(dir, "pod/now.log"), line(10, "1"));
+    const status = { containerStatuses: [one("main", { containerID: "containerd://now", state: running })] };
+    const context = {
+      runtime: runtimeOf(dir),
+      podLogsDir: dir,
+      podByName: () => aNodePod(),
+      statusOf: () => status,
+      now: () => now,
+    };
+    let destroyed = 0;
+    const gone = { write: () => false, drained: () => Promise.reject(new Error("the client went away")), end: () => undefined };
+    const exchange = { signal: new AbortController().signal, stream: () => gone, destroy: () => void destroyed++ };
+    await serveLogs(exchange as unknown as Exchange, context, ["default", "web", "main"], new URLSearchParams(query));
+    assert.equal(destroyed, 1);
+    const files = await readdir("/proc/self/fd");
+    const open = await Promise.all(files.map((file) => readlink(`/proc/self/fd/${file}`).catch(() => "")));
+    assert.deepEqual(
+      open.filter((path) => path.startsWith(dir)),
+      [],
+    );
+  });
+}

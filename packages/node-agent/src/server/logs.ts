@@ -30,6 +30,7 @@ export async function serveLogs(
   query: URLSearchParams,
 ): Promise<void> {
   let started = false;
+  let pieces: ReturnType<typeof readLog> | undefined;
   try {
     const [namespace = "", podName = "", containerName = ""] = names;
     if (podName === "") throw new Refused(400, `{"message": "Missing podID."}`);
@@ -56,7 +57,7 @@ export async function serveLogs(
         }
       },
     };
-    const pieces = readLog(source, options);
+    pieces = readLog(source, options);
     const first = await pieces.next(); // errors before the first chunk still get a status code
     const stream = exchange.stream(200, { "content-type": "text/plain" });
     started = true;
@@ -72,6 +73,9 @@ export async function serveLogs(
     }
     const status = err instanceof Refused ? err.status : 500;
     exchange.respond(status, { "content-type": "text/plain; charset=utf-8" }, (err as Error).message);
+  } finally {
+    // Closes the file of a client that disconnects before its first chunk: a file that garbage collection closes ends the process.
+    await pieces?.return(undefined);
   }
 }
 
