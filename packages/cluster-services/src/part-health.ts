@@ -1,6 +1,7 @@
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "./metrics.json" with { type: "json" };
 import type { Part } from "./part.ts";
 
 /** State of each part, for health checks and metrics. */
@@ -28,16 +29,8 @@ export function newPartHealth({ clock, metrics }: { clock: Clock; metrics: Metri
     readonly unsteady?: boolean;
   }
   const states = new Map<string, State & { readonly since: number }>();
-  const failures = metrics.counter({
-    name: "coxswain_services_part_failures_total",
-    help: "How often a part failed entirely, at its start or later, and was restarted.",
-    labels: ["part"],
-  });
-  const running = metrics.gauge({
-    name: "coxswain_services_part_running",
-    help: "1 for a part that runs in this process, 0 for one that starts, waits after a failure or waits for the lease.",
-    labels: ["part"],
-  });
+  const failures = metrics.counter(definitions.coxswain_services_part_failures_total);
+  const running = metrics.gauge(definitions.coxswain_services_part_running);
   const set = (name: string, state: State): void => {
     states.set(name, { ...state, since: clock.monotonic() });
     running.labels(name).set(state.part === undefined ? 0 : 1);

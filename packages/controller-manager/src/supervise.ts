@@ -7,6 +7,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
+import definitions from "./metrics.json" with { type: "json" };
 
 /** Failures of controllers, for health checks and metrics. */
 export interface ControllerHealth {
@@ -24,11 +25,7 @@ const restartBackoff = { initialMs: 1000, maxMs: 60_000, resetAfterMs: 180_000, 
 
 export function newControllerHealth({ clock, metrics }: { clock: Clock; metrics: MetricsRegistry }): ControllerHealth {
   const failures = new Map<string, { readonly reason: string; restartedAt: number }>();
-  const total = metrics.counter({
-    name: "coxswain_controller_failures_total",
-    help: "How often a controller failed entirely, at its start or in a loop, and was restarted.",
-    labels: ["controller"],
-  });
+  const total = metrics.counter(definitions.coxswain_controller_failures_total);
   return {
     failed(controller, err) {
       failures.set(controller, { reason: causesOf(err), restartedAt: Number.POSITIVE_INFINITY });

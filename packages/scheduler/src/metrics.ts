@@ -1,6 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
-import { exponentialBuckets, linearBuckets, type MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { CycleTimer, PluginTimer } from "./framework/cycle-timer.ts";
+import definitions from "./metrics.json" with { type: "json" };
 import type { QueuedPod } from "./queue/scheduling-queue.ts";
 
 /** The scheduler's metrics, with upstream's names. Source: pkg/scheduler/metrics/metrics.go */
@@ -154,99 +155,22 @@ export const noMetrics: SchedulerMetrics = {
   queueSizes() {},
 };
 
-const seconds = exponentialBuckets(0.001, 2, 15);
-const stable = { stability: "STABLE" } as const;
-
 function register(registry: MetricsRegistry) {
   return {
-    attempts: registry.counter({
-      ...stable,
-      name: "scheduler_schedule_attempts_total",
-      help: "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, while 'error' means an internal scheduler problem.",
-      labels: ["result", "profile"],
-    }),
-    attemptDuration: registry.histogram({
-      ...stable,
-      name: "scheduler_scheduling_attempt_duration_seconds",
-      help: "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
-      labels: ["result", "profile"],
-      buckets: seconds,
-    }),
-    endToEnd: registry.histogram({
-      name: "scheduler_e2e_scheduling_duration_seconds",
-      deprecatedSince: "1.23.0",
-      help: "E2e scheduling latency in seconds (scheduling algorithm + binding). This metric is replaced by scheduling_attempt_duration_seconds.",
-      labels: ["result", "profile"],
-      buckets: seconds,
-    }),
-    algorithm: registry.histogram({
-      name: "scheduler_scheduling_algorithm_duration_seconds",
-      help: "Scheduling algorithm latency in seconds",
-      buckets: seconds,
-    }),
-    victims: registry.histogram({
-      ...stable,
-      name: "scheduler_preemption_victims",
-      help: "Number of selected preemption victims",
-      buckets: linearBuckets(5, 5, 10),
-    }),
-    preemptions: registry.counter({
-      ...stable,
-      name: "scheduler_preemption_attempts_total",
-      help: "Total preemption attempts in the cluster till now",
-    }),
-    pending: registry.gauge({
-      ...stable,
-      name: "scheduler_pending_pods",
-      help: "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulableQ.",
-      labels: ["queue"],
-    }),
-    goroutines: registry.gauge({
-      name: "scheduler_scheduler_goroutines",
-      help: "Number of running goroutines split by the work they do such as binding.",
-      labels: ["work"],
-    }),
-    perPod: registry.histogram({
-      ...stable,
-      name: "scheduler_pod_scheduling_duration_seconds",
-      help: "E2e latency for a pod being scheduled which may include multiple scheduling attempts.",
-      labels: ["attempts"],
-      buckets: exponentialBuckets(0.01, 2, 20),
-    }),
-    podAttempts: registry.histogram({
-      ...stable,
-      name: "scheduler_pod_scheduling_attempts",
-      help: "Number of attempts to successfully schedule a pod.",
-      buckets: exponentialBuckets(1, 2, 5),
-    }),
-    points: registry.histogram({
-      ...stable,
-      name: "scheduler_framework_extension_point_duration_seconds",
-      help: "Latency for running all plugins of a specific extension point.",
-      labels: ["extension_point", "status", "profile"],
-      buckets: exponentialBuckets(0.0001, 2, 12),
-    }),
-    pluginDuration: registry.histogram({
-      name: "scheduler_plugin_execution_duration_seconds",
-      help: "Duration for running a plugin at a specific extension point.",
-      labels: ["plugin", "extension_point", "status"],
-      buckets: exponentialBuckets(0.00001, 1.5, 20),
-    }),
-    queued: registry.counter({
-      ...stable,
-      name: "scheduler_queue_incoming_pods_total",
-      help: "Number of pods added to scheduling queues by event and queue type.",
-      labels: ["queue", "event"],
-    }),
-    cached: registry.gauge({
-      name: "scheduler_scheduler_cache_size",
-      help: "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
-      labels: ["type"],
-    }),
-    volumeFailures: registry.counter({
-      name: "scheduler_volume_scheduling_stage_error_total",
-      help: "Volume scheduling stage error count",
-      labels: ["operation"],
-    }),
+    attempts: registry.counter(definitions.scheduler_schedule_attempts_total),
+    attemptDuration: registry.histogram(definitions.scheduler_scheduling_attempt_duration_seconds),
+    endToEnd: registry.histogram(definitions.scheduler_e2e_scheduling_duration_seconds),
+    algorithm: registry.histogram(definitions.scheduler_scheduling_algorithm_duration_seconds),
+    victims: registry.histogram(definitions.scheduler_preemption_victims),
+    preemptions: registry.counter(definitions.scheduler_preemption_attempts_total),
+    pending: registry.gauge(definitions.scheduler_pending_pods),
+    goroutines: registry.gauge(definitions.scheduler_scheduler_goroutines),
+    perPod: registry.histogram(definitions.scheduler_pod_scheduling_duration_seconds),
+    podAttempts: registry.histogram(definitions.scheduler_pod_scheduling_attempts),
+    points: registry.histogram(definitions.scheduler_framework_extension_point_duration_seconds),
+    pluginDuration: registry.histogram(definitions.scheduler_plugin_execution_duration_seconds),
+    queued: registry.counter(definitions.scheduler_queue_incoming_pods_total),
+    cached: registry.gauge(definitions.scheduler_scheduler_cache_size),
+    volumeFailures: registry.counter(definitions.scheduler_volume_scheduling_stage_error_total),
   };
 }

@@ -34,6 +34,7 @@ function problem(file: string, target: string): string | undefined {
   const resolved = normalize(join(dirname(path), target));
   if (resolved.startsWith("..")) return `${file}: ${target} leaves the package; import it by its name`;
   if (isTest(resolved)) return `${file}: ${target} is a test`;
+  if (/^[^/]+\.json$/.test(resolved)) return undefined; // a table of the whole package, such as its metrics
   if (own === "apiserver") return graphProblem(file, path, resolved, apiserverModules);
   const modules = orderedModules[own];
   if (modules === undefined && place === "tools") return undefined;

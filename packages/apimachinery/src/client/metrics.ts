@@ -1,4 +1,5 @@
-import { exponentialBuckets, type MetricsRegistry } from "../process/metrics/registry.ts";
+import definitions from "../metrics.json" with { type: "json" };
+import type { MetricsRegistry } from "../process/metrics/registry.ts";
 import type { ClientObserver } from "./client.ts";
 
 /**
@@ -6,39 +7,12 @@ import type { ClientObserver } from "./client.ts";
  * metrics/prometheus/restclient
  */
 export function clientMetrics(registry: MetricsRegistry): ClientObserver {
-  const requests = registry.counter({
-    name: "rest_client_requests_total",
-    help: "Number of HTTP requests, partitioned by status code, method, and host.",
-    labels: ["code", "method", "host"],
-  });
-  const latency = registry.histogram({
-    name: "rest_client_request_duration_seconds",
-    help: "Request latency in seconds. Broken down by verb, and host.",
-    labels: ["verb", "host"],
-    buckets: exponentialBuckets(0.001, 2, 10),
-  });
-  const waited = registry.histogram({
-    name: "rest_client_rate_limiter_duration_seconds",
-    help: "Client side rate limiter latency in seconds. Broken down by verb, and host.",
-    labels: ["verb", "host"],
-    buckets: exponentialBuckets(0.001, 2, 10),
-  });
-  const connections = registry.gauge({
-    name: "rest_client_connections",
-    help: "Number of open connections, partitioned by host.",
-    labels: ["host"],
-  });
-  const waiting = registry.gauge({
-    name: "rest_client_stream_queue_length",
-    help: "Number of requests that wait for a connection or for a free stream of one, partitioned by host.",
-    labels: ["host"],
-  });
-  const streamWaits = registry.histogram({
-    name: "rest_client_stream_wait_duration_seconds",
-    help: "How long in seconds requests waited that found no free stream on any connection, partitioned by host.",
-    labels: ["host"],
-    buckets: exponentialBuckets(0.001, 4, 9),
-  });
+  const requests = registry.counter(definitions.rest_client_requests_total);
+  const latency = registry.histogram(definitions.rest_client_request_duration_seconds);
+  const waited = registry.histogram(definitions.rest_client_rate_limiter_duration_seconds);
+  const connections = registry.gauge(definitions.rest_client_connections);
+  const waiting = registry.gauge(definitions.rest_client_stream_queue_length);
+  const streamWaits = registry.histogram(definitions.rest_client_stream_wait_duration_seconds);
   return {
     requested(method, host, code, latencyMs) {
       requests.labels(code, method, host).inc();

@@ -1,3 +1,4 @@
+import definitions from "../metrics.json" with { type: "json" };
 import type { Clock } from "../process/clock/clock.ts";
 import type { MetricsRegistry } from "../process/metrics/registry.ts";
 
@@ -27,11 +28,7 @@ export function newLeaderStatus(options: {
   metrics: MetricsRegistry;
 }): LeaderStatus {
   const { name, leaseDurationMs, clock, metrics } = options;
-  const gauge = metrics.gauge({
-    name: "leader_election_master_status",
-    help: "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
-    labels: ["name"],
-  });
+  const gauge = metrics.gauge(definitions.leader_election_master_status);
   let isLeader = false;
   let seenAt = clock.monotonic();
   gauge.labels(name).set(0);

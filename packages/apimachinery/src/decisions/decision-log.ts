@@ -1,3 +1,4 @@
+import definitions from "../metrics.json" with { type: "json" };
 import { formatTime } from "../objects/meta/time.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { MetricsRegistry } from "../process/metrics/registry.ts";
@@ -74,20 +75,9 @@ export class DecisionLog {
     this.#clock = clock;
     this.#limitBytes = limitBytes;
     if (registry === undefined) return;
-    registry.gauge({
-      name: "coxswain_decisions",
-      help: "Number of decisions that are kept for diagnostics",
-      collect: (gauge) => gauge.set(this.#entries),
-    });
-    registry.gauge({
-      name: "coxswain_decisions_bytes",
-      help: "Estimated size of the decisions that are kept for diagnostics, in bytes",
-      collect: (gauge) => gauge.set(this.bytes),
-    });
-    const evictions = registry.counter({
-      name: "coxswain_decision_evictions_total",
-      help: "Number of objects whose decisions were dropped for those about others",
-    });
+    registry.gauge({ ...definitions.coxswain_decisions, collect: (gauge) => gauge.set(this.#entries) });
+    registry.gauge({ ...definitions.coxswain_decisions_bytes, collect: (gauge) => gauge.set(this.bytes) });
+    const evictions = registry.counter(definitions.coxswain_decision_evictions_total);
     this.#evicted = () => evictions.inc();
   }
 

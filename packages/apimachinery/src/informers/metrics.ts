@@ -1,12 +1,9 @@
+import definitions from "../metrics.json" with { type: "json" };
 import { formatGroupResource, type ResourceRef } from "../objects/meta/group-version.ts";
 import type { MetricsRegistry } from "../process/metrics/registry.ts";
 
 /** Registers the failure counter; to be called once per registry. @returns `onFailure` for informer factories */
 export function informerFailures(metrics: MetricsRegistry): (ref: ResourceRef) => void {
-  const failures = metrics.counter({
-    name: "coxswain_informer_handler_failures_total",
-    help: "How often code that was given an object by an informer threw. That code alone has skipped the object.",
-    labels: ["resource"],
-  });
+  const failures = metrics.counter(definitions.coxswain_informer_handler_failures_total);
   return (ref) => failures.labels(formatGroupResource(ref)).inc();
 }

@@ -3,6 +3,7 @@ import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "nod
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+import definitions from "../metrics.json" with { type: "json" };
 import { Turns } from "../process/event-loop/turns.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import type { Counter, MetricsRegistry } from "../process/metrics/registry.ts";
@@ -140,11 +141,7 @@ const defaultHeaderBytes = 256 * 1024;
 type Refused = (protocol: "HTTP/1.1" | "HTTP/2", from: string, reason: string, isWhole: boolean) => void;
 
 function newRefusals({ metrics, log }: HttpServerOptions): Refused {
-  const refused: Counter | undefined = metrics?.counter({
-    name: "coxswain_http_protocol_errors_total",
-    help: "Number of requests and connections refused for a violation of HTTP, which no handler saw",
-    labels: ["protocol", "scope"],
-  });
+  const refused: Counter | undefined = metrics?.counter(definitions.coxswain_http_protocol_errors_total);
   return (protocol, from, reason, isWhole) => {
     const scope = isWhole ? "connection" : "request";
     refused?.labels(protocol, scope).inc();

@@ -1,3 +1,4 @@
+import definitions from "../metrics.json" with { type: "json" };
 import type { Histogram, MetricsRegistry } from "../process/metrics/registry.ts";
 
 /** Starts measuring a volume operation; the returned function ends it, with the error if it failed. */
@@ -8,12 +9,7 @@ export const operationBuckets: readonly number[] = [0.1, 0.25, 0.5, 1, 2.5, 5, 1
 
 /** `storage_operation_duration_seconds`. Source: pkg/volume/util/metrics.go */
 export function storageOperations(registry: MetricsRegistry): Histogram {
-  return registry.histogram({
-    name: "storage_operation_duration_seconds",
-    help: "Storage operation duration",
-    labels: ["volume_plugin", "operation_name", "status", "migrated"],
-    buckets: [...operationBuckets],
-  });
+  return registry.histogram(definitions.storage_operation_duration_seconds);
 }
 
 /** Measures operations of volume plugins in a histogram made by `storageOperations`. */

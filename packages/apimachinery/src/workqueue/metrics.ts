@@ -1,5 +1,6 @@
+import definitions from "../metrics.json" with { type: "json" };
 import type { Clock } from "../process/clock/clock.ts";
-import { exponentialBuckets, type MetricsRegistry } from "../process/metrics/registry.ts";
+import type { MetricsRegistry } from "../process/metrics/registry.ts";
 import type { QueueObserver } from "./queue.ts";
 
 /** Registers upstream's workqueue metrics. @returns a function that creates the observer of a queue by its name */
@@ -8,31 +9,13 @@ export function queueMetrics(
   clock: Clock,
 ): <K>(name: string) => QueueObserver<K> & { retried(): void } {
   const unfinished: ((now: number) => { name: string; total: number; longest: number })[] = [];
-  const buckets = exponentialBuckets(10e-9, 10, 10);
-  const labels = ["name"];
-  const depth = registry.gauge({ name: "workqueue_depth", help: "Current depth of workqueue", labels });
-  const adds = registry.counter({ name: "workqueue_adds_total", help: "Total number of adds handled by workqueue", labels });
-  const retries = registry.counter({
-    name: "workqueue_retries_total",
-    help: "Total number of retries handled by workqueue",
-    labels,
-  });
-  const waited = registry.histogram({
-    name: "workqueue_queue_duration_seconds",
-    help: "How long in seconds an item stays in workqueue before being requested.",
-    labels,
-    buckets,
-  });
-  const worked = registry.histogram({
-    name: "workqueue_work_duration_seconds",
-    help: "How long in seconds processing an item from workqueue takes.",
-    labels,
-    buckets,
-  });
+  const depth = registry.gauge(definitions.workqueue_depth);
+  const adds = registry.counter(definitions.workqueue_adds_total);
+  const retries = registry.counter(definitions.workqueue_retries_total);
+  const waited = registry.histogram(definitions.workqueue_queue_duration_seconds);
+  const worked = registry.histogram(definitions.workqueue_work_duration_seconds);
   registry.gauge({
-    name: "workqueue_unfinished_work_seconds",
-    help: "How many seconds of work has been done that is in progress and hasn't been observed by work_duration. Large values indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases.",
-    labels,
+    ...definitions.workqueue_unfinished_work_seconds,
     collect(gauge) {
       for (const look of unfinished) {
         const { name, total } = look(clock.monotonic());
@@ -41,9 +24,7 @@ export function queueMetrics(
     },
   });
   registry.gauge({
-    name: "workqueue_longest_running_processor_seconds",
-    help: "How many seconds has the longest running processor for workqueue been running.",
-    labels,
+    ...definitions.workqueue_longest_running_processor_seconds,
     collect(gauge) {
       for (const look of unfinished) {
         const { name, longest } = look(clock.monotonic());

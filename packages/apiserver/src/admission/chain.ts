@@ -5,10 +5,9 @@
  * Source: k8s.io/apiserver pkg/admission/{chain.go,reinvocation.go,metrics/metrics.go}
  */
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 import type { AdmissionDecisions } from "./decisions.ts";
 import type { AdmissionAttributes, AdmissionChain, AdmissionPlugin } from "./plugin.ts";
-
-const buckets = [0.005, 0.025, 0.1, 0.5, 1, 2.5];
 
 type Type = "admit" | "validate";
 type Operation = AdmissionAttributes["operation"];
@@ -30,19 +29,8 @@ export function newAdmissionChain(
   metrics: MetricsRegistry,
   decisions?: AdmissionDecisions,
 ): AdmissionChain {
-  const ofPlugin = metrics.histogram({
-    name: "apiserver_admission_controller_admission_duration_seconds",
-    help: "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
-    labels: ["name", "type", "operation", "rejected"],
-    buckets,
-  });
-  const ofStep = metrics.histogram({
-    name: "apiserver_admission_step_admission_duration_seconds",
-    help: "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).",
-    labels: ["type", "operation", "rejected"],
-    buckets,
-    stability: "STABLE",
-  });
+  const ofPlugin = metrics.histogram(definitions.apiserver_admission_controller_admission_duration_seconds);
+  const ofStep = metrics.histogram(definitions.apiserver_admission_step_admission_duration_seconds);
   const admitting = stepsByOperation(plugins, "admit");
   const validating = stepsByOperation(plugins, "validate");
 

@@ -8,6 +8,7 @@ import { newTokenBucket, unlimited } from "@coxswain/apimachinery/client/rate-li
 import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Counter, CounterChild, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 import { type AuditRecord, type AuditVersion, eventJson } from "./event.ts";
 import { levels } from "./policy.ts";
 
@@ -27,24 +28,10 @@ export interface AuditMetrics {
 
 export function newAuditMetrics(metrics: MetricsRegistry): AuditMetrics {
   return {
-    events: metrics.counter({
-      name: "apiserver_audit_event_total",
-      help: "Counter of audit events generated and sent to the audit backend.",
-    }),
-    errors: metrics.counter({
-      name: "apiserver_audit_error_total",
-      help: "Counter of audit events that failed to be audited properly. Plugin identifies the plugin affected by the error.",
-      labels: ["plugin"],
-    }),
-    levels: metrics.counter({
-      name: "apiserver_audit_level_total",
-      help: "Counter of policy levels for audit events (1 per request).",
-      labels: ["level"],
-    }),
-    rejected: metrics.counter({
-      name: "apiserver_audit_requests_rejected_total",
-      help: "Counter of apiserver requests rejected due to an error in audit logging backend.",
-    }),
+    events: metrics.counter(definitions.apiserver_audit_event_total),
+    errors: metrics.counter(definitions.apiserver_audit_error_total),
+    levels: metrics.counter(definitions.apiserver_audit_level_total),
+    rejected: metrics.counter(definitions.apiserver_audit_requests_rejected_total),
   };
 }
 

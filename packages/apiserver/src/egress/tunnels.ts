@@ -7,6 +7,7 @@ import { dialErrorText } from "@coxswain/apimachinery/objects/errors/dial-error"
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { Connect, Connection } from "@coxswain/apimachinery/transport/connect";
+import definitions from "../metrics.json" with { type: "json" };
 import type { ProxyServers } from "./configuration.ts";
 import { connectThroughHttpProxy } from "./http-connect.ts";
 import { connectThroughKonnectivity } from "./konnectivity.ts";
@@ -41,17 +42,8 @@ const protocols: Readonly<Record<ProxyServer["protocol"], Protocol>> = {
 const dialTimeoutMs = 30_000;
 
 export function newTunnels(proxies: ProxyServers, clock: Clock, metrics: MetricsRegistry): Tunnels {
-  const durations = metrics.histogram({
-    name: "apiserver_egress_dialer_dial_duration_seconds",
-    help: "Dial latency histogram in seconds, labeled by the protocol (http-connect or grpc), transport (tcp or uds)",
-    labels: ["protocol", "transport"],
-    buckets: [0.005, 0.025, 0.1, 0.5, 2.5, 12.5],
-  });
-  const failures = metrics.counter({
-    name: "apiserver_egress_dialer_dial_failure_count",
-    help: "Dial failure count, labeled by the protocol (http-connect or grpc), transport (tcp or uds), and stage (connect or proxy). The stage indicates at which stage the dial failed",
-    labels: ["protocol", "transport", "stage"],
-  });
+  const durations = metrics.histogram(definitions.apiserver_egress_dialer_dial_duration_seconds);
+  const failures = metrics.counter(definitions.apiserver_egress_dialer_dial_failure_count);
 
   const through = (proxy: ProxyServer): Connect => {
     const { protocol, transport } = proxy;

@@ -3,6 +3,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/metrics/metrics.go
  */
 import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 import type { ServedResource } from "./served-resources.ts";
 
 export interface WatchMetrics {
@@ -16,16 +17,8 @@ const sizes = [1, 2, 4, 8, 16, 32, 64, 128].map((kib) => kib * 1024);
 
 /** The watch metrics of one kind. */
 export function watchMetricsOf(registry: MetricsRegistry, { kind: { group, version, kind } }: ServedResource): WatchMetrics {
-  const gauge = registry.gauge({
-    name: "apiserver_registered_watchers",
-    help: "Number of currently registered watchers for a given resources",
-    labels,
-  });
-  const counter = registry.counter({
-    name: "apiserver_watch_events_total",
-    help: "Number of events sent in watch clients",
-    labels,
-  });
+  const gauge = registry.gauge(definitions.apiserver_registered_watchers);
+  const counter = registry.counter(definitions.apiserver_watch_events_total);
   const histogram = registry.histogram({
     name: "apiserver_watch_events_sizes",
     help: "Watch event size distribution in bytes",
@@ -52,12 +45,7 @@ export function countDeprecated(
   removedRelease: string,
 ): void {
   registry
-    .gauge({
-      name: "apiserver_requested_deprecated_apis",
-      help: "Gauge of deprecated APIs that have been requested, broken out by API group, version, resource, subresource, and removed_release.",
-      labels: ["group", "version", "resource", "subresource", "removed_release"],
-      stability: "STABLE",
-    })
+    .gauge(definitions.apiserver_requested_deprecated_apis)
     .labels(group, version, resource, subresource, removedRelease)
     .set(1);
 }

@@ -8,6 +8,7 @@ import { type HttpServer, startHttpServer, type TlsOptions } from "@coxswain/api
 import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import { parseSniCertKey } from "@coxswain/apimachinery/serving/tls-options";
 import type { ApiserverConfig } from "../config.ts";
+import definitions from "../metrics.json" with { type: "json" };
 import { firstAddress } from "./first-address.ts";
 
 /** @throws Error when the port is in use or a certificate file is invalid */
@@ -19,10 +20,7 @@ export async function listen(
   turns: Turns,
 ): Promise<HttpServer> {
   const { flags } = config;
-  const handshakeErrors = metrics.counter({
-    name: "apiserver_tls_handshake_errors_total",
-    help: "Number of requests dropped with 'TLS handshake error from' error",
-  });
+  const handshakeErrors = metrics.counter(definitions.apiserver_tls_handshake_errors_total);
   return startHttpServer({
     port: flags["secure-port"],
     bindAddress: flags["bind-address"],

@@ -2,6 +2,7 @@ import { fieldsMemory } from "@coxswain/apimachinery/objects/codec/fields-v1";
 import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { slabMemory } from "@coxswain/apimachinery/transport/http2/wire/buffers";
+import definitions from "../metrics.json" with { type: "json" };
 import { EntryMemory } from "../storage/entry.ts";
 import { HistoryMemory } from "../watch/history.ts";
 
@@ -35,18 +36,12 @@ export function newMemoryBudget(metrics: MetricsRegistry): MemoryBudget {
   // Two belong to the process: field sets of managed fields by their text, and free buffers of HTTP/2 connections.
   const uses = Object.entries({ encodings, lists, histories, documents, fields: fieldsMemory, buffers: slabMemory });
   metrics.gauge({
-    name: "coxswain_apiserver_cache_bytes",
-    help: "Bytes that are kept in memory for later requests, by what they are used for",
-    labels: ["use"],
+    ...definitions.coxswain_apiserver_cache_bytes,
     collect: (gauge) => {
       for (const [use, { bytes }] of uses) gauge.labels(use).set(bytes);
     },
   });
-  const limit = metrics.gauge({
-    name: "coxswain_apiserver_cache_limit_bytes",
-    help: "Limit of coxswain_apiserver_cache_bytes",
-    labels: ["use"],
-  });
+  const limit = metrics.gauge(definitions.coxswain_apiserver_cache_limit_bytes);
   for (const [use, { limitBytes }] of uses) limit.labels(use).set(limitBytes);
   return { entries: new EntryMemory(encodings), histories, lists, documents };
 }

@@ -1,4 +1,5 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 
 export interface ApiProxyMetrics {
   setReady(servers: number): void;
@@ -10,19 +11,9 @@ export interface ApiProxyMetrics {
 }
 
 export function newApiProxyMetrics(registry: MetricsRegistry): ApiProxyMetrics {
-  const ready = registry.gauge({
-    name: "coxswain_services_api_proxy_ready_servers",
-    help: "API servers that answer and are ready.",
-  });
-  const connections = registry.counter({
-    name: "coxswain_services_api_proxy_connections_total",
-    help: "Connections by the API server that they were passed on to; refused: to none.",
-    labels: ["server"],
-  });
-  const switches = registry.counter({
-    name: "coxswain_services_api_proxy_switches_total",
-    help: "How often new connections went to another API server than those before.",
-  });
+  const ready = registry.gauge(definitions.coxswain_services_api_proxy_ready_servers);
+  const connections = registry.counter(definitions.coxswain_services_api_proxy_connections_total);
+  const switches = registry.counter(definitions.coxswain_services_api_proxy_switches_total);
   return {
     setReady: (servers) => ready.set(servers),
     connected: (server) => connections.labels(server).inc(),

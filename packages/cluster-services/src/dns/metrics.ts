@@ -1,4 +1,5 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 import { rcodeName, typeName } from "./protocol.ts";
 
 export type DnsTransport = "udp" | "tcp";
@@ -20,55 +21,18 @@ export interface DnsMetrics {
 export type DropReason = "client" | "rate" | "malformed" | "size" | "connections";
 
 export function newDnsMetrics(registry: MetricsRegistry): DnsMetrics {
-  const requests = registry.counter({
-    name: "coredns_dns_requests_total",
-    help: "Counter of DNS requests made per protocol and type.",
-    labels: ["proto", "type"],
-  });
-  const responses = registry.counter({
-    name: "coredns_dns_responses_total",
-    help: "Counter of response status codes.",
-    labels: ["rcode"],
-  });
-  const duration = registry.histogram({
-    name: "coredns_dns_request_duration_seconds",
-    help: "Histogram of the time (in seconds) each request took.",
-    labels: ["proto"],
-    buckets: Array.from({ length: 16 }, (_, i) => 0.00025 * 2 ** i),
-  });
-  const sizes = registry.histogram({
-    name: "coredns_dns_response_size_bytes",
-    help: "Size of the returned response in bytes.",
-    labels: ["proto"],
-    buckets: [0, 100, 200, 300, 400, 511, 1023, 2047, 4095, 8291, 16e3, 32e3, 48e3, 64e3],
-  });
-  const panics = registry.counter({ name: "coredns_panics_total", help: "A metrics that counts the number of panics." });
-  const hits = registry.counter({ name: "coredns_cache_hits_total", help: "The count of cache hits." });
-  const misses = registry.counter({ name: "coredns_cache_misses_total", help: "The count of cache misses." });
-  const forwards = registry.histogram({
-    name: "coredns_forward_request_duration_seconds",
-    help: "Histogram of the time each request took.",
-    labels: ["to", "rcode"],
-    buckets: Array.from({ length: 15 }, (_, i) => 0.00025 * 2 ** i),
-  });
-  const failures = registry.counter({
-    name: "coredns_forward_healthcheck_failures_total",
-    help: "Counter of upstream servers that did not answer.",
-    labels: ["to"],
-  });
-  const rejects = registry.counter({
-    name: "coredns_forward_max_concurrent_rejects_total",
-    help: "Counter of the number of queries rejected because the concurrent queries were at maximum.",
-  });
-  const loops = registry.gauge({
-    name: "coxswain_dns_forward_loop",
-    help: "1 while queries that are forwarded come back, so that forwarding is off.",
-  });
-  const drops = registry.counter({
-    name: "coxswain_dns_dropped_total",
-    help: "Counter of messages and connections that got no answer.",
-    labels: ["reason"],
-  });
+  const requests = registry.counter(definitions.coredns_dns_requests_total);
+  const responses = registry.counter(definitions.coredns_dns_responses_total);
+  const duration = registry.histogram(definitions.coredns_dns_request_duration_seconds);
+  const sizes = registry.histogram(definitions.coredns_dns_response_size_bytes);
+  const panics = registry.counter(definitions.coredns_panics_total);
+  const hits = registry.counter(definitions.coredns_cache_hits_total);
+  const misses = registry.counter(definitions.coredns_cache_misses_total);
+  const forwards = registry.histogram(definitions.coredns_forward_request_duration_seconds);
+  const failures = registry.counter(definitions.coredns_forward_healthcheck_failures_total);
+  const rejects = registry.counter(definitions.coredns_forward_max_concurrent_rejects_total);
+  const loops = registry.gauge(definitions.coxswain_dns_forward_loop);
+  const drops = registry.counter(definitions.coxswain_dns_dropped_total);
   return {
     answered(transport, type, rcode, bytes, seconds) {
       requests.labels(transport, typeName(type)).inc();

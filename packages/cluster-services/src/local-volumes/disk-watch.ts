@@ -5,6 +5,7 @@ import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachi
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 import { inGi } from "./controllers.ts";
 import type { Folders, Space } from "./folders.ts";
 
@@ -39,14 +40,8 @@ export interface DiskWatch extends Periodic {
 /** Creates events on the claims of this node's volumes when their disk is full, once and then every ten minutes. */
 export function newDiskWatch(options: DiskWatchOptions): DiskWatch {
   const { nodeName, folders, claims, volumes, recorder, log, clock, metrics } = options;
-  const free = metrics.gauge({
-    name: "coxswain_local_volumes_free_bytes",
-    help: "Space for local volumes on this node that is not used.",
-  });
-  const total = metrics.gauge({
-    name: "coxswain_local_volumes_capacity_bytes",
-    help: "Size of the disk of local volumes on this node.",
-  });
+  const free = metrics.gauge(definitions.coxswain_local_volumes_free_bytes);
+  const total = metrics.gauge(definitions.coxswain_local_volumes_capacity_bytes);
   let problem: string | undefined;
   let reportedAt = 0;
   const notify = (text: string): void => {

@@ -4,6 +4,7 @@ import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 import { type NodeSamples, parseSamples } from "./samples.ts";
 import type { UsageStore } from "./usage-store.ts";
 
@@ -48,16 +49,8 @@ export function newScraper(options: ScraperOptions): Scraper {
   const clients = new Map<string, Pick<Client, "raw" | "close">>();
   const failing = new Set<string>();
   let lastRound: number | undefined;
-  const duration = metrics.histogram({
-    name: "metrics_server_kubelet_request_duration_seconds",
-    help: "Duration of requests to Kubelet API in seconds",
-    labels: ["node"],
-  });
-  const requests = metrics.counter({
-    name: "metrics_server_kubelet_request_total",
-    help: "Number of requests sent to Kubelet API",
-    labels: ["success"],
-  });
+  const duration = metrics.histogram(definitions.metrics_server_kubelet_request_duration_seconds);
+  const requests = metrics.counter(definitions.metrics_server_kubelet_request_total);
 
   const scrape = async (url: string, signal: AbortSignal): Promise<NodeSamples> => {
     const client = clients.getOrInsertComputed(url, () => options.newClient(url));

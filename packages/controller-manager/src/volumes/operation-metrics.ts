@@ -1,5 +1,6 @@
 import type { Counter, Histogram, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { operationBuckets, storageOperations } from "@coxswain/apimachinery/volumes/storage-operations";
+import definitions from "../metrics.json" with { type: "json" };
 
 /** Metrics shared by the volume controllers. */
 export interface OperationMetrics {
@@ -23,10 +24,6 @@ export function operationMetrics(registry: MetricsRegistry): OperationMetrics {
       labels: ["plugin_name", "operation_name"],
       buckets: [...operationBuckets],
     }),
-    errors: registry.counter({
-      name: "volume_operation_total_errors",
-      help: "Total volume operation errors",
-      labels: ["plugin_name", "operation_name"],
-    }),
+    errors: registry.counter(definitions.volume_operation_total_errors),
   };
 }

@@ -2,6 +2,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Node, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 import { type ConfigSource, pathOfSource } from "./config-source.ts";
 
 /** Reports the configuration in use in the node's status and in metrics. */
@@ -77,10 +78,7 @@ export function newConfigMetrics(registry: MetricsRegistry): ConfigMetrics {
       "The config source the node will fall back to when it encounters certain errors.",
     ),
   };
-  const error = registry.gauge({
-    name: "kubelet_node_config_error",
-    help: "This metric is true (1) if the node is experiencing a configuration-related error, false (0) otherwise.",
-  });
+  const error = registry.gauge(definitions.kubelet_node_config_error);
   return {
     show(status) {
       for (const [field, gauge] of Object.entries(gauges)) {

@@ -1,12 +1,11 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 import type { PluginRegistry } from "./plugin-registry.ts";
 
 /** Registers the number of plugins whose sockets are there, and of those that are registered. */
 export function countPlugins(metrics: MetricsRegistry, plugins: Pick<PluginRegistry, "sockets">): void {
   metrics.gauge({
-    name: "plugin_manager_total_plugins",
-    help: "Number of plugins in Plugin Manager",
-    labels: ["socket_path", "state"],
+    ...definitions.plugin_manager_total_plugins,
     collect(gauge) {
       gauge.reset();
       const { present, registered } = plugins.sockets();

@@ -1,4 +1,5 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 import type { ContainerKind } from "../pod/pod.ts";
 import type { ProbeManagerOptions } from "../probes/probe-manager.ts";
 import { MetricText } from "./metric-text.ts";
@@ -18,32 +19,17 @@ export function newAgentMetrics(registry: MetricsRegistry) {
     ...operationMetrics(registry),
     ...evictionMetrics(registry),
     ...pluginMetrics(registry),
-    nodeName: registry.gauge({ name: "kubelet_node_name", help: "The node's name. The count is always 1.", labels: ["node"] }),
+    nodeName: registry.gauge(definitions.kubelet_node_name),
   };
 }
 
 function startMetrics(registry: MetricsRegistry) {
-  const startedPods = registry.counter({ name: "kubelet_started_pods_total", help: "Cumulative number of pods started" });
-  const failedPods = registry.counter({
-    name: "kubelet_started_pods_errors_total",
-    help: "Cumulative number of errors when starting pods",
-  });
-  const startedContainers = registry.counter({
-    name: "kubelet_started_containers_total",
-    help: "Cumulative number of containers started",
-    labels: ["container_type"],
-  });
-  const failedContainers = registry.counter({
-    name: "kubelet_started_containers_errors_total",
-    help: "Cumulative number of errors when starting containers",
-    labels: ["container_type", "code"],
-  });
-  const runningPods = registry.gauge({ name: "kubelet_running_pods", help: "Number of pods that have a running pod sandbox" });
-  const runningContainers = registry.gauge({
-    name: "kubelet_running_containers",
-    help: "Number of containers currently running",
-    labels: ["container_state"],
-  });
+  const startedPods = registry.counter(definitions.kubelet_started_pods_total);
+  const failedPods = registry.counter(definitions.kubelet_started_pods_errors_total);
+  const startedContainers = registry.counter(definitions.kubelet_started_containers_total);
+  const failedContainers = registry.counter(definitions.kubelet_started_containers_errors_total);
+  const runningPods = registry.gauge(definitions.kubelet_running_pods);
+  const runningContainers = registry.gauge(definitions.kubelet_running_containers);
   return {
     started(what: "pod" | ContainerKind, failure?: string): void {
       if (what === "pod") (failure === undefined ? startedPods : failedPods).inc();
@@ -60,20 +46,11 @@ function startMetrics(registry: MetricsRegistry) {
 
 /** Periodic listing of containers (upstream: PLEG). */
 function relistMetrics(registry: MetricsRegistry) {
-  const interval = registry.histogram({
-    name: "kubelet_pleg_relist_interval_seconds",
-    help: "Interval in seconds between relisting in PLEG.",
-  });
-  const seen = registry.gauge({
-    name: "kubelet_pleg_last_seen_seconds",
-    help: "Timestamp in seconds when PLEG was last seen active.",
-  });
-  const duration = registry.histogram({
-    name: "kubelet_pleg_relist_duration_seconds",
-    help: "Duration in seconds for relisting pods in PLEG.",
-  });
+  const interval = registry.histogram(definitions.kubelet_pleg_relist_interval_seconds);
+  const seen = registry.gauge(definitions.kubelet_pleg_last_seen_seconds);
+  const duration = registry.histogram(definitions.kubelet_pleg_relist_duration_seconds);
   // Nothing is discarded here: a change wakes the pod's worker directly.
-  registry.counter({ name: "kubelet_pleg_discard_events", help: "The number of discard events in PLEG." });
+  registry.counter(definitions.kubelet_pleg_discard_events);
   let last: number | undefined;
   return {
     /** @param now end of the relist, in ms since the epoch */
@@ -88,32 +65,11 @@ function relistMetrics(registry: MetricsRegistry) {
 
 /** Calls of the container runtime. */
 function operationMetrics(registry: MetricsRegistry) {
-  const operations = registry.counter({
-    name: "kubelet_runtime_operations_total",
-    help: "Cumulative number of runtime operations by operation type.",
-    labels: ["operation_type"],
-  });
-  const errors = registry.counter({
-    name: "kubelet_runtime_operations_errors_total",
-    help: "Cumulative number of runtime operation errors by operation type.",
-    labels: ["operation_type"],
-  });
-  const seconds = registry.histogram({
-    name: "kubelet_runtime_operations_duration_seconds",
-    help: "Duration in seconds of runtime operations. Broken down by operation type.",
-    labels: ["operation_type"],
-    buckets: Array.from({ length: 14 }, (_, i) => 0.005 * 2.5 ** i),
-  });
-  const sandboxSeconds = registry.histogram({
-    name: "kubelet_run_podsandbox_duration_seconds",
-    help: "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.",
-    labels: ["runtime_handler"],
-  });
-  const sandboxErrors = registry.counter({
-    name: "kubelet_run_podsandbox_errors_total",
-    help: "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
-    labels: ["runtime_handler"],
-  });
+  const operations = registry.counter(definitions.kubelet_runtime_operations_total);
+  const errors = registry.counter(definitions.kubelet_runtime_operations_errors_total);
+  const seconds = registry.histogram(definitions.kubelet_runtime_operations_duration_seconds);
+  const sandboxSeconds = registry.histogram(definitions.kubelet_run_podsandbox_duration_seconds);
+  const sandboxErrors = registry.counter(definitions.kubelet_run_podsandbox_errors_total);
   return {
     /** @param request the request message; `runtimeHandler` of RunPodSandbox is read */
     runtimeCall(method: string, durationMs: number, err: unknown, request?: object): void {
@@ -131,16 +87,8 @@ function operationMetrics(registry: MetricsRegistry) {
 }
 
 function evictionMetrics(registry: MetricsRegistry) {
-  const evictions = registry.counter({
-    name: "kubelet_evictions",
-    help: "Cumulative number of pod evictions by eviction signal",
-    labels: ["eviction_signal"],
-  });
-  const statsAge = registry.histogram({
-    name: "kubelet_eviction_stats_age_seconds",
-    help: "Time between when stats are collected, and when pod is evicted based on those stats by eviction signal",
-    labels: ["eviction_signal"],
-  });
+  const evictions = registry.counter(definitions.kubelet_evictions);
+  const statsAge = registry.histogram(definitions.kubelet_eviction_stats_age_seconds);
   return {
     evicted(signal: string): void {
       evictions.labels(signal).inc();
@@ -148,41 +96,20 @@ function evictionMetrics(registry: MetricsRegistry) {
     evictionDue(signal: string, ageMs: number): void {
       statsAge.labels(signal).observe(ageMs / 1000);
     },
-    preemptions: registry.counter({
-      name: "kubelet_preemptions",
-      help: "Cumulative number of pod preemptions by preemption resource",
-      labels: ["preemption_signal"],
-    }),
+    preemptions: registry.counter(definitions.kubelet_preemptions),
   };
 }
 
 /** Calls of CSI drivers, device plugins, and clients of the pod resources API. */
 function pluginMetrics(registry: MetricsRegistry) {
-  const csiOperations = registry.histogram({
-    name: "csi_operations_seconds",
-    help: "Container Storage Interface operation duration with gRPC error code status total",
-    labels: ["driver_name", "method_name", "grpc_status_code", "migrated"],
-    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600],
-  });
+  const csiOperations = registry.histogram(definitions.csi_operations_seconds);
   return {
     csiCall(driver: string, method: string, code: string, tookMs: number): void {
       csiOperations.labels(driver, method, code, "false").observe(tookMs / 1000);
     },
-    pluginRegistrations: registry.counter({
-      name: "kubelet_device_plugin_registration_total",
-      help: "Cumulative number of device plugin registrations. Broken down by resource name.",
-      labels: ["resource_name"],
-    }),
-    deviceAllocation: registry.histogram({
-      name: "kubelet_device_plugin_alloc_duration_seconds",
-      help: "Duration in seconds to serve a device plugin Allocation request. Broken down by resource name.",
-      labels: ["resource_name"],
-    }),
-    podResourcesRequests: registry.counter({
-      name: "kubelet_pod_resources_endpoint_requests_total",
-      help: "Cumulative number of requests to the PodResource endpoint. Broken down by server api version.",
-      labels: ["server_api_version"],
-    }),
+    pluginRegistrations: registry.counter(definitions.kubelet_device_plugin_registration_total),
+    deviceAllocation: registry.histogram(definitions.kubelet_device_plugin_alloc_duration_seconds),
+    podResourcesRequests: registry.counter(definitions.kubelet_pod_resources_endpoint_requests_total),
   };
 }
 
@@ -197,11 +124,7 @@ export function operationName(method: string): string {
 
 /** Counts probe results. Source: pkg/kubelet/prober/prober_manager.go */
 export function newProbeMetrics(registry: MetricsRegistry): NonNullable<ProbeManagerOptions["onProbe"]> {
-  const total = registry.counter({
-    name: "prober_probe_total",
-    help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
-    labels: ["probe_type", "result", "container", "pod", "namespace", "pod_uid"],
-  });
+  const total = registry.counter(definitions.prober_probe_total);
   return (kind, result, pod, container) => {
     const { name, namespace, uid } = pod.metadata;
     const probeType = `${kind[0]?.toUpperCase()}${kind.slice(1)}`;

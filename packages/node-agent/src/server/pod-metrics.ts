@@ -2,6 +2,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../metrics.json" with { type: "json" };
 import { containersOf, type NodePod } from "../pod/pod.ts";
 import type { PodWork } from "../pods/pod-workers.ts";
 import type { Cgroups } from "../resources/cgroups.ts";
@@ -17,24 +18,10 @@ export interface PodTimes {
 }
 
 export function newPodTimes(registry: MetricsRegistry, clock: Clock): PodTimes {
-  const starts = registry.histogram({
-    name: "kubelet_pod_start_duration_seconds",
-    help: "Duration in seconds for a single pod to go from pending to running.",
-  });
-  const workerStarts = registry.histogram({
-    name: "kubelet_pod_worker_start_duration_seconds",
-    help: "Duration in seconds from seeing a pod to starting a worker.",
-  });
-  const work = registry.histogram({
-    name: "kubelet_pod_worker_duration_seconds",
-    help: "Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync",
-    labels: ["operation_type"],
-  });
-  const containers = registry.histogram({
-    name: "kubelet_containers_per_pod_count",
-    help: "The number of containers per pod.",
-    buckets: [1, 2, 4, 8, 16],
-  });
+  const starts = registry.histogram(definitions.kubelet_pod_start_duration_seconds);
+  const workerStarts = registry.histogram(definitions.kubelet_pod_worker_start_duration_seconds);
+  const work = registry.histogram(definitions.kubelet_pod_worker_duration_seconds);
+  const containers = registry.histogram(definitions.kubelet_containers_per_pod_count);
   /** Pods that were pending when they were seen first: the time, in ms of the monotonic clock. */
   const pending = new Map<string, number>();
   return {
@@ -56,11 +43,7 @@ export function newPodTimes(registry: MetricsRegistry, clock: Clock): PodTimes {
 
 /** Times the operations on pods' cgroups. Source: pkg/kubelet/cm/cgroup_manager_linux.go */
 export function timedCgroups(cgroups: Cgroups, registry: MetricsRegistry, clock: Clock): Cgroups {
-  const seconds = registry.histogram({
-    name: "kubelet_cgroup_manager_duration_seconds",
-    help: "Duration in seconds for cgroup manager operations. Broken down by method.",
-    labels: ["operation_type"],
-  });
+  const seconds = registry.histogram(definitions.kubelet_cgroup_manager_duration_seconds);
   const timed = async <T>(operation: "create" | "update" | "destroy", run: () => Promise<T>): Promise<T> => {
     const startedMs = clock.monotonic();
     try {
@@ -100,9 +83,7 @@ export function timedCgroups(cgroups: Cgroups, registry: MetricsRegistry, clock:
  */
 export function newLogMetrics(registry: MetricsRegistry, pods: () => readonly NodePod[], logsOf: (pod: NodePod) => string): void {
   registry.gauge({
-    name: "kubelet_container_log_filesystem_used_bytes",
-    help: "Bytes used by the container's logs on the filesystem.",
-    labels: ["uid", "namespace", "pod", "container"],
+    ...definitions.kubelet_container_log_filesystem_used_bytes,
     collect(gauge) {
       gauge.reset();
       for (const pod of pods()) {

@@ -1,6 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import definitions from "../metrics.json" with { type: "json" };
 
 const methods = new Set(["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"]);
 const known = new Set(
@@ -23,22 +24,9 @@ export function countRequests(
     clock,
   }: { registry: MetricsRegistry; serverType: "readwrite" | "readonly"; clock: Pick<Clock, "monotonic"> },
 ): ExchangeHandler {
-  const labels = ["method", "path", "server_type", "long_running"];
-  const total = registry.counter({
-    name: "kubelet_http_requests_total",
-    help: "Number of the http requests received since the server started",
-    labels,
-  });
-  const seconds = registry.histogram({
-    name: "kubelet_http_requests_duration_seconds",
-    help: "Duration in seconds to serve http requests",
-    labels,
-  });
-  const inFlight = registry.gauge({
-    name: "kubelet_http_inflight_requests",
-    help: "Number of the inflight http requests",
-    labels,
-  });
+  const total = registry.counter(definitions.kubelet_http_requests_total);
+  const seconds = registry.histogram(definitions.kubelet_http_requests_duration_seconds);
+  const inFlight = registry.gauge(definitions.kubelet_http_inflight_requests);
   return async (exchange) => {
     const path = bucketOf(exchange.url);
     const values = [methods.has(exchange.method) ? exchange.method : "other", path, serverType, String(longRunning.has(path))];

@@ -2,6 +2,7 @@ import type { PersistentVolumeSource, Volume } from "@coxswain/apimachinery/obje
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
+import definitions from "../metrics.json" with { type: "json" };
 import { VolumeWaits } from "./volume.ts";
 
 /** A volume of a Pod. */
@@ -81,9 +82,7 @@ export function newVolumeOperations(begin: BeginOperation): VolumeOperations {
 /** Registers `volume_manager_total_volumes`, computed on collection. */
 export function countVolumes(registry: MetricsRegistry, operations: Pick<VolumeOperations, "states">): void {
   registry.gauge({
-    name: "volume_manager_total_volumes",
-    help: "Number of volumes in Volume Manager",
-    labels: ["plugin_name", "state"],
+    ...definitions.volume_manager_total_volumes,
     collect(gauge) {
       gauge.reset();
       for (const [plugin, state] of operations.states()) gauge.labels(plugin, state).inc();

@@ -1,4 +1,5 @@
 import { Registry } from "prom-client";
+import definitions from "../../metrics.json" with { type: "json" };
 import { Turns } from "../event-loop/turns.ts";
 import { coxswainVersion, kubernetesRelease } from "../release.ts";
 import { ChildTable, type TableOptions } from "./child-table.ts";
@@ -10,8 +11,8 @@ export interface MetricOptions {
   readonly help: string;
   /** Label names, in the order of the arguments of `labels(…)`. */
   readonly labels?: readonly string[];
-  /** Stability level, prepended to the help text as upstream does. Default ALPHA. */
-  readonly stability?: "ALPHA" | "STABLE";
+  /** Stability level, `ALPHA` or `STABLE`, prepended to the help text as upstream does. Default ALPHA. */
+  readonly stability?: string;
   /** Release that deprecated the metric, `1.22.0`; shown in the help. From the next release on the metric is hidden. */
   readonly deprecatedSince?: string;
 }
@@ -182,11 +183,6 @@ export function exponentialBuckets(start: number, factor: number, count: number)
   return buckets;
 }
 
-/** `start`, `start + width`, … Source: prometheus.LinearBuckets */
-export function linearBuckets(start: number, width: number, count: number): number[] {
-  return Array.from({ length: count }, (_, i) => start + i * width);
-}
-
 /** Registers kubernetes_build_info, by which dashboards distinguish versions. */
 function registerBuildInfo(registry: MetricsRegistry): void {
   const labels = [
@@ -217,12 +213,5 @@ function registerBuildInfo(registry: MetricsRegistry): void {
       platform,
     )
     .set(1);
-  registry
-    .gauge({
-      name: "coxswain_build_info",
-      help: "A metric with a constant '1' value labeled by Coxswain's version and the version of Node.js.",
-      labels: ["version", "node_version"],
-    })
-    .labels(coxswainVersion, process.version)
-    .set(1);
+  registry.gauge(definitions.coxswain_build_info).labels(coxswainVersion, process.version).set(1);
 }

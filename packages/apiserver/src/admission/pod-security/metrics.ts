@@ -1,5 +1,6 @@
 /** Source: k8s.io/pod-security-admission metrics/metrics.go */
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../../metrics.json" with { type: "json" };
 import type { AdmissionAttributes } from "../plugin.ts";
 import { type LevelVersion, latestMinor } from "./policy.ts";
 
@@ -16,22 +17,9 @@ export interface PodSecurityMetrics {
 }
 
 export function newPodSecurityMetrics(registry: MetricsRegistry): PodSecurityMetrics {
-  const of = ["request_operation", "resource", "subresource"];
-  const evaluations = registry.counter({
-    name: "pod_security_evaluations_total",
-    help: "Number of policy evaluations that occurred, not counting ignored or exempt requests.",
-    labels: ["decision", "policy_level", "policy_version", "mode", ...of],
-  });
-  const exemptions = registry.counter({
-    name: "pod_security_exemptions_total",
-    help: "Number of exempt requests, not counting ignored or out of scope requests.",
-    labels: of,
-  });
-  const errors = registry.counter({
-    name: "pod_security_errors_total",
-    help: "Number of errors preventing normal evaluation. Non-fatal errors may result in the latest restricted profile being used for evaluation.",
-    labels: ["fatal", ...of],
-  });
+  const evaluations = registry.counter(definitions.pod_security_evaluations_total);
+  const exemptions = registry.counter(definitions.pod_security_exemptions_total);
+  const errors = registry.counter(definitions.pod_security_errors_total);
   return {
     evaluated: (decision, { level, version }, mode, attributes) =>
       evaluations.labels(decision, level, versionLabel(version), mode, ...labelsOf(attributes)).inc(),

@@ -4,6 +4,7 @@
  */
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../../metrics.json" with { type: "json" };
 import { KmsError } from "./kms-service.ts";
 
 export type Direction = "from_storage" | "to_storage";
@@ -37,29 +38,16 @@ export function newEncryptionMetrics(registry: MetricsRegistry, clock: Clock): E
     labels: ["transformation_type"],
     buckets: doubling(5e-6, 14),
   });
-  const operations = registry.counter({
-    name: "apiserver_storage_transformation_operations_total",
-    help: "Total number of transformations.",
-    labels: ["transformation_type", "transformer_prefix", "status"],
-  });
-  const misses = registry.counter({
-    name: "apiserver_storage_envelope_transformation_cache_misses_total",
-    help: "Total number of cache misses while accessing key decryption key(KEK).",
-  });
+  const operations = registry.counter(definitions.apiserver_storage_transformation_operations_total);
+  const misses = registry.counter(definitions.apiserver_storage_envelope_transformation_cache_misses_total);
   const dataKeys = registry.histogram({
     name: "apiserver_storage_data_key_generation_duration_seconds",
     help: "Latencies in seconds of data encryption key(DEK) generation operations.",
     buckets: doubling(5e-6, 14),
   });
   // Never incremented, since randomBytes does not fail; registered because upstream exposes it.
-  registry.counter({
-    name: "apiserver_storage_data_key_generation_failures_total",
-    help: "Total number of failed data encryption key(DEK) generation operations.",
-  });
-  const kept = registry.gauge({
-    name: "apiserver_envelope_encryption_dek_cache_fill_percent",
-    help: "Percent of the cache slots currently occupied by cached DEKs.",
-  });
+  registry.counter(definitions.apiserver_storage_data_key_generation_failures_total);
+  const kept = registry.gauge(definitions.apiserver_envelope_encryption_dek_cache_fill_percent);
   const arrivals = registry.histogram({
     name: "apiserver_envelope_encryption_dek_cache_inter_arrival_time_seconds",
     help: "Time (in seconds) of inter arrival of transformation requests.",

@@ -1,5 +1,6 @@
 import type { Counter, Gauge, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
+import definitions from "../../metrics.json" with { type: "json" };
 import type { DesiredVolumes } from "./desired-volumes.ts";
 import { pluginOf } from "./volume.ts";
 
@@ -11,9 +12,7 @@ import { pluginOf } from "./volume.ts";
  */
 export function attachMetrics(registry: MetricsRegistry, desired: DesiredVolumes, attached: () => Iterable<VolumeId>): Counter {
   registry.gauge({
-    name: "storage_count_attachable_volumes_in_use",
-    help: "Measure number of volumes in use",
-    labels: ["node", "volume_plugin"],
+    ...definitions.storage_count_attachable_volumes_in_use,
     collect(gauge) {
       gauge.reset();
       for (const id of desired.ids())
@@ -21,9 +20,7 @@ export function attachMetrics(registry: MetricsRegistry, desired: DesiredVolumes
     },
   });
   registry.gauge({
-    name: "attachdetach_controller_total_volumes",
-    help: "Number of volumes in A/D Controller",
-    labels: ["plugin_name", "state"],
+    ...definitions.attachdetach_controller_total_volumes,
     collect(gauge) {
       gauge.reset();
       for (const id of desired.ids())
@@ -31,10 +28,7 @@ export function attachMetrics(registry: MetricsRegistry, desired: DesiredVolumes
       for (const id of attached()) countAttached(gauge, id);
     },
   });
-  return registry.counter({
-    name: "attachdetach_controller_forced_detaches",
-    help: "Number of times the A/D Controller performed a forced detach",
-  });
+  return registry.counter(definitions.attachdetach_controller_forced_detaches);
 }
 
 function countAttached(gauge: Gauge, id: VolumeId): void {

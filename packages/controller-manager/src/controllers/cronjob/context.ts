@@ -1,8 +1,9 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { CronJob, CronJobStatus, Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { cronJobs, jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { exponentialBuckets, type HistogramChild } from "@coxswain/apimachinery/process/metrics/registry";
+import type { HistogramChild } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ControllerContext } from "../../controller-context.ts";
+import definitions from "../../metrics.json" with { type: "json" };
 
 /** Dependencies and state shared by all reconciliations of CronJobs. */
 export interface CronJobContext extends ControllerContext {
@@ -16,11 +17,7 @@ export function newCronJobContext(base: ControllerContext): CronJobContext {
     ...base,
     cronJobs: base.informers.for<CronJob>(cronJobs),
     jobs: base.informers.for<Job>(jobs),
-    creationSkew: base.registry.histogram({
-      name: "cronjob_controller_cronjob_job_creation_skew_duration_seconds",
-      help: "Time between when a cronjob is scheduled to be run, and when the corresponding job is created",
-      buckets: exponentialBuckets(1, 2, 10),
-    }),
+    creationSkew: base.registry.histogram(definitions.cronjob_controller_cronjob_job_creation_skew_duration_seconds),
   };
 }
 

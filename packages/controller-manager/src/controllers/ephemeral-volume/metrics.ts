@@ -1,4 +1,5 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../../metrics.json" with { type: "json" };
 
 /** Counters of claim creations. Source: pkg/controller/volume/ephemeral/metrics */
 export interface EphemeralVolumeMetrics {
@@ -7,13 +8,7 @@ export interface EphemeralVolumeMetrics {
 }
 
 export function newEphemeralVolumeMetrics(registry: MetricsRegistry): EphemeralVolumeMetrics {
-  const attempts = registry.counter({
-    name: "ephemeral_volume_controller_create_total",
-    help: "Number of PersistenVolumeClaims creation requests",
-  });
-  const failures = registry.counter({
-    name: "ephemeral_volume_controller_create_failures_total",
-    help: "Number of PersistenVolumeClaims creation requests",
-  });
+  const attempts = registry.counter(definitions.ephemeral_volume_controller_create_total);
+  const failures = registry.counter(definitions.ephemeral_volume_controller_create_failures_total);
   return { attempted: () => attempts.inc(), failed: () => failures.inc() };
 }

@@ -1,4 +1,5 @@
-import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../../metrics.json" with { type: "json" };
 
 /** Label `action` of the sync metrics; `reconciling`: expectations of earlier writes are not satisfied yet. */
 export type SyncAction = "reconciling" | "tracking" | "pods_created" | "pods_deleted";
@@ -13,24 +14,10 @@ export interface JobMetrics {
 
 /** Registers the metrics of the job controller. Source: pkg/controller/job/metrics/metrics.go */
 export function newJobMetrics(registry: MetricsRegistry): JobMetrics {
-  const sync = ["completion_mode", "result", "action"];
-  const durations = registry.histogram({
-    name: "job_controller_job_sync_duration_seconds",
-    help: "The time it took to sync a job",
-    labels: sync,
-    buckets: exponentialBuckets(0.004, 2, 15),
-  });
-  const syncs = registry.counter({ name: "job_controller_job_sync_total", help: "The number of job syncs", labels: sync });
-  const finished = registry.counter({
-    name: "job_controller_job_finished_total",
-    help: "The number of finished job",
-    labels: ["completion_mode", "result"],
-  });
-  const pods = registry.counter({
-    name: "job_controller_job_pods_finished_total",
-    help: "The number of finished Pods that are fully tracked",
-    labels: ["completion_mode", "result"],
-  });
+  const durations = registry.histogram(definitions.job_controller_job_sync_duration_seconds);
+  const syncs = registry.counter(definitions.job_controller_job_sync_total);
+  const finished = registry.counter(definitions.job_controller_job_finished_total);
+  const pods = registry.counter(definitions.job_controller_job_pods_finished_total);
   return {
     synced(mode, result, action, seconds) {
       durations.labels(mode, result, action).observe(seconds);

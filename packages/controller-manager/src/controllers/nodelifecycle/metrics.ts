@@ -1,4 +1,5 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../../metrics.json" with { type: "json" };
 
 /** Health of the zones and evictions in them. The label is the zone's key, `<region>:\0:<zone>`. */
 export interface NodeLifecycleMetrics {
@@ -10,27 +11,10 @@ export interface NodeLifecycleMetrics {
 
 /** Source: pkg/controller/nodelifecycle/metrics.go */
 export function newNodeLifecycleMetrics(registry: MetricsRegistry): NodeLifecycleMetrics {
-  const labels = ["zone"];
-  const health = registry.gauge({
-    name: "node_collector_zone_health",
-    help: "Gauge measuring percentage of healthy nodes per zone.",
-    labels,
-  });
-  const size = registry.gauge({
-    name: "node_collector_zone_size",
-    help: "Gauge measuring number of registered Nodes per zones.",
-    labels,
-  });
-  const unhealthy = registry.gauge({
-    name: "node_collector_unhealthy_nodes_in_zone",
-    help: "Gauge measuring number of not Ready Nodes per zones.",
-    labels,
-  });
-  const evictions = registry.counter({
-    name: "node_collector_evictions_number",
-    help: "Number of Node evictions that happened since current instance of NodeController started.",
-    labels,
-  });
+  const health = registry.gauge(definitions.node_collector_zone_health);
+  const size = registry.gauge(definitions.node_collector_zone_size);
+  const unhealthy = registry.gauge(definitions.node_collector_unhealthy_nodes_in_zone);
+  const evictions = registry.counter(definitions.node_collector_evictions_number);
   const set = (zone: string, ready: number, notReady: number): void => {
     const count = ready + notReady;
     size.labels(zone).set(count);

@@ -2,6 +2,7 @@ import type { Newest } from "@coxswain/apimachinery/informers/newest";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Gauge, MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import definitions from "../../metrics.json" with { type: "json" };
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { pluginOf } from "./plugins.ts";
 
@@ -33,9 +34,7 @@ export function countVolumes(
     });
   }
   registry.gauge({
-    name: "pv_collector_total_pv_count",
-    help: "Gauge measuring total number of persistent volumes",
-    labels: ["plugin_name", "volume_mode"],
+    ...definitions.pv_collector_total_pv_count,
     collect: counting(volumes, (volume) => [metricName(volume), volume.spec.volumeMode ?? "Filesystem"]),
   });
 }

@@ -6,10 +6,11 @@ import { keyOf, type ObjectKey, splitKey } from "@coxswain/apimachinery/objects/
 import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Job } from "@coxswain/apimachinery/objects/schema/kinds/batch/v1";
 import { jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
-import { exponentialBuckets, type HistogramChild } from "@coxswain/apimachinery/process/metrics/registry";
+import type { HistogramChild } from "@coxswain/apimachinery/process/metrics/registry";
 import type { ControllerContext } from "../../controller-context.ts";
 import { defineController } from "../../define-controller.ts";
 import { finishedConditionOf } from "../../jobs/job-state.ts";
+import definitions from "../../metrics.json" with { type: "json" };
 
 /**
  * ttl-after-finished: deletes Jobs and their Pods `spec.ttlSecondsAfterFinished` after they finished.
@@ -17,11 +18,7 @@ import { finishedConditionOf } from "../../jobs/job-state.ts";
  * Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go
  */
 export function newTtlAfterFinishedController(base: ControllerContext): Controller {
-  const durations = base.registry.histogram({
-    name: "ttl_after_finished_controller_job_deletion_duration_seconds",
-    help: "The time it took to delete the job since it became eligible for deletion",
-    buckets: exponentialBuckets(0.1, 2, 14),
-  });
+  const durations = base.registry.histogram(definitions.ttl_after_finished_controller_job_deletion_duration_seconds);
   const ctx: TtlAfterFinishedContext = { ...base, jobs: base.informers.for<Job>(jobs), durations };
   return defineController(ctx, {
     name: "ttl_jobs_to_delete",

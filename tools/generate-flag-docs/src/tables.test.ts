@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { gates } from "@coxswain/apimachinery/flags/gates";
 
@@ -43,3 +43,18 @@ test("a gate that is off by default is read by a program, or known to have nothi
     [],
   );
 });
+
+for (const path of globSync("packages/*/src/metrics.json", { cwd: root })) {
+  test(`${path}: each metric is registered under its name`, () => {
+    const definitions = JSON.parse(readFileSync(join(root, path), "utf8")) as Record<string, { name: string }>;
+    const source = globSync(join(dirname(path), "**/*.ts"), { cwd: root })
+      .map((file) => readFileSync(join(root, file), "utf8"))
+      .join("\n");
+    const names = Object.keys(definitions);
+    assert.deepEqual(names, names.toSorted());
+    assert.deepEqual(
+      names.filter((name) => definitions[name]?.name !== name || !new RegExp(`definitions\\.${name}\\b`).test(source)),
+      [],
+    );
+  });
+}
