@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { canonicalIp, parseIp } from "@coxswain/apimachinery/objects/meta/ip";
 import { inNetworks, isSpecial } from "../host/special-addresses.ts";
 
 /** Reserved addresses, and IPv6 ones that lead to IPv4 addresses. */
@@ -12,7 +13,10 @@ const isReserved = inNetworks([
 /**
  * Pure: whether connections to an endpoint are refused. Users who may write EndpointSlices could otherwise make the ingress connect to
  * programs of a node that trust the node itself or listen only for it.
- * @param nodes addresses of all nodes and of this machine, as their objects and interfaces spell them
+ * @param nodes canonical addresses of all nodes and of this machine
  */
-export const isRefused = (address: string, nodes: ReadonlySet<string>): boolean =>
-  isIP(address) === 0 || nodes.has(address) || isSpecial(address) || isReserved(address);
+export function isRefused(address: string, nodes: ReadonlySet<string>): boolean {
+  // Text with leading zeros or a zone, which this process would take for another address than others do.
+  if (isIP(address) === 0 || parseIp(address) !== address) return true;
+  return nodes.has(canonicalIp(address)) || isSpecial(address) || isReserved(address);
+}

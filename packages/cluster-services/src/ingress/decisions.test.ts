@@ -9,6 +9,7 @@ import { isServed, newIngressClass } from "./classes.ts";
 import { ClientLimits } from "./client-limits.ts";
 import { requestHeaders, responseHeaders } from "./headers.ts";
 import { controllerName } from "./names.ts";
+import { newNodeAddresses } from "./node-addresses.ts";
 import { addressesWith } from "./status.ts";
 import { anIngress } from "./testing.ts";
 
@@ -70,12 +71,25 @@ describe("addresses that are refused", () => {
     "::127.0.0.1",
     "64:ff9b::7f00:1",
     "2001:db8::11",
+    "2001:DB8:0:0::0011",
+    "fe80::1%eth0",
+    "2001:db8::7%eth0",
     "localhost",
     "",
   ])
     test(address || "none", () => assert.equal(isRefused(address, nodes), true));
   for (const address of ["10.244.0.7", "192.0.2.12", "2001:db8::7", "fd00::7"])
     test(`${address} is not`, () => assert.equal(isRefused(address, nodes), false));
+});
+
+test("a node's addresses are known in any spelling of its object, and those of this machine's interfaces", () => {
+  const addresses = ["2001:DB8::0011", "192.0.2.11", "node-1.example"].map((address) => ({ type: "InternalIP", address }));
+  const known = newNodeAddresses(
+    () => [{ metadata: { name: "n1" }, spec: {}, status: { addresses } }],
+    () => 0,
+  )();
+  for (const address of ["2001:db8::11", "192.0.2.11", "127.0.0.1"]) assert.equal(known.has(address), true, address);
+  assert.equal(known.has("node-1.example"), false);
 });
 
 describe("endpoints of a backend", () => {
