@@ -12,6 +12,7 @@ import { readSettings } from "@coxswain/dev-cluster/read-settings";
 import { imageArchive } from "@coxswain/images/oci";
 import type { TarEntry } from "@coxswain/images/tar";
 import { cox, elsewhere } from "../cox/run-cox.ts";
+import { bootComposeMachine, composeKubeconfig, whyNoCompose } from "../deploy/compose-machine.ts";
 import { bootMachine, importImages, type Machine, whyNoMachine } from "../deploy/machine.ts";
 import { settings } from "../framework/kubectl.ts";
 
@@ -53,6 +54,7 @@ const wanted: Readonly<Record<string, readonly RegExp[]>> = {
 /** Where the commands run. */
 interface Form {
   readonly name: string;
+  readonly skip: string | undefined;
   start(): Promise<void>;
   /** @returns what the commands print @throws Error with all of it when one fails */
   shell(commands: string): Promise<string>;
@@ -62,6 +64,7 @@ interface Form {
 /** As on the page. */
 const checkout: Form = {
   name: "./cox up",
+  skip: undefined,
   start: async () => {},
   shell(commands) {
     const config = kubeconfigFile(readSettings(settings.root, elsewhere, name), "admin");
@@ -73,56 +76,102 @@ const checkout: Form = {
   end: async () => void (await cox(["down", "--name", name, "--purge"], elsewhere)),
 };
 
-/** The archive with its units: what `./cox` does is done as installing.md says. */
-class Archive implements Form {
-  readonly name = "the archive";
+interface MachineOptions {
+  readonly name: string;
+  readonly skip: string | undefined;
+  readonly node: string;
+  /** The administrator's, in the machine. */
+  readonly kubeconfig: string;
+  /**
+   * Boots a machine, on which no cluster needs to run yet.
+   * @param addImages adds the page's images to what becomes /opt/coxswain
+   * @returns `up` starts the cluster as installing.md says, with Ingresses
+   */
+  boot(addImages: (release: string) => Promise<void>): Promise<{ readonly machine: Machine; up(): Promise<void> }>;
+}
+
+/** A machine of its own: instead of what `./cox` does on the page, what installing.md says is done. */
+class OnMachine implements Form {
+  readonly name: string;
+  readonly skip: string | undefined;
+  readonly #options: MachineOptions;
   #machine: Machine | undefined;
 
+  constructor(options: MachineOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.skip = options.skip;
+  }
+
   async start(): Promise<void> {
-    const units = [
-      "etcd",
-      "containerd",
-      "kube-apiserver",
-      "kube-controller-manager",
-      "kube-scheduler",
-      "kubelet",
-      "coxswain-services",
-    ];
-    const machine = await bootMachine({
-      units: units.map((unit) => `${unit}.service`),
-      async prepare(release) {
-        for (const image of images) copyFileSync(join(folder, image), join(release, "images", image));
-      },
+    const { node, kubeconfig, boot } = this.#options;
+    const { machine, up } = await boot(async (release) => {
+      for (const image of images) copyFileSync(join(folder, image), join(release, "images", image));
     });
     this.#machine = machine;
-    await machine.write("/etc/kubernetes/coxswain-services.env", "COXSWAIN_SERVICES_ARGS=--node-name=machine --enable=ingress\n");
-    await machine.run("systemctl", "restart", "coxswain-services");
-    await waitFor(
-      () => machine.run("coxswain-services", "--apply-rights", "--enable=ingress", "--kubeconfig=/etc/kubernetes/admin.conf"),
-      { timeoutMs: 180_000, retry: hasExitCode, what: "the API server" },
-    );
-    await importImages(machine);
+    await up();
     for (const image of images) await machine.run("ctr", "-n", "k8s.io", "images", "import", `/opt/coxswain/images/${image}`);
-    const kubectl = (...args: string[]) => machine.kubectl("/etc/kubernetes/admin.conf", ...args);
+    const kubectl = (...args: string[]) => machine.kubectl(kubeconfig, ...args);
     for (const args of [
       ["get", "ingressclass", "coxswain"],
       ["get", "storageclass", "local"],
       ["get", "serviceaccount", "default"],
+      ["get", "node", node],
     ])
       await waitFor(() => kubectl(...args), { timeoutMs: 180_000, retry: hasExitCode, what: args.join(" ") });
-    await kubectl("wait", "--for=condition=Ready", "node/machine", "--timeout=180s");
+    await kubectl("wait", "--for=condition=Ready", `node/${node}`, "--timeout=180s");
   }
 
   shell(commands: string): Promise<string> {
     const machine = this.#machine as Machine;
     const own = commands.replaceAll(/^(?:\.\/cox|export) .*\n/gm, "");
-    return bash(own, { KUBECONFIG: machine.path("/etc/kubernetes/admin.conf") }, machine.inNetwork);
+    return bash(own, { KUBECONFIG: machine.path(this.#options.kubeconfig) }, machine.inNetwork);
   }
 
   async end(): Promise<void> {
     await this.#machine?.kill();
   }
 }
+
+const archive = new OnMachine({
+  name: "the archive with its units",
+  skip: whyNoMachine(),
+  node: "machine",
+  kubeconfig: "/etc/kubernetes/admin.conf",
+  async boot(addImages) {
+    const daemons = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "coxswain-services"];
+    const units = ["etcd", "containerd", ...daemons].map((unit) => `${unit}.service`);
+    const machine = await bootMachine({ units, prepare: addImages });
+    const applyRights = ["--apply-rights", "--enable=ingress", "--kubeconfig=/etc/kubernetes/admin.conf"];
+    return {
+      machine,
+      async up() {
+        await machine.write(
+          "/etc/kubernetes/coxswain-services.env",
+          "COXSWAIN_SERVICES_ARGS=--node-name=machine --enable=ingress\n",
+        );
+        await machine.run("systemctl", "restart", "coxswain-services");
+        await waitFor(() => machine.run("coxswain-services", ...applyRights), {
+          timeoutMs: 180_000,
+          retry: hasExitCode,
+          what: "the API server",
+        });
+        await importImages(machine);
+      },
+    };
+  },
+});
+
+const compose = new OnMachine({
+  name: "the compose file",
+  skip: whyNoCompose(),
+  node: "coxswain",
+  kubeconfig: composeKubeconfig,
+  async boot(addImages) {
+    const { machine, compose } = await bootComposeMachine(addImages);
+    return { machine, up: async () => void (await compose(["up", "--detach"], { SERVICES_ENABLE: "ingress" })) };
+  },
+});
 
 const images = ["web.tar", "postgres.tar"];
 
@@ -142,8 +191,8 @@ describe("the first week, as the guide says", { skip: why }, () => {
     );
   });
 
-  for (const form of [new Archive(), checkout])
-    describe(form.name, { skip: form === checkout ? false : whyNoMachine() }, () => {
+  for (const form of [archive, compose, checkout])
+    describe(form.name, { skip: form.skip }, () => {
       before(() => form.start());
       after(() => form.end());
       for (const { title, commands } of sections)

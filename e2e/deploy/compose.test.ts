@@ -1,62 +1,20 @@
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { coxswainVersion } from "@coxswain/apimachinery/process/release";
 import { hasExitCode, waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { writeImage } from "@coxswain/deploy/image";
-import { unpackedPackage } from "../framework/debian.ts";
-import { settings } from "../framework/kubectl.ts";
 import { checkServices } from "./cluster-services.ts";
-import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
+import { bootComposeMachine, type ComposeMachine, whyNoCompose } from "./compose-machine.ts";
+import type { Machine } from "./machine.ts";
 
-/** Debian's Docker and docker-compose with their dependencies other than Python. */
-const packages = [
-  "docker.io",
-  "tini",
-  "libdevmapper1.02.1",
-  "docker-compose",
-  "python3-attr",
-  "python3-distro",
-  "python3-docker",
-  "python3-dockerpty",
-  "python3-docopt",
-  "python3-dotenv",
-  "python3-jsonschema",
-  "python3-pyrsistent",
-  "python3-texttable",
-  "python3-websocket",
-] as const;
-const folders = packages.map((name) => `/opt/debian/${name}`);
-/** Runs a program with those packages as if they were installed. */
-const unpacked = "/opt/coxswain/unpacked";
-const script = `#!/bin/sh
-export PATH=${folders.flatMap((folder) => [`${folder}/usr/sbin`, `${folder}/usr/bin`]).join(":")}:/usr/sbin:/usr/bin:/sbin:/bin
-export PYTHONPATH=${folders.map((folder) => `${folder}/usr/lib/python3/dist-packages`).join(":")}
-export LD_LIBRARY_PATH=/opt/debian/libdevmapper1.02.1/lib/${process.arch === "x64" ? "x86_64" : "aarch64"}-linux-gnu
-exec "$@"
-`;
 const services = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "coxswain-services"];
 
-const why =
-  process.env["COX_TEST_LONG"] === undefined
-    ? "long: only with ./cox test --long"
-    : (whyNoMachine() ?? (existsSync("/usr/lib/python3/dist-packages/yaml") ? undefined : "Debian's Python lacks YAML"));
+const why = process.env["COX_TEST_LONG"] === undefined ? "long: only with ./cox test --long" : whyNoCompose();
 
 describe("the compose file with a real Docker", { skip: why }, () => {
   let machine: Machine;
-  const docker = (...args: string[]) => machine.run(unpacked, "docker", ...args);
-  const compose = (...args: string[]) =>
-    machine.run(
-      unpacked,
-      "python3",
-      "/opt/debian/docker-compose/usr/bin/docker-compose",
-      "--project-name=cox",
-      "--project-directory=/opt/coxswain/compose",
-      "--file=/opt/coxswain/compose/compose.yaml",
-      ...args,
-    );
-  const kubectl = (...args: string[]) => machine.kubectl("/opt/coxswain/compose/admin.conf", ...args);
+  let docker: ComposeMachine["docker"];
+  let compose: ComposeMachine["compose"];
+  let kubectl: ComposeMachine["kubectl"];
   const inspect = async (service: string, format: string) =>
     (await docker("inspect", "--format", format, `cox_${service}_1`)).trim();
   const areHealthy = async (): Promise<boolean> => {
@@ -66,25 +24,12 @@ describe("the compose file with a real Docker", { skip: why }, () => {
   const nodeIsReady = async (): Promise<boolean> => /^coxswain +Ready /m.test(await kubectl("get", "nodes"));
 
   before(async () => {
-    for (const name of packages) unpackedPackage(name);
-    machine = await bootMachine({
-      units: ["containerd.service"],
-      async prepare(release) {
-        await writeImage(settings.root, release);
-        writeFileSync(join(release, basename(unpacked)), script, { mode: 0o755 });
-      },
-    });
-    // Debian's docker-init is a dangling link here.
-    const flags = ["--oom-score-adjust=0", "--init-path=/opt/debian/tini/usr/bin/tini-static"];
-    await machine.run("systemd-run", "--unit=docker", unpacked, "dockerd", ...flags);
-    await waitFor(() => docker("version"), { timeoutMs: 180_000, retry: hasExitCode, what: "Docker to answer" });
-    await docker("load", "--input", "/opt/coxswain/coxswain-image.tar");
-    await importImages(machine);
+    ({ machine, docker, compose, kubectl } = await bootComposeMachine());
   });
   after(() => machine?.kill());
 
   test("up brings a ready node, and a pod runs on it", async () => {
-    await compose("up", "--detach");
+    await compose(["up", "--detach"]);
     await waitFor(areHealthy, { timeoutMs: 180_000, retry: hasExitCode, what: "healthy services" });
     await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });
     await waitFor(() => kubectl("get", "serviceaccount", "default"), {
@@ -127,7 +72,7 @@ describe("the compose file with a real Docker", { skip: why }, () => {
 
   test("what docker kill ended comes back with up, and nothing is lost", async () => {
     await docker("kill", "--signal=KILL", ...services.map((service) => `cox_${service}_1`));
-    await compose("up", "--detach");
+    await compose(["up", "--detach"]);
     await waitFor(areHealthy, { timeoutMs: 180_000, retry: hasExitCode, what: "healthy services" });
     await waitFor(nodeIsReady, { timeoutMs: 180_000, retry: hasExitCode, what: "a ready node" });
     assert.match(await kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);

@@ -91,7 +91,7 @@ export const longForms: readonly LongForm[] = [
       "packages/cluster-services/src/load-balancers/announcer.test.ts",
       "packages/cluster-services/src/services/churn.test.ts",
     ],
-    minutes: 20,
+    minutes: 28,
   },
   { name: "several machines", files: ["e2e/deploy/machines.test.ts", "e2e/deploy/upgrade.test.ts"], minutes: 10 },
   { name: "high availability", files: ["e2e/deploy/ha.test.ts"], minutes: 35 },
