@@ -76,6 +76,11 @@ test("it listens on the node's address for DNS and the metrics API, on loopback 
   );
 });
 
+test("the kernel keeps silent and half-closed TCP connections as long as with kube-proxy", () => {
+  const timeout = (state: string) => Number(readFileSync(`/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_${state}`, "utf8"));
+  assert.deepEqual([timeout("established"), timeout("close_wait")], [24 * 3_600, 3_600]);
+});
+
 interface RoleView {
   kind: string;
   metadata: { name: string; namespace?: string };

@@ -14,6 +14,8 @@ const atLeast =
   (value: number): string | undefined =>
     value >= least ? undefined : `must be at least ${least}`;
 
+const notNegative = (value: number): string | undefined => (value >= 0 ? undefined : "must not be negative");
+
 /** Every flag of coxswain-services, by name; a section for each part that has flags. */
 const flagTable = flags(
   section("Generic", {
@@ -57,6 +59,16 @@ const flagTable = flags(
     }),
     "cluster-cidr": stringSlice({
       help: "Networks of the pods of all nodes, one of each IP family. Connections from elsewhere to cluster IPs are masqueraded. Empty: those are not, and pods of other nodes are known by the Nodes' pod ranges.",
+    }),
+    "conntrack-tcp-timeout-close-wait": duration({
+      default: "1h0m0s",
+      help: "How long the kernel remembers TCP connections that only one side has closed. 0: as it is set.",
+      check: notNegative,
+    }),
+    "conntrack-tcp-timeout-established": duration({
+      default: "24h0m0s",
+      help: "How long the kernel remembers established TCP connections without packets. 0: as it is set.",
+      check: notNegative,
     }),
     "healthz-bind-address": string({
       default: "0.0.0.0:10256",

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { RunProgram } from "../host/run-program.ts";
 
@@ -6,6 +7,7 @@ const routeLoopback = "/proc/sys/net/ipv4/conf/all/route_localnet";
 /** Says, until the machine starts again, that the kernel routes 127.0.0.0/8 because of this program. */
 const routesLoopbackMark = "/run/coxswain-services.route_localnet";
 const bridgeCalls = "/proc/sys/net/bridge/bridge-nf-call-iptables";
+const conntrackFolder = "/proc/sys/net/netfilter";
 
 /**
  * Sets what the rules need of the kernel.
@@ -28,11 +30,34 @@ export async function prepareKernel({
   return existsSync(bridgeCalls) && set(bridgeCalls, log);
 }
 
-const isSet = (file: string): boolean => readFileSync(file, "utf8").trim() === "1";
+export interface ConntrackTimeouts {
+  readonly establishedMs: number;
+  readonly closeWaitMs: number;
+}
 
-function set(file: string, log: Logger): boolean {
+/**
+ * How long the kernel's connection table keeps TCP connections that are silent, or that only one side has closed: with the kernel's 60 s for the
+ * latter, a half-closed connection through a Service would get lost. Source: cmd/kube-proxy/app/server_others.go
+ * @param timeouts 0: left as it is
+ */
+export async function setConntrackTimeouts(
+  { establishedMs, closeWaitMs }: ConntrackTimeouts,
+  { run, log, folder = conntrackFolder }: { run: RunProgram; log: Logger; folder?: string },
+): Promise<void> {
+  const wanted = { established: establishedMs, close_wait: closeWaitMs };
+  for (const [state, ms] of Object.entries(wanted)) {
+    if (ms === 0) continue;
+    const file = join(folder, `nf_conntrack_tcp_timeout_${state}`);
+    if (!existsSync(file)) await run("modprobe", ["nf_conntrack"]).catch(() => "");
+    set(file, log, String(Math.trunc(ms / 1000)));
+  }
+}
+
+const isSet = (file: string, value = "1"): boolean => readFileSync(file, "utf8").trim() === value;
+
+function set(file: string, log: Logger, value = "1"): boolean {
   try {
-    if (!isSet(file)) writeFileSync(file, "1");
+    if (!isSet(file, value)) writeFileSync(file, value);
     return true;
   } catch (err) {
     log.error("cannot set a kernel parameter", err, { file });

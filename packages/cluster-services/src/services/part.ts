@@ -11,7 +11,7 @@ import { runProgram } from "../host/run-program.ts";
 import type { Part, PartContext } from "../part.ts";
 import type { Family } from "./addresses.ts";
 import { type HealthCheckPorts, newHealthCheckPorts } from "./health-check-ports.ts";
-import { hasIpv6, prepareKernel } from "./kernel-settings.ts";
+import { hasIpv6, prepareKernel, setConntrackTimeouts } from "./kernel-settings.ts";
 import { newProxyMetrics } from "./metrics.ts";
 import type { RuleSettings } from "./port-rules.ts";
 import { isForOthers, servicePorts, type ThisNode } from "./service-port.ts";
@@ -34,6 +34,11 @@ export async function startServices(context: PartContext): Promise<Part> {
   const bridgePassesRules = await prepareKernel({ localhostNodePorts: settings.localhostNodePorts, run: runProgram, log });
   if (!bridgePassesRules)
     log.warn("packets between pods of this node do not pass the rules; they are masqueraded (br_netfilter)");
+  const timeouts = {
+    establishedMs: flags["conntrack-tcp-timeout-established"],
+    closeWaitMs: flags["conntrack-tcp-timeout-close-wait"],
+  };
+  await setConntrackTimeouts(timeouts, { run: runProgram, log });
   const present: Family[] = (await hasIpv6(runProgram)) ? ["IPv4", "IPv6"] : ["IPv4"];
   signal.throwIfAborted();
 
