@@ -12,6 +12,7 @@ import { downwardApi } from "./downward-api.ts";
 import { emptyDir } from "./empty-dir.ts";
 import type { FlexVolumes } from "./flex/flex.ts";
 import { flexInline } from "./flex-inline.ts";
+import { gitRepo } from "./git-repo.ts";
 import { hostPath } from "./host-path.ts";
 import { walked } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
@@ -73,6 +74,7 @@ export interface VolumeManager {
 const plugins: readonly VolumePlugin[] = [
   emptyDir,
   hostPath,
+  gitRepo,
   configMap,
   secret,
   projected,

@@ -94,6 +94,7 @@ export function countVolumes(registry: MetricsRegistry, operations: Pick<VolumeO
 const plugins: Readonly<Record<string, string>> = {
   emptyDir: "kubernetes.io/empty-dir",
   hostPath: "kubernetes.io/host-path",
+  gitRepo: "kubernetes.io/git-repo",
   configMap: "kubernetes.io/configmap",
   secret: "kubernetes.io/secret",
   projected: "kubernetes.io/projected",

@@ -1,0 +1,78 @@
+import { execFile } from "node:child_process";
+import { readdir, rm, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join, normalize } from "node:path";
+import type { GitRepoVolumeSource } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
+import { openDir } from "./empty-dir.ts";
+import { setVolumeOwnership } from "./ownership.ts";
+import { pluginOf } from "./volume-operations.ts";
+import type { VolumePlugin } from "./volume-plugin.ts";
+
+/** Scratch space with a clone of a Git repository, made once by the host's git. Source: pkg/volume/git_repo */
+export const gitRepo: VolumePlugin = {
+  name: "kubernetes.io~git-repo",
+  supports: (volume) => volume.gitRepo !== undefined,
+  async setUp({ pod, volume, isThere, dir, operations }) {
+    const source = volume.gitRepo ?? { repository: "" };
+    check(source);
+    const ready = readyFile(dir);
+    if (isThere || (await exists(ready))) return { path: dir, readOnly: false };
+    await rm(dir, { recursive: true, force: true }); // what an interrupted attempt left
+    await openDir(dir);
+    const own = (): Promise<void> =>
+      setVolumeOwnership(dir, pod, { readOnly: false, policy: false, plugin: pluginOf(volume), operations });
+    await own();
+    await clone(source, dir);
+    if (source.revision) await own();
+    await makeFolder(dirname(ready));
+    await writeFile(ready, "");
+    return { path: dir, readOnly: false };
+  },
+};
+
+/** Beside the Pod's volumes, where containers cannot write: `<pod>/plugins/kubernetes.io~git-repo/<volume>/ready`. */
+function readyFile(dir: string): string {
+  return join(dirname(dirname(dirname(dir))), "plugins", gitRepo.name, basename(dir), "ready");
+}
+
+const exists = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
+
+/** @throws Error for values that git would take for an option, and where a checkout would run in a folder that the repository fills */
+function check({ repository, revision = "", directory = "" }: GitRepoVolumeSource): void {
+  for (const [name, value] of Object.entries({ repository, revision, directory }))
+    if (value.startsWith("-")) throw new Error(`${JSON.stringify(value)} is an invalid value for ${name}`);
+  // Hooks of a repository whose work tree is named .git would run on the host (CVE-2024-10220).
+  if (revision !== "" && normalize(directory).replace(/\/$/, "").includes("/"))
+    throw new Error(`${JSON.stringify(directory)} is not a valid directory, it must not contain a directory separator`);
+}
+
+async function clone({ repository, revision = "", directory = "" }: GitRepoVolumeSource, dir: string): Promise<void> {
+  await git(dir, ["clone", "--", repository, ...(directory === "" ? [] : [directory])]);
+  if (revision === "") return;
+  const names = await readdir(dir);
+  const isHere = directory !== "" && normalize(directory).replace(/\/$/, "") === ".";
+  if (!isHere && names.length !== 1) throw new Error(`unexpected directory contents: [${names.join(" ")}]`);
+  const work = isHere ? dir : join(dir, names[0] as string);
+  await git(work, ["checkout", revision]);
+  await git(work, ["reset", "--hard"]);
+}
+
+const mostMs = 10 * 60_000;
+
+/** No repository on the host, no program in its place, and nobody to ask for a password. */
+const environment = { GIT_ALLOW_PROTOCOL: "git:http:https:ssh", GIT_TERMINAL_PROMPT: "0" };
+
+/** @throws Error with what git printed */
+function git(cwd: string, args: readonly string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    execFile("git", args, { cwd, timeout: mostMs, env: { ...process.env, ...environment } }, (err, stdout, stderr) => {
+      if (err === null) return resolve();
+      const why = typeof err.code === "number" ? `exit status ${err.code}` : err.message;
+      reject(new Error(`failed to exec 'git ${args.join(" ")}': ${stdout}${stderr}: ${why}`));
+    });
+  });
+}
