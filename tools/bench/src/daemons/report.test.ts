@@ -93,7 +93,7 @@ test("sums the samples of one metric only", () => {
   assert.equal(sumOfSamples(text, "b"), 0);
 });
 
-test("draws two bars for a row, cut at the end of the scale, and marks those above their limit", () => {
+test("draws CPU and memory of a row, and its time where that has a limit, cut at the end of the scale, and marks those above their limit", () => {
   const rows = [{ name: "a < b", limits: { cpu: 0.5 }, ours: round({ cpuSeconds: 9 }), peer: round({ cpuSeconds: 1 }) }];
   const svg = svgOf("kubelet", [...rows, { name: "alone", limits: {}, ours: round() }]);
   assert.match(svg, /a &lt; b: CPU/);
@@ -101,6 +101,17 @@ test("draws two bars for a row, cut at the end of the scale, and marks those abo
   assert.match(svg, /width="300\.0" height="16" fill="#c98a2b"/);
   assert.match(svg, /width="150\.0" height="16" fill="#3b7dc4"/);
   assert.doesNotMatch(svg, /alone/);
+  const labels = (limits: object): string[] => {
+    const drawn = svgOf("kubelet", [{ name: "row", limits, ours: round(), peer: round() }]);
+    return [...drawn.matchAll(/row: (\w+)/g)].map(([, label = ""]) => label);
+  };
+  assert.deepEqual(
+    [labels({ cpu: 0.5 }), labels({ seconds: 1 })],
+    [
+      ["CPU", "memory"],
+      ["time", "CPU", "memory"],
+    ],
+  );
 });
 
 test("requests of this process are not the daemon's; those for the metrics count for nobody", async () => {

@@ -16,7 +16,10 @@ const top = 56;
 /** The ratio at the end of the scale; longer bars are cut. */
 const scale = 2;
 
-/** Bars of what ours takes of the second implementation's time and CPU; a line at 1. Rows without a second one are left out. */
+/**
+ * Bars of what ours takes of the second implementation's time (where that has a limit), CPU and memory; a line at 1. Rows without a
+ * second one are left out.
+ */
 export function svgOf(title: string, reports: readonly RowReport[]): string {
   const bars = reports.flatMap(barsOf);
   const height = top + bars.length * (barHeight + gap) + 12;
@@ -32,7 +35,7 @@ export function svgOf(title: string, reports: readonly RowReport[]): string {
     return (
       `<text x="${labelWidth - 8}" y="${y + 12}" text-anchor="end">${escaped(label)}</text>` +
       `<rect x="${labelWidth}" y="${y}" width="${(at(ratio) - labelWidth).toFixed(1)}" height="${barHeight}" fill="${fill}"/>${mark}` +
-      `<text x="${at(ratio) + 6}" y="${y + 12}">${escaped(text)}</text>`
+      `<text x="${(at(ratio) + 6).toFixed(1)}" y="${y + 12}">${escaped(text)}</text>`
     );
   });
   return [
@@ -48,18 +51,21 @@ export function svgOf(title: string, reports: readonly RowReport[]): string {
 
 const figures: readonly {
   title: string;
-  limit: "seconds" | "cpu";
+  limit: "seconds" | "cpu" | "memory";
   digits: number;
   of(result: RoundResult): number;
   unit: string;
 }[] = [
   { title: "time", limit: "seconds", digits: 2, of: ({ seconds }) => seconds, unit: "s" },
   { title: "CPU", limit: "cpu", digits: 2, of: ({ cpuSeconds }) => cpuSeconds, unit: "s" },
+  { title: "memory", limit: "memory", digits: 0, of: ({ residentMb }) => residentMb, unit: "MB" },
 ];
 
 function barsOf({ name, limits, ours, peer }: RowReport): Bar[] {
   if (peer === undefined) return [];
-  return figures.map(({ title, limit, digits, of, unit }) => {
+  // Rows of a fixed length have no limit of time.
+  const shown = figures.filter(({ limit }) => limit !== "seconds" || limits.seconds !== undefined);
+  return shown.map(({ title, limit, digits, of, unit }) => {
     const ratio = of(ours) / of(peer);
     const text = `${ratio.toFixed(2)} (${of(ours).toFixed(digits)} to ${of(peer).toFixed(digits)} ${unit})`;
     return { label: `${name}: ${title}`, ratio, text, limit: limits[limit] };
