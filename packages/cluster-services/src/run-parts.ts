@@ -15,6 +15,7 @@ import { identityOf } from "./host/identity.ts";
 import type { PartContext, PartDefinition } from "./part.ts";
 import type { PartHealth } from "./part-health.ts";
 import { runPart } from "./run-part.ts";
+import { withoutUnread } from "./without-unread.ts";
 
 export const program = "coxswain-services";
 
@@ -47,6 +48,7 @@ export async function runParts(options: RunOptions): Promise<void> {
     log: log.named("informers"),
     clock,
     reconnectMs,
+    transform: withoutUnread,
     onFailure: informerFailures(metrics),
   });
   informers.start(signal);

@@ -35,13 +35,15 @@ export interface InformerFactoryOptions {
   readonly tweak?: (ref: ResourceRef) => InformerSelectors | undefined;
   /** The longest wait of an informer while the server cannot be reached; see `runReflector`. */
   readonly reconnectMs?: number;
+  /** Strips each object before it is stored; may modify its argument. */
+  readonly transform?: (object: KubeObject) => KubeObject;
   /** Called for each error of a handler, an index function or a transform. See `metrics.ts`. */
   readonly onFailure?: (ref: ResourceRef) => void;
 }
 
 /** One informer for each resource, shared by all callers. */
 export function newInformerFactory(client: Client, options: InformerFactoryOptions): InformerFactory {
-  const { log, clock, resyncMs = 0, namespace, tweak, reconnectMs } = options;
+  const { log, clock, resyncMs = 0, namespace, tweak, reconnectMs, transform } = options;
   const informers = new Map<string, SharedInformer<KubeObject>>();
   let running: AbortSignal | undefined;
 
@@ -59,6 +61,7 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
           log,
           ref,
           reconnectMs,
+          transform,
           namespace: ref.namespaced ? namespace : undefined,
           resyncMs: typeof resyncMs === "function" ? resyncMs() : resyncMs,
           onFailure: () => options.onFailure?.(ref),

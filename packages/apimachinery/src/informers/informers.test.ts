@@ -485,3 +485,26 @@ test("an object is found under each value of an index, and under none that it ha
   store.delete("default/a");
   assert.deepEqual(found(), []);
 });
+
+test("an index keeps objects of one value apart, whichever comes and goes first", () => {
+  const store = newObjectStore<Pod>();
+  store.addIndex("app", ({ metadata }) => [metadata.labels?.["app"] ?? "none"]);
+  const pod = (namespace: string, app: string): Pod => {
+    const made = aPod({ name: "a", labels: { app } });
+    return { ...made, metadata: { ...made.metadata, namespace } };
+  };
+  const found = (app: string): (string | undefined)[] => store.byIndex("app", app).map(({ metadata }) => metadata.namespace);
+  store.set(pod("one", "web"));
+  store.set(pod("one", "web"));
+  assert.deepEqual(found("web"), ["one"], "set twice");
+  store.set(pod("two", "web"));
+  store.set(pod("one", "web"));
+  assert.deepEqual(found("web"), ["one", "two"]);
+  store.set(pod("one", "db"));
+  assert.deepEqual([found("web"), found("db")], [["two"], ["one"]]);
+  store.delete("two/a");
+  assert.deepEqual([found("web"), found("db")], [[], ["one"]]);
+  store.set(pod("two", "web"));
+  store.delete("one/a");
+  assert.deepEqual([found("web"), found("db")], [["two"], []]);
+});

@@ -49,7 +49,7 @@ export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
       const before = objects.get(key);
       if (before === undefined) return undefined;
       objects.delete(key);
-      for (const index of indexes.values()) for (const value of index.valuesOf(before)) removeFrom(index, key, value);
+      for (const index of indexes.values()) for (const value of index.valuesOf(before)) removeFrom(index, key, before, value);
       return before;
     },
     keys: () => objects.keys(),
@@ -61,38 +61,54 @@ export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
       for (const [key, object] of objects) insertInto(index, key, valuesOf(object), object);
       indexes.set(name, index);
     },
-    byIndex: (name, value) => [...(bucketsOf(indexes, name).get(value)?.values() ?? [])],
+    byIndex(name, value) {
+      const bucket = bucketsOf(indexes, name).get(value);
+      if (bucket === undefined) return [];
+      return bucket instanceof Map ? [...bucket.values()] : [bucket];
+    },
   };
 }
 
+/** Objects with a value: the object while it is alone, for many indexes have thousands of values of one object, and a map takes 200 bytes. */
+type Bucket<T> = T | Map<ObjectKey, T>;
+
 interface Index<T> {
   readonly valuesOf: IndexFunction<T>;
-  readonly buckets: Map<string, Map<ObjectKey, T>>;
+  readonly buckets: Map<string, Bucket<T>>;
 }
 
-function bucketsOf<T>(indexes: ReadonlyMap<string, Index<T>>, name: string): Index<T>["buckets"] {
+function bucketsOf<T extends KubeObject>(indexes: ReadonlyMap<string, Index<T>>, name: string): Index<T>["buckets"] {
   const index = indexes.get(name);
   if (index === undefined) throw new Error(`no index named ${name}`);
   return index.buckets;
 }
 
-function insertInto<T>(index: Index<T>, key: ObjectKey, values: readonly string[], object: T): void {
+/** @param key the object's */
+function insertInto<T extends KubeObject>({ buckets }: Index<T>, key: ObjectKey, values: readonly string[], object: T): void {
   for (const value of values) {
-    const bucket = index.buckets.get(value);
-    if (bucket === undefined) index.buckets.set(value, new Map([[key, object]]));
-    else bucket.set(key, object);
+    const bucket = buckets.get(value);
+    if (bucket instanceof Map) bucket.set(key, object);
+    else if (bucket === undefined || isSame(bucket, object)) buckets.set(value, object);
+    else buckets.set(value, new Map([[keyOf(bucket), bucket] as const, [key, object] as const]));
   }
 }
 
 /** Most changes leave an object in its buckets, where it keeps its place: to remove it first would make the maps rehash again and again. */
-function replaceIn<T>(index: Index<T>, key: ObjectKey, before: T, object: T): void {
+function replaceIn<T extends KubeObject>(index: Index<T>, key: ObjectKey, before: T, object: T): void {
   const values = index.valuesOf(object);
-  for (const [place, value] of index.valuesOf(before).entries()) if (values[place] !== value) removeFrom(index, key, value);
+  for (const [place, value] of index.valuesOf(before).entries())
+    if (values[place] !== value) removeFrom(index, key, before, value);
   insertInto(index, key, values, object);
 }
 
-function removeFrom<T>(index: Index<T>, key: ObjectKey, value: string): void {
-  const bucket = index.buckets.get(value);
-  bucket?.delete(key);
-  if (bucket?.size === 0) index.buckets.delete(value);
+function removeFrom<T extends KubeObject>({ buckets }: Index<T>, key: ObjectKey, object: T, value: string): void {
+  const bucket = buckets.get(value);
+  if (bucket instanceof Map) {
+    bucket.delete(key);
+    if (bucket.size === 0) buckets.delete(value);
+  } else if (bucket !== undefined && isSame(bucket, object)) buckets.delete(value);
 }
+
+/** Whether both have the same key, which need not be made for it. */
+const isSame = ({ metadata: one }: KubeObject, { metadata: other }: KubeObject): boolean =>
+  one.name === other.name && (one.namespace ?? "") === (other.namespace ?? "");

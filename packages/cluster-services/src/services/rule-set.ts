@@ -35,23 +35,38 @@ export interface RestoreInput {
   written(): void;
 }
 
-/** The rules of a chain as `iptables-restore` reads them: text when they are set, so that many chains are soon written. */
-interface Chain {
+/** Rules as `iptables-restore` reads them: one string, which is soon written and smaller than one for each rule. */
+interface Lines {
   readonly text: string;
   readonly rules: number;
 }
+
+const linesOf = (chain: string, rules: readonly string[]): Lines => ({
+  text: rules.map((rule) => `-A ${chain} ${rule}\n`).join(""),
+  rules: rules.length,
+});
+
+const joined = (all: readonly Lines[]): Lines => ({
+  text: all.map(({ text }) => text).join(""),
+  rules: all.reduce((sum, { rules }) => sum + rules, 0),
+});
 
 /** Where the rules of a port are. Their text is kept once, in the chains: a node has those of all Services. */
 interface PortPlace {
   /** Names without prefix. */
   readonly chains: readonly string[];
-  readonly dispatch: readonly Dispatch[];
+  readonly buckets: readonly Bucket[];
 }
 
-const placeOf = ({ chains, dispatch }: PortRules): PortPlace => ({ chains: [...chains.keys()], dispatch });
+type Bucket = Omit<Dispatch, "rules">;
+
+const placeOf = ({ chains, dispatch }: PortRules): PortPlace => ({
+  chains: [...chains.keys()],
+  buckets: dispatch.map(({ rules: _, ...bucket }) => bucket),
+});
 
 /** By name with prefix. */
-type Chains = Map<string, Chain>;
+type Chains = Map<string, Lines>;
 
 export const newRuleSet = (settings: RuleSettings): RuleSet => new ChainedRuleSet(settings);
 
@@ -63,13 +78,14 @@ class ChainedRuleSet implements RuleSet {
   readonly #dirty: Record<Table, Set<string>> = { nat: new Set(), filter: new Set() };
   readonly #counts: Record<Table, number> = { nat: 0, filter: 0 };
   readonly #services = new Map<string, readonly PortPlace[]>();
-  readonly #buckets = new Map<string, Map<string, readonly string[]>>();
+  /** By name and Service. */
+  readonly #buckets = new Map<string, Map<string, Lines>>();
   readonly #bucketKinds: Record<Table, Record<Dispatch["destination"], Set<number>>> = {
     nat: { address: new Set(), nodePort: new Set() },
     filter: { address: new Set(), nodePort: new Set() },
   };
   /** Buckets that the Service that is set changes. */
-  readonly #touched = new Set<Dispatch>();
+  readonly #touched = new Set<Bucket>();
 
   constructor(settings: RuleSettings) {
     this.#settings = settings;
@@ -83,29 +99,35 @@ class ChainedRuleSet implements RuleSet {
     return `${this.#settings.prefix}${name}`;
   }
 
-  #put(table: Table, name: string, rules: readonly string[] | undefined): void {
+  #put(table: Table, name: string, rules: readonly string[]): void {
+    this.#putChain(table, name, linesOf(this.#full(name), rules));
+  }
+
+  #putChain(table: Table, name: string, lines: Lines | undefined): void {
     const chain = this.#full(name);
-    this.#counts[table] += (rules?.length ?? 0) - (this.#wanted[table].get(chain)?.rules ?? 0);
-    if (rules === undefined) this.#wanted[table].delete(chain);
-    else this.#wanted[table].set(chain, { text: rules.map((rule) => `-A ${chain} ${rule}\n`).join(""), rules: rules.length });
+    this.#counts[table] += (lines?.rules ?? 0) - (this.#wanted[table].get(chain)?.rules ?? 0);
+    if (lines === undefined) this.#wanted[table].delete(chain);
+    else this.#wanted[table].set(chain, lines);
     this.#dirty[table].add(chain);
   }
 
-  #removeFrom(service: string, dispatch: Dispatch): void {
-    this.#buckets.get(bucketName(dispatch))?.delete(service);
-    this.#touched.add(dispatch);
+  #removeFrom(service: string, bucket: Bucket): void {
+    this.#buckets.get(bucketName(bucket))?.delete(service);
+    this.#touched.add(bucket);
   }
 
   #addTo(service: string, dispatch: Dispatch): void {
-    const bucket = this.#buckets.getOrInsertComputed(bucketName(dispatch), () => new Map());
-    bucket.set(service, [...(bucket.get(service) ?? []), ...dispatch.rules]);
+    const name = bucketName(dispatch);
+    const bucket = this.#buckets.getOrInsertComputed(name, () => new Map());
+    const before = bucket.get(service) ?? { text: "", rules: 0 };
+    bucket.set(service, joined([before, linesOf(this.#full(name), dispatch.rules)]));
     this.#touched.add(dispatch);
   }
 
   #putBuckets(): void {
-    for (const dispatch of this.#touched) {
-      const { table, destination, bucket } = dispatch;
-      const name = bucketName(dispatch);
+    for (const touched of this.#touched) {
+      const { table, destination, bucket } = touched;
+      const name = bucketName(touched);
       const content = this.#buckets.get(name);
       const kinds = this.#bucketKinds[table][destination];
       const isKnown = kinds.has(bucket);
@@ -114,7 +136,7 @@ class ChainedRuleSet implements RuleSet {
         this.#buckets.delete(name);
         kinds.delete(bucket);
       } else kinds.add(bucket);
-      this.#put(table, name, isEmpty ? undefined : [...content].sort(byKey).flatMap(([, rules]) => rules));
+      this.#putChain(table, name, isEmpty ? undefined : joined([...content].sort(byKey).map(([, lines]) => lines)));
       if (isKnown === isEmpty) this.#putDispatcher(table, destination);
     }
     this.#touched.clear();
@@ -144,9 +166,9 @@ class ChainedRuleSet implements RuleSet {
   }
 
   set(service: string, rules: readonly PortRules[]): void {
-    for (const { chains, dispatch } of this.#services.get(service) ?? []) {
-      for (const name of chains) this.#put("nat", name, undefined);
-      for (const one of dispatch) this.#removeFrom(service, one);
+    for (const { chains, buckets } of this.#services.get(service) ?? []) {
+      for (const name of chains) this.#putChain("nat", name, undefined);
+      for (const one of buckets) this.#removeFrom(service, one);
     }
     if (rules.length === 0) this.#services.delete(service);
     else this.#services.set(service, rules.map(placeOf));
@@ -190,15 +212,15 @@ class ChainedRuleSet implements RuleSet {
   }
 }
 
-const unknown: Chain = { text: "unknown", rules: 0 };
+const unknown: Lines = { text: "unknown", rules: 0 };
 const byKey = ([a]: [string, unknown], [b]: [string, unknown]): number => (a < b ? -1 : 1);
 
-const bucketName = ({ table, destination, bucket }: Pick<Dispatch, "table" | "destination" | "bucket">): string =>
+const bucketName = ({ table, destination, bucket }: Bucket): string =>
   `${table === "nat" ? "" : "F"}${destination === "address" ? "I" : "P"}-${bucket}`;
 
 /** @param dirty names that are the same again are taken out */
-function changesOf(wanted: Chains, known: Chains, dirty: Set<string>): { changed: [string, Chain][]; gone: string[] } {
-  const changed: [string, Chain][] = [];
+function changesOf(wanted: Chains, known: Chains, dirty: Set<string>): { changed: [string, Lines][]; gone: string[] } {
+  const changed: [string, Lines][] = [];
   const gone: string[] = [];
   for (const name of dirty) {
     const chain = wanted.get(name);
@@ -212,7 +234,7 @@ function changesOf(wanted: Chains, known: Chains, dirty: Set<string>): { changed
   return { changed, gone };
 }
 
-function restoreText(table: Table, changed: readonly [string, Chain][], gone: readonly string[]): string {
+function restoreText(table: Table, changed: readonly [string, Lines][], gone: readonly string[]): string {
   if (changed.length + gone.length === 0) return "";
   // A line of this kind makes the chain, or empties it.
   const named = [...changed.map(([name]) => name), ...gone].map((name) => `:${name} - [0:0]\n`);

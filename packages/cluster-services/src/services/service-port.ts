@@ -97,7 +97,8 @@ function endpointsOf(slice: EndpointSlice, portName: string, family: Family): Ta
   if (!isPort(port)) return [];
   return slice.endpoints.flatMap((endpoint) => {
     const address = openAddress(endpoint.addresses[0] ?? "", family); // the API takes the addresses of one endpoint as alike
-    return address === undefined ? [] : [{ text: family === "IPv4" ? `${address}:${port}` : `[${address}]:${port}`, endpoint }];
+    // Joined, it is one string; a template's would keep its parts, and there are as many as endpoints.
+    return address === undefined ? [] : [{ text: [family === "IPv4" ? address : `[${address}]`, port].join(":"), endpoint }];
   });
 }
 
