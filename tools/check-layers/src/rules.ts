@@ -123,6 +123,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     "apply-rights.ts": "",
     "part-health.ts": "",
     "run-part.ts": "restarts a single failed part",
+    "without-unread.ts": "strips objects before informers keep them",
     "run-parts.ts": "runs the parts of the node, and those of the leader",
     "clean-up.ts": "",
     "idle-memory.ts": "",
