@@ -22,8 +22,7 @@ export function serviceAccountTokens(client: Client, name: string, clock: Clock)
       kind: "TokenRequest",
       spec: { audiences: [], expirationSeconds: 3600 },
     };
-    const create = () =>
-      client.create<TokenRequest>(serviceAccounts, request as TokenRequest, { namespace, name, subresource: "token" });
+    const create = () => client.create<TokenRequest>(serviceAccounts, request, { namespace, name, subresource: "token" });
     let answer: TokenRequest;
     try {
       answer = await create();

@@ -83,7 +83,7 @@ export function newAgentConfig(
     written: file ?? {},
   };
   const problems = checkConfig(config, gates);
-  if (problems.length > 0) throw new ConfigError(problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]`);
+  if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
   return config;
 }
 

@@ -95,7 +95,7 @@ async function allPages(stage: Stage): Promise<Measured> {
     firstByteMs ??= answer.firstByteMs;
     token = continueOf(answer.body);
   } while (token !== "");
-  return { totalMs, firstByteMs: firstByteMs as number };
+  return { totalMs, firstByteMs: firstByteMs };
 }
 
 /** Finds the continue token in the metadata, which precedes the items; parsing the whole body would load the client. */

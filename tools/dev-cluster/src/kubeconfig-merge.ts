@@ -82,7 +82,7 @@ function folderOf(cluster: unknown): unknown {
 function put(document: Document, key: string, entry: Named): void {
   if (!isSeq(document.get(key))) document.set(key, new YAMLSeq());
   const list = document.get(key) as YAMLSeq<YAMLMap>;
-  const node = document.createNode(entry) as unknown as YAMLMap;
+  const node = document.createNode(entry) as YAMLMap;
   const at = list.items.findIndex((item) => isMap(item) && item.get("name") === entry.name);
   if (at === -1) list.add(node);
   else list.items[at] = node;

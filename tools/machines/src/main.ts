@@ -32,7 +32,7 @@ function program(archive: Archive): Command {
 /** A wrong command line ends with 2 in every subcommand. */
 function inherit(command: Command): Command {
   command.exitOverride((err) => process.exit(err.exitCode === 0 ? 0 : 2));
-  for (const child of command.commands) inherit(child as Command);
+  for (const child of command.commands) inherit(child);
   return command;
 }
 

@@ -130,7 +130,7 @@ function changesOf(
     );
   const bundle = bundleOf(stage, trusted, next.certPem);
   if (trusted.join("") !== bundle) changes.push({ path: certFile(plan, file), why: said[stage], content: bundle, mode: 0o644 });
-  const signer = { path: certFile(plan, signerFile), content: certificatesIn(bundle)[0] as string };
+  const signer = { path: certFile(plan, signerFile), content: certificatesIn(bundle)[0] };
   if (file === "ca" && stage !== "finish" && readIfThere(signer.path) !== signer.content)
     changes.push({ ...signer, why: "the authority that signs", mode: 0o644 });
   if (stage === "sign" && readIfThere(keyFile(plan, file)) !== next.keyPem)

@@ -257,7 +257,7 @@ class MemberClient implements Client {
   }
 
   create<T extends object>(ref: ResourceRef, body: T, options: CreateOptions = {}): Promise<T> {
-    const { metadata } = body as unknown as KubeObject;
+    const { metadata } = body as KubeObject;
     const target = {
       namespace: options.namespace ?? metadata?.namespace,
       name: options.name,
@@ -273,7 +273,7 @@ class MemberClient implements Client {
   }
 
   update<T extends object>(ref: ResourceRef, body: T, options: UpdateOptions = {}): Promise<T> {
-    const { metadata } = body as unknown as KubeObject;
+    const { metadata } = body as KubeObject;
     const name = options.name ?? metadata.name ?? "";
     const target = { namespace: options.namespace ?? metadata.namespace, name, subresource: options.subresource };
     const path = this.#pathOf(ref, target, writeQuery(options));

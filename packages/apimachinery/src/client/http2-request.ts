@@ -201,7 +201,7 @@ const forbidden = /[\0\r\n]/;
 function fieldsOf({ method, path, headers }: TransportRequest, url: URL, length: number | undefined): string[] {
   const fields = [":method", method, ":scheme", "https", ":authority", url.host, ":path", path];
   for (const name in headers) {
-    const value = headers[name] as string | readonly string[] | undefined;
+    const value = headers[name];
     if (typeof value === "string") fields.push(name.toLowerCase(), value);
     else for (const one of value ?? []) fields.push(name.toLowerCase(), one);
   }

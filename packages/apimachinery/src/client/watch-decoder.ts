@@ -59,8 +59,8 @@ export async function* decodeProtobufWatch<T>(
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       for (const event of decoder.push(chunk)) {
-        if (event.type === "ERROR") throw new StatusError(event.object as unknown as Status);
-        yield event as unknown as ObjectEvent<T>;
+        if (event.type === "ERROR") throw new StatusError(event.object);
+        yield event as ObjectEvent<T>;
       }
     }
   } catch (err) {

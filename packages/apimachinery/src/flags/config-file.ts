@@ -23,5 +23,5 @@ export function readConfigFile(path: string, kind: string, apiVersions: readonly
       `failed to load config file ${path}: no kind ${JSON.stringify(written.kind ?? "")} is registered for version ${JSON.stringify(written.apiVersion ?? "")}`,
     );
   }
-  return config as Record<string, unknown>;
+  return config;
 }

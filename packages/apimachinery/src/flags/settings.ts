@@ -81,7 +81,7 @@ export const settingOf = <T extends FlagTable, Name extends keyof T & string>(
   table: T,
   flag: Name,
   options: Pick<SettingOptions<unknown>, "field" | "zeroIsDefault"> = {},
-): T[Name] => ({ ...table[flag], ...options, flag }) as T[Name];
+): T[Name] => ({ ...table[flag], ...options, flag });
 
 /** The fields of a configuration file that has these values; durations in Go's format. */
 export function fieldsOf<T extends Settings>(settings: T, values: SettingValues<T>): Record<string, unknown> {

@@ -69,7 +69,7 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
         informers.set(id, informer);
         if (running !== undefined) void informer.run(running);
       }
-      return informer as unknown as SharedInformer<T>;
+      return informer as SharedInformer<T>;
     },
     hasAll: (ref) => (namespace === undefined || !ref.namespaced) && informers.has(informerId(ref, {})),
     start(signal) {

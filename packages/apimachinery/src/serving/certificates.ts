@@ -305,7 +305,7 @@ async function sign(options: SignOptions): Promise<string> {
   extensions.push(new x509.BasicConstraintsExtension(false, undefined, true));
   const keyId = authority.getExtension(x509.SubjectKeyIdentifierExtension)?.keyId;
   if (keyId !== undefined) extensions.push(new x509.AuthorityKeyIdentifierExtension(keyId));
-  if (options.sans.length > 0) extensions.push(new x509.SubjectAlternativeNameExtension(options.sans as x509.JsonGeneralNames));
+  if (options.sans.length > 0) extensions.push(new x509.SubjectAlternativeNameExtension(options.sans));
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: newSerial(),
     subject: options.subject,
@@ -386,11 +386,11 @@ function signingAlgorithm(key: KeyObject): { name: string; hash: string } {
 }
 
 async function toSigning(key: KeyObject): Promise<CryptoKey> {
-  return key.toCryptoKey(keyAlgorithm(key) as never, true, ["sign"]);
+  return key.toCryptoKey(keyAlgorithm(key), true, ["sign"]);
 }
 
 async function toPublic(key: KeyObject): Promise<CryptoKey> {
-  return key.toCryptoKey(keyAlgorithm(key) as never, true, ["verify"]);
+  return key.toCryptoKey(keyAlgorithm(key), true, ["verify"]);
 }
 
 /** Exports as SEC1 or PKCS#1, the formats that upstream writes. */

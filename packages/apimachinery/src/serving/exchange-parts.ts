@@ -27,7 +27,7 @@ class ResponseHeaders {
     const all = this.#headers.slice();
     for (const name in own) {
       const value: OutgoingHttpHeader | undefined = own[name];
-      if (value !== undefined) put(all, name.toLowerCase(), value as HeaderValue);
+      if (value !== undefined) put(all, name.toLowerCase(), value);
     }
     return all;
   }

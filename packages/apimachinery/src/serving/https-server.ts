@@ -297,7 +297,7 @@ function serveHttp1(socket: TLSSocket, options: HttpServerOptions, connections: 
 /** "0.0.0.0" listens on both families, as Go's wildcard does; on a host without IPv6 on IPv4 only. */
 async function listen(server: NetServer, options: HttpServerOptions): Promise<void> {
   const wildcard = options.bindAddress === undefined || options.bindAddress === "" || options.bindAddress === "0.0.0.0";
-  const hosts = wildcard ? ["::", "0.0.0.0"] : [options.bindAddress as string];
+  const hosts = wildcard ? ["::", "0.0.0.0"] : [options.bindAddress];
   for (const [i, host] of hosts.entries()) {
     try {
       server.listen({ port: options.port, host, reusePort: options.reusePort ?? false, backlog: 4096 });

@@ -1,4 +1,3 @@
-import type { HeapProfiler, Profiler } from "node:inspector";
 import { Session } from "node:inspector/promises";
 import { type Clock, realClock } from "../process/clock/clock.ts";
 import type { RootLogger } from "../process/logging/logger.ts";
@@ -62,13 +61,13 @@ export function newDebugPages({ log, clock = realClock }: { log: RootLogger; clo
     await session.post("Profiler.enable");
     await session.post("Profiler.start");
     await clock.sleep(ms);
-    const { profile } = (await session.post("Profiler.stop")) as Profiler.StopReturnType;
+    const { profile } = await session.post("Profiler.stop");
     return cpuProfile(profile);
   };
   const heap = async (session: Session, ms: number): Promise<Buffer> => {
     await session.post("HeapProfiler.startSampling", { samplingInterval: 32 * 1024 });
     await clock.sleep(ms);
-    const { profile } = (await session.post("HeapProfiler.stopSampling")) as HeapProfiler.StopSamplingReturnType;
+    const { profile } = await session.post("HeapProfiler.stopSampling");
     return heapProfile(profile);
   };
 

@@ -301,7 +301,7 @@ function userInfo(user: UserInfo | undefined): object {
 const refOrder = ["resource", "namespace", "name", "uid", "apiGroup", "apiVersion", "resourceVersion", "subresource"];
 
 function inOrder(ref: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(refOrder.flatMap((field) => (ref[field] ? [[field, ref[field] as string]] : [])));
+  return Object.fromEntries(refOrder.flatMap((field) => (ref[field] ? [[field, ref[field]]] : [])));
 }
 
 function statusInOrder({ status, message, reason, code }: ResponseStatus): object {

@@ -157,7 +157,7 @@ function readRule(rule: Record<string, unknown>, path: string): PolicyRule {
     ...(resources.length === 0
       ? {}
       : { resources: resources.map((group, i) => shape(group, groupShape, `${path}.resources[${i}].`)) }),
-  } as unknown as PolicyRule;
+  } as PolicyRule;
 }
 
 type Shape = Readonly<Record<string, "string" | "boolean" | "strings">>;

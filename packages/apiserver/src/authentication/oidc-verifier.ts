@@ -212,7 +212,7 @@ function parseDocument(text: string, what: string): Record<string, unknown> {
     throw new Error(`${what}: ${(err as Error).message}`, { cause: err });
   }
   if (!isJsonObject(value)) throw new Error(`${what}: not a JSON object`);
-  return value as Record<string, unknown>;
+  return value;
 }
 
 function quote(value: unknown): string {

@@ -139,7 +139,7 @@ export function informedNodeGraph(informers: InformerFactory, options: { configS
   });
   volumeInformer.addIndex(bySecret, (volume) => {
     const claim = claimOf(volume);
-    return claim === undefined ? [] : volumeSecretReferences(volume as never, claim.namespace);
+    return claim === undefined ? [] : volumeSecretReferences(volume, claim.namespace);
   });
   const podRefersTo = (node: string, reference: string): boolean =>
     podInformer.lister.byIndex(byReference, `${node}/${reference}`).length > 0;

@@ -203,7 +203,7 @@ async function ensureBinding(
     };
     await ensure<Binding>(client, ref, wanted, bring, signal);
     if (wrong === undefined) return;
-    const { namespace, name = "", uid = "" } = (wrong as Binding).metadata;
+    const { namespace, name = "", uid = "" } = wrong.metadata;
     if (attempt === attempts) throw new Error(`binding ${name} still refers to another role after ${attempts} attempts`);
     // roleRef is immutable: the binding is deleted, and created again by the next attempt.
     try {

@@ -76,6 +76,6 @@ function goText(value: unknown): string {
   if (value === null) return "<nil>";
   if (Array.isArray(value)) return `[${value.map(goText).join(" ")}]`;
   if (typeof value !== "object") return String(value);
-  const entries = Object.entries(value as object).sort(([a], [b]) => (a < b ? -1 : 1));
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return `map[${entries.map(([name, field]) => `${name}:${goText(field)}`).join(" ")}]`;
 }

@@ -152,5 +152,5 @@ function restored(original: KubeObject, given: Record<string, unknown>, subject:
     if (errors.length > 0) throw fail(formatFieldErrors(errors));
     metadata[field] = map;
   }
-  return metadata as KubeObject["metadata"];
+  return metadata;
 }

@@ -63,7 +63,7 @@ export interface KindRules<T = KubeObject, R = unknown> {
 }
 
 /** Rules of a kind, with the type of the kind erased. */
-export const rulesFor = <T extends KubeObject, R>(rules: KindRules<T, R>): KindRules => rules as unknown as KindRules;
+export const rulesFor = <T extends KubeObject, R>(rules: KindRules<T, R>): KindRules => rules as KindRules;
 
 export interface AnyCondition {
   readonly type: string;

@@ -21,8 +21,12 @@ export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
   const mediaType = inputMediaType(call);
   let body: DeleteOptions;
   try {
-    body = decodeObject(bytes, mediaType, { group: "meta.k8s.io", version: "v1", kind: "DeleteOptions" }, { asExpected: true })
-      .object as DeleteOptions;
+    body = decodeObject(
+      bytes,
+      mediaType,
+      { group: "meta.k8s.io", version: "v1", kind: "DeleteOptions" },
+      { asExpected: true },
+    ).object;
   } catch (err) {
     throw err instanceof StatusError && err.code === 400 ? plainError(err.message) : err;
   }

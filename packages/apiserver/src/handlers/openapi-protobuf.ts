@@ -139,7 +139,7 @@ const limits = {
 } as const;
 
 function writeLimits(writer: Writer, schema: Schema): void {
-  const members = schema as unknown as Readonly<Record<string, unknown>>;
+  const members = schema as Readonly<Record<string, unknown>>;
   for (const [name, field] of Object.entries(limits.doubles)) {
     const value = members[name];
     if (value !== undefined) writer.uint32((field << 3) | 1).double(Number(value));

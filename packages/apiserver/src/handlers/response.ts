@@ -115,7 +115,7 @@ export function writeSuccess(
     ...(details === undefined ? {} : { details }),
     ...(code === undefined ? {} : { code }),
   };
-  return writeObject(ctx, httpStatus, status as KubeObject, output);
+  return writeObject(ctx, httpStatus, status, output);
 }
 
 function writeTable(call: Call, status: number, metadata: ListMeta, entries: readonly Entry[], output: Output): Promise<void> {

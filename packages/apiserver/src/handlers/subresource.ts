@@ -270,7 +270,7 @@ export async function runObject(
         return item;
       }),
     };
-    return writeObject(ctx, 200, list as unknown as KubeObject, output);
+    return writeObject(ctx, 200, list, output);
   }
   const output = negotiate(ctx, asMetadata);
   const { turns } = call.env.services;

@@ -67,5 +67,5 @@ export function tableOf<T>(
   const columns = tableColumns.tables[resource].map((column) =>
     typeof column === "string" ? shared[column as keyof typeof shared] : column,
   );
-  return { columns, cells: (object, ages) => cells(object as unknown as T, ages) };
+  return { columns, cells: (object, ages) => cells(object as T, ages) };
 }

@@ -229,7 +229,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
       { request: { prefix: "web/", fields: FieldSelector.parse("data.color=red") }, want: ["web/b"] },
       { request: { prefix: "web/a", fields: FieldSelector.parse("metadata.name=b") }, want: [] },
     ]) {
-      for (const revision of [undefined, (await storage.currentRevision()) as number]) {
+      for (const revision of [undefined, await storage.currentRevision()]) {
         assert.deepEqual(keys((await storage.list({ ...request, revision })).entries), want);
       }
     }
@@ -445,7 +445,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
       const own = what === "uid" ? { uid: "another" } : preconditions(now?.revision as number);
       let looks = 0;
       const validate = async (): Promise<void> => {
-        if (++looks === 1) await behind.guaranteedUpdate("web/a", (e) => ({ ...withData(e, { size: "1" }), ...third }) as never);
+        if (++looks === 1) await behind.guaranteedUpdate("web/a", (e) => ({ ...withData(e, { size: "1" }), ...third }));
       };
       const third = { metadata: { name: "a", namespace: "web", uid: "third" } };
       await assert.rejects(storage.delete("web/a", { preconditions: own, validate }), isConflict);
@@ -556,10 +556,7 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
       assert.ok(isResourceExpired(err), String(err));
       const next = (err as StatusError).status.metadata.continue;
       assert.ok(next);
-      assert.deepEqual(keys((await storage.list({ prefix: "", limit: 5, continueToken: next as string })).entries), [
-        "web/b",
-        "web/c",
-      ]);
+      assert.deepEqual(keys((await storage.list({ prefix: "", limit: 5, continueToken: next })).entries), ["web/b", "web/c"]);
     }
     try {
       await storage.list({ prefix: "", revision: old, match: "Exact" });

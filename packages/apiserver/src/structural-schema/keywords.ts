@@ -48,7 +48,7 @@ function walk(schema: Schema, path: string, place: Place, isRoot = false): Field
   if (place.level > mostLevels) return [invalidValue(path, "", `schemas cannot be nested deeper than ${mostLevels} levels`)];
   const errors = ownWords(schema, path, place);
   const below = (part: unknown, at: string, special: Partial<Place> = {}): void => {
-    if (isJsonObject(part)) addErrors(errors, walk(part as Schema, at, { ...place, ...special, level: place.level + 1 }));
+    if (isJsonObject(part)) addErrors(errors, walk(part, at, { ...place, ...special, level: place.level + 1 }));
   };
   if (schema.uniqueItems) {
     const text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";

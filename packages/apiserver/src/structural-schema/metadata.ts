@@ -107,7 +107,7 @@ export function coerceMetadata(
     return;
   }
   if (!isJsonObject(value)) return;
-  if (isResource) coerceOwn(value as unknown as Unstructured, invalid);
+  if (isResource) coerceOwn(value as Unstructured, invalid);
   if (schema === undefined || !hasEmbedded(schema).within) return;
   for (const [name, part] of knownFields(value, schema)) {
     if (isResource && name === "metadata") continue;
@@ -121,7 +121,7 @@ const hasEmbedded = perSchema((schema) => ({ within: anySchema(schema, isEmbedde
 function coerceOwn(resource: Unstructured, invalid: "refuse" | "drop"): void {
   if (resource.metadata === undefined) return;
   try {
-    resource.metadata = decodeValue(resource.metadata, objectMeta) as unknown as Unstructured["metadata"];
+    resource.metadata = decodeValue(resource.metadata, objectMeta);
   } catch (err) {
     if (invalid === "refuse") throw badRequest((err as Error).message);
     resource.metadata = readableMetadata(resource.metadata);
@@ -139,5 +139,5 @@ function readableMetadata(metadata: unknown): Unstructured["metadata"] {
       return false;
     }
   });
-  return decodeValue(Object.fromEntries(readable), objectMeta) as unknown as Unstructured["metadata"];
+  return decodeValue(Object.fromEntries(readable), objectMeta);
 }

@@ -32,7 +32,7 @@ function prunedField(item: unknown, name: string, schema: Schema | undefined): u
   const property = propertyOf(schema, name);
   if (property) return prune(item, property);
   const additional = schema?.additionalProperties;
-  if (additional !== undefined && additional !== null && additional !== false) return prune(item, additionalOf(schema as Schema));
+  if (additional !== undefined && additional !== null && additional !== false) return prune(item, additionalOf(schema));
   return schema !== undefined && isPreserving(schema) ? item : unknownField;
 }
 

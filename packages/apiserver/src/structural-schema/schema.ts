@@ -17,12 +17,12 @@ export const metaFields: readonly string[] = ["metadata", "kind", "apiVersion"];
 
 /** The schema of list items; undefined when there is none or when `items` is a list of schemas. */
 export function itemsOf(schema: Schema): Schema | undefined {
-  return isJsonObject(schema.items) ? (schema.items as Schema) : undefined;
+  return isJsonObject(schema.items) ? schema.items : undefined;
 }
 
 /** The schema of `additionalProperties`; undefined when it is absent or a boolean. */
 export function additionalOf(schema: Schema): Schema | undefined {
-  return isJsonObject(schema.additionalProperties) ? (schema.additionalProperties as Schema) : undefined;
+  return isJsonObject(schema.additionalProperties) ? schema.additionalProperties : undefined;
 }
 
 /** The schema of a property; ignores inherited names such as `constructor`. */
@@ -56,7 +56,7 @@ const mapWords = new Set(["properties", "patternProperties", "definitions", "dep
 function partsOf(schema: Schema): Schema[] {
   const parts: Schema[] = [];
   const add = (part: unknown): void => {
-    if (isJsonObject(part)) parts.push(part as Schema);
+    if (isJsonObject(part)) parts.push(part);
   };
   // By its own keywords: most schemas of a large one have few.
   for (const word of Object.keys(schema)) {

@@ -212,7 +212,7 @@ function valueRules(schema: Schema, path: string, depth: number, typed: TypedOpe
   }
   for (const [i, part] of (schema.oneOf ?? []).entries())
     addErrors(errors, restriction(part as Schema, index(child(path, "oneOf"), i), depth + 1));
-  if (isJsonObject(schema.not)) addErrors(errors, restriction(schema.not as Schema, child(path, "not"), depth + 1));
+  if (isJsonObject(schema.not)) addErrors(errors, restriction(schema.not, child(path, "not"), depth + 1));
   const pattern = patternOf(schema);
   if (pattern instanceof PatternError) {
     const text = `must be a valid regular expression, but isn't: ${pattern.message}`;

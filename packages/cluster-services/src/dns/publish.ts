@@ -128,9 +128,13 @@ export function newPublisher(options: PublisherOptions): Publisher {
     }
     // The address type is immutable; everything else is replaced.
     const { resourceVersion } = known.metadata;
-    await client.update(endpointSlices, { ...slice, metadata: { ...slice.metadata, resourceVersion } } as EndpointSlice, {
-      signal,
-    });
+    await client.update(
+      endpointSlices,
+      { ...slice, metadata: { ...slice.metadata, resourceVersion } },
+      {
+        signal,
+      },
+    );
   };
   const withdraw = async (signal: AbortSignal): Promise<void> => {
     const deletions = [...names].map(async (name) => {

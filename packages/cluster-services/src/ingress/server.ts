@@ -116,7 +116,7 @@ export async function startIngressServer(options: IngressServerOptions): Promise
   };
   try {
     await listen(plain, httpPort, address);
-    await listen(secure as unknown as Server, httpsPort, address);
+    await listen(secure, httpsPort, address);
   } catch (err) {
     await close(0);
     throw err;

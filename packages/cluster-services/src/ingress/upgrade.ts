@@ -84,8 +84,7 @@ function join(client: Duplex, backend: Duplex, idleTimeoutMs: number, metrics: I
     backend.destroy();
   };
   for (const socket of [client, backend]) {
-    if ("setTimeout" in socket)
-      (socket as unknown as { setTimeout(ms: number, end: () => void): void }).setTimeout(idleTimeoutMs, end);
+    if ("setTimeout" in socket) (socket as { setTimeout(ms: number, end: () => void): void }).setTimeout(idleTimeoutMs, end);
     socket.once("error", end);
     socket.once("close", end);
   }

@@ -30,12 +30,12 @@ export interface PodMetrics extends Omit<NodeMetrics, "kind" | "usage"> {
 type Metrics = NodeMetrics | PodMetrics;
 
 export function nodeMetrics({ name, labels }: ObjectMeta, usage: Usage, now: number): NodeMetrics {
-  return { kind: "NodeMetrics", ...shared({ name, labels } as ObjectMeta, usage, now), usage: resourcesOf(usage) };
+  return { kind: "NodeMetrics", ...shared({ name, labels }, usage, now), usage: resourcesOf(usage) };
 }
 
 export function podMetrics({ name, namespace, labels }: ObjectMeta, usage: PodUsage, now: number): PodMetrics {
   const containers = [...usage.containers].map(([container, one]) => ({ name: container, usage: resourcesOf(one) }));
-  return { kind: "PodMetrics", ...shared({ name, namespace, labels } as ObjectMeta, usage, now), containers };
+  return { kind: "PodMetrics", ...shared({ name, namespace, labels }, usage, now), containers };
 }
 
 function shared(metadata: ObjectMeta, { at, windowMs }: { at: number; windowMs: number }, now: number) {

@@ -43,12 +43,7 @@ export async function register(client: Client, registration: Registration, signa
   const at = { namespace: serviceNamespace, name: serviceName };
   if ((await read<Service>(client, services, at, signal)) === undefined) {
     const ports = [{ name: portName, protocol: "TCP" as const, port: servicePort, targetPort: port }];
-    await ensure(
-      client,
-      services,
-      { apiVersion: "v1", kind: "Service", metadata: { ...at, labels }, spec: { ports } } as Service,
-      signal,
-    );
+    await ensure(client, services, { apiVersion: "v1", kind: "Service", metadata: { ...at, labels }, spec: { ports } }, signal);
   }
   await apply<Endpoints>(
     client,
@@ -95,7 +90,7 @@ async function apply<T extends KubeObject>(
   if (known === undefined) return ensure(client, ref, wanted, signal);
   if (deepEqual(content(known), content(wanted))) return;
   const { resourceVersion } = known.metadata;
-  await client.update(ref, { ...wanted, metadata: { ...known.metadata, ...wanted.metadata, resourceVersion } } as T, { signal });
+  await client.update(ref, { ...wanted, metadata: { ...known.metadata, ...wanted.metadata, resourceVersion } }, { signal });
 }
 
 /** Another process may have created it in the meantime; the next round compares. */

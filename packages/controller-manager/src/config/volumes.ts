@@ -63,7 +63,7 @@ const podKind = { group: "", version: "v1", kind: "Pod" };
 function readTemplate(path: string, what: string, errors: string[]): Pod {
   if (path === "") return defaultRecyclerPod;
   try {
-    const pod = decodeParsed(parseYaml(readFileSync(path, "utf8")), podKind).object as unknown as Pod;
+    const pod = decodeParsed(parseYaml(readFileSync(path, "utf8")), podKind).object as Pod;
     if ((pod.spec?.volumes ?? []).length === 0) throw new Error(`Pod specification (${path}): does not contain any volume(s)`);
     return { ...pod, metadata: { ...pod.metadata, namespace: pod.metadata.namespace || "default" } };
   } catch (err) {

@@ -61,7 +61,7 @@ class SystemdConnection implements Systemd {
   async startTransientUnit(unit: string, properties: readonly UnitProperty[]): Promise<void> {
     let result: string | undefined;
     try {
-      result = await this.#run("StartTransientUnit", "ssa(sv)a(sa(sv))", [unit, "replace", properties as DbusValue, []]);
+      result = await this.#run("StartTransientUnit", "ssa(sv)a(sa(sv))", [unit, "replace", properties, []]);
     } catch (err) {
       if (isDbusError(err, `${service}.UnitExists`)) return;
       throw err;

@@ -203,7 +203,7 @@ async function obtainCertificate(
         signerName: signer,
         usages: ["digital signature", "key encipherment", usage],
       },
-    } as CertificateSigningRequest,
+    },
     { signal },
   );
   const pem = await waitForCertificate(client, request.metadata.name ?? "", options, signal);

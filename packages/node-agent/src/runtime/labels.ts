@@ -110,7 +110,7 @@ const containerType = "io.k8s.api.core.v1.Container";
 export function containerHash(container: AnyContainer): string {
   const descriptor = scheme.type(containerType);
   if (descriptor === undefined) throw new Error(`type ${containerType} is not in the scheme`);
-  const json = encodeJson(container as never, descriptor).toString("utf8");
+  const json = encodeJson(container, descriptor).toString("utf8");
   // Go's JSON encoder escapes these five characters, and the hash is over its output.
   const escaped = json.replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
   const bytes = Buffer.from(escaped, "utf8");

@@ -30,7 +30,7 @@ export function newMessageCodec(
   return {
     encode(name, message) {
       const type = root.lookupType(name);
-      return type.encode(type.fromObject(message as Record<string, unknown>)).finish() as Buffer;
+      return type.encode(type.fromObject(message)).finish() as Buffer;
     },
     decode(name, bytes) {
       const type = root.lookupType(name);

@@ -29,7 +29,7 @@ function effective(pod: NodePod, container: AnyContainer): SecurityContext {
     runAsNonRoot: own?.runAsNonRoot ?? ofPod?.runAsNonRoot,
     seLinuxOptions: own?.seLinuxOptions ?? ofPod?.seLinuxOptions,
     seccompProfile: own?.seccompProfile ?? ofPod?.seccompProfile,
-  } as SecurityContext;
+  };
 }
 
 const maskedPaths = [

@@ -37,7 +37,7 @@ export function staticPods(text: string, source: "file" | "http", origin: string
 function decodeManifest(value: unknown): Pod {
   const { apiVersion, kind } = (value ?? {}) as { apiVersion?: string; kind?: string };
   if (apiVersion !== "v1" || kind !== "Pod") throw new Error(`invalid pod: ${apiVersion ?? ""} ${kind ?? ""} is not a v1 Pod`);
-  const pod = decodeParsed(value, podKind).object as unknown as Pod;
+  const pod = decodeParsed(value, podKind).object as Pod;
   const problems = staticPodProblems({ ...pod, metadata: pod.metadata ?? {} });
   if (problems.length > 0) throw new Error(`invalid pod: ${formatFieldErrors(problems)}`);
   return pod;
@@ -70,9 +70,9 @@ function applyStaticDefaults(pod: Pod, source: "file" | "http", origin: string, 
       namespace: metadata.namespace || "default",
       annotations,
     },
-    spec: withDefaults({ ...(pod.spec as NodePod["spec"]), nodeName, tolerations }),
+    spec: withDefaults({ ...pod.spec, nodeName, tolerations }),
     status: { phase: "Pending" },
-  } as NodePod;
+  };
 }
 
 /** The API server's defaults, as far as the agent depends on them. Source: pkg/apis/core/v1/defaults.go */

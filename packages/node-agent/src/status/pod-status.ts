@@ -1,10 +1,5 @@
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
-import type {
-  ContainerState,
-  ContainerStatus,
-  PodCondition,
-  PodStatus,
-} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { ContainerStatus, PodCondition, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import { type AnyContainer, type ContainerKind, containersOf, type NodePod } from "../pod/pod.ts";
 import type { Rejection } from "../pod/pod-verdict.ts";
@@ -140,7 +135,7 @@ function withoutRecord(container: AnyContainer, old: ContainerStatus | undefined
       startedAt: null,
       finishedAt: null,
     },
-  } as ContainerState;
+  };
   if (pod.metadata.deletionTimestamp == null) status.restartCount += 1;
   return status;
 }
@@ -171,12 +166,12 @@ function fromRecord(record: ContainerRecord, old: ContainerStatus | undefined, r
           finishedAt: record.finishedAt > 0 ? formatTime(record.finishedAt) : null,
           containerID,
         },
-      } as ContainerState;
+      };
       break;
     case "unknown":
       if (old?.state?.running !== undefined) {
         const message = "The container could not be located when the pod was terminated";
-        status.state = { terminated: { reason: "ContainerStatusUnknown", message, exitCode: 137 } } as ContainerState;
+        status.state = { terminated: { reason: "ContainerStatusUnknown", message, exitCode: 137 } };
         status.restartCount = (old.restartCount ?? 0) + 1;
         break;
       }
@@ -286,7 +281,7 @@ function conditionsOf(
     const old = before.find((condition) => condition.type === type);
     const lastTransitionTime =
       old?.status === verdict.status && old.lastTransitionTime ? old.lastTransitionTime : formatTime(now);
-    return { type, ...verdict, lastProbeTime: null, lastTransitionTime } as PodCondition;
+    return { type, ...verdict, lastProbeTime: null, lastTransitionTime };
   });
   // Conditions set by others (readiness gates) are kept.
   const foreign = (pod.status?.conditions ?? []).filter(({ type }) => !ownConditions.includes(type));
@@ -364,7 +359,7 @@ export function terminatedStatus(status: PodStatus, pod: NodePod): PodStatus {
       if (state?.terminated !== undefined || state?.waiting !== undefined) return { ...container, ready: false, started: false };
       const message = "The container could not be located when the pod was terminated";
       const terminated = { reason: "ContainerStatusUnknown", message, exitCode: 137, startedAt: null, finishedAt: null };
-      return { ...container, ready: false, started: false, state: { terminated } as ContainerState };
+      return { ...container, ready: false, started: false, state: { terminated } };
     });
   const next = { ...status };
   const containers = finish(status.containerStatuses);

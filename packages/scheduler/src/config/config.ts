@@ -111,7 +111,7 @@ function completeArgs(
 ): PluginArgs {
   const args = Object.fromEntries(
     Object.entries(defaultPluginArgs).map(([name, defaults]) => [name, { ...(defaults as object), ...own[name] }]),
-  ) as unknown as { -readonly [Name in keyof PluginArgs]: PluginArgs[Name] };
+  ) as { -readonly [Name in keyof PluginArgs]: PluginArgs[Name] };
   const weighted = (resources: readonly { name: string; weight?: number }[]): { name: string; weight: number }[] =>
     resources.map(({ name, weight }) => ({ name, weight: weight || 1 }));
   const { scoringStrategy } = args.NodeResourcesFit;

@@ -82,7 +82,7 @@ export function newHttpExtender(config: ExtenderConfig): Extender {
         ? { NodeNameToVictims: null, NodeNameToMetaVictims: sent }
         : { NodeNameToVictims: sent, NodeNameToMetaVictims: null };
       const answer = fieldsOf(await post(preemptVerb ?? "", { Pod: pod, ...args }));
-      const agreed = Object.entries((answer("NodeNameToMetaVictims") ?? {}) as object);
+      const agreed = Object.entries(answer("NodeNameToMetaVictims") ?? {});
       return new Map(agreed.map(([node, victims]): [string, Victims] => [node, victimsOf(urlPrefix, node, victims, snapshot)]));
     },
 
@@ -102,7 +102,7 @@ const asksFor = ({ resources }: Container, managed: ReadonlySet<string>): boolea
 
 /** Field lookup that ignores case, as encoding/json does: extenders may spell field names differently. */
 function fieldsOf(answer: unknown): (name: string) => unknown {
-  const fields = new Map(Object.entries((answer ?? {}) as object).map(([name, value]) => [name.toLowerCase(), value as unknown]));
+  const fields = new Map(Object.entries(answer ?? {}).map(([name, value]) => [name.toLowerCase(), value as unknown]));
   return (name) => fields.get(name.toLowerCase()) ?? undefined;
 }
 
@@ -114,7 +114,7 @@ function namesIn(answer: (name: string) => unknown, byName: boolean): string[] {
 }
 
 const textsOf = (value: unknown): ReadonlyMap<string, string> =>
-  new Map(Object.entries((value ?? {}) as object).map(([name, text]) => [name, String(text)]));
+  new Map(Object.entries(value ?? {}).map(([name, text]) => [name, String(text)]));
 
 /** Resolves victim UIDs to pods. @throws Error for an unknown node, and for pods that are not on that node */
 function victimsOf(url: string, nodeName: string, victims: unknown, snapshot: ClusterSnapshot): Victims {

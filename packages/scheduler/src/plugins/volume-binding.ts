@@ -147,7 +147,7 @@ class VolumeBindingPlugin implements Plugin {
     try {
       const found = findPodVolumes(bound, unbound, node, view);
       if (Array.isArray(found)) return unresolvable(...found);
-      byNode.set(name, found as PodVolumes);
+      byNode.set(name, found);
       return undefined;
     } catch (err) {
       this.#metrics.volumeStageFailed("predicate");

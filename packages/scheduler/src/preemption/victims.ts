@@ -90,7 +90,7 @@ export function splitByBudgets(
       // The eviction API has already subtracted this pod from disruptionsAllowed.
       if (Object.hasOwn(status?.disruptedPods ?? {}, metadata.name ?? "")) continue;
       left[i] = (left[i] as number) - 1;
-      if ((left[i] as number) < 0) violates = true;
+      if (left[i] < 0) violates = true;
     }
     (violates ? violating : others).push(info);
   }

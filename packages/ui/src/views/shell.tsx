@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Cluster } from "../model/cluster.ts";
 import { parseRoute, type Tab, type View, views } from "../model/route.ts";
-import { kindNames, type Resource } from "../model/row.ts";
+import { kindNames } from "../model/row.ts";
 import { troublesOf } from "../model/trouble.ts";
 import { useApp, useCluster, useNow } from "../parts/app.ts";
 import { Icon } from "../parts/marks.tsx";
@@ -183,7 +183,7 @@ function Liveness(): JSX.Element {
 function livenessOf(cluster: Cluster): { state: string; text: string; detail: string } {
   const all = [...cluster.sources];
   const named = (state: string): string[] =>
-    all.filter(([, source]) => source.state === state).map(([resource]) => kindNames[resource as Resource]);
+    all.filter(([, source]) => source.state === state).map(([resource]) => kindNames[resource]);
   const away = all.find(([, { state }]) => state === "away");
   const denied = named("denied");
   const limits = denied.length > 0 ? `\nYou may not list: ${denied.join(", ")}` : "";

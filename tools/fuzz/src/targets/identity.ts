@@ -45,7 +45,7 @@ export const targets: readonly Target[] = [
         Object.entries(written ?? {}).map(([key, value]) => [key, Buffer.from(String(value)).toString("base64")]),
       );
       const secret = { metadata: {}, type: "bootstrap.kubernetes.io/token", data };
-      await bootstrapToken({ get: async () => secret } as never, realClock)("abcdef.0123456789abcdef", undefined);
+      await bootstrapToken({ get: async () => secret }, realClock)("abcdef.0123456789abcdef", undefined);
     },
   },
   {

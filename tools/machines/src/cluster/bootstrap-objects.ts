@@ -108,7 +108,7 @@ export const certificatesRight = (): KubeObject[] =>
  * join a node may read its token.
  */
 export const servicesObjects = (): KubeObject[] => [
-  { apiVersion: "v1", kind: "ServiceAccount", metadata: { namespace: "kube-system", name: servicesAccountName } } as KubeObject,
+  { apiVersion: "v1", kind: "ServiceAccount", metadata: { namespace: "kube-system", name: servicesAccountName } },
   {
     apiVersion: "v1",
     kind: "Secret",

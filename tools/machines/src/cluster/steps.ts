@@ -81,7 +81,7 @@ export const markControlPlaneStep: Step<Machine> = {
       const added = taintsToAdd(node, taints);
       const body = {
         metadata: { labels: controlPlaneLabels },
-        ...(added.length > 0 && { spec: { taints: [...((node.spec?.taints as Taint[] | undefined) ?? []), ...added] } }),
+        ...(added.length > 0 && { spec: { taints: [...(node.spec?.taints ?? []), ...added] } }),
       };
       await client.patch(nodes, { name }, { type: "strategic", body }, { signal: AbortSignal.timeout(10_000) });
     }),

@@ -39,7 +39,7 @@ export function readDocuments(text: string, file: string): Documents {
     }
   }
   if (faults.length > 0) throw new UsageFailure(faults);
-  return documents as Documents;
+  return documents;
 }
 
 function parse(text: string, file: string): unknown[] {

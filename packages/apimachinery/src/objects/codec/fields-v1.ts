@@ -47,8 +47,8 @@ function* shared(text: string, inSteps: boolean): Steps<FieldsV1> {
   if (!isJsonObject(fields)) throw new Error("expected an object of fields");
   if (text.length <= mostFrozen) freeze(fields);
   texts.set(fields, text);
-  byText.set(text, fields as FieldsV1);
-  return fields as FieldsV1;
+  byText.set(text, fields);
+  return fields;
 }
 
 /** The text that `sharedFields` parsed the object from; undefined for other objects, which may be mutable. */

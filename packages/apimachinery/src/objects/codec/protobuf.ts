@@ -94,7 +94,7 @@ export function* decodeProtobufInSteps(bytes: Uint8Array, expected?: GroupVersio
   } catch (err) {
     throw err instanceof StatusError ? err : refuse((err as Error).message);
   }
-  return { apiVersion: formatGroupVersion(gvk), kind: gvk.kind, ...message } as unknown as KubeObject;
+  return { apiVersion: formatGroupVersion(gvk), kind: gvk.kind, ...message } as KubeObject;
 }
 
 /** Reads a message, in steps when it is large. */
@@ -124,7 +124,7 @@ export function decodeProtobufAs(kind: GroupVersionKind, bytes: Uint8Array, opti
       throw new Error(`no kind ${goQuote(kind.kind)} is registered for version ${goQuote(formatGroupVersion(kind))}`);
     return { apiVersion, kind: said, ...readMessage(raw, type, options) };
   });
-  return message as unknown as KubeObject;
+  return message as KubeObject;
 }
 
 /** Encodes an envelope, magic prefix included. */

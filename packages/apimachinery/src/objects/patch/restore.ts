@@ -15,7 +15,7 @@ export function checkRestorable(value: unknown, type: FieldType): void {
     case "struct":
       if (from !== "map") throw new Error(`cannot restore struct from: ${from}`);
       for (const field of type.struct.fields) {
-        if (Object.hasOwn(value as object, field.name)) {
+        if (Object.hasOwn(value, field.name)) {
           checkRestorable((value as Record<string, unknown>)[field.name], field.type);
         }
       }
@@ -26,7 +26,7 @@ export function checkRestorable(value: unknown, type: FieldType): void {
       return;
     case "map":
       if (from !== "map") throw new Error(`cannot restore map from ${from}`);
-      for (const element of Object.values(value as object)) checkRestorable(element, type.value);
+      for (const element of Object.values(value)) checkRestorable(element, type.value);
       return;
     default:
       checkScalar(value, type.kind, type.goType);

@@ -144,12 +144,12 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
   }
 
   const built: MetricsRegistry = {
-    counter: (metric) => table("counter", metric).family as unknown as Counter,
+    counter: (metric) => table("counter", metric).family as Counter,
     gauge(metric) {
-      const gauge: Gauge = table("gauge", { ...metric, collect: () => metric.collect?.(gauge) }).family as unknown as Gauge;
+      const gauge: Gauge = table("gauge", { ...metric, collect: () => metric.collect?.(gauge) }).family as Gauge;
       return gauge;
     },
-    histogram: (metric) => table("histogram", metric).family as unknown as Histogram,
+    histogram: (metric) => table("histogram", metric).family as Histogram,
     chunks,
     async render() {
       let text = "";

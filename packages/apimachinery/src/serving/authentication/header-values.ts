@@ -10,7 +10,7 @@ export function headerValues(exchange: Exchange, lowerCaseName: string): string[
   const raw = exchange.rawHeaders;
   if (raw.length === 0) {
     const value = exchange.headers[lowerCaseName];
-    return (Array.isArray(value) ? value : [value as string]).map(textOf);
+    return (Array.isArray(value) ? value : [value]).map(textOf);
   }
   const values: string[] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) {

@@ -63,7 +63,7 @@ function reviewedToken(client: Client, clock: Clock): TokenAuthenticator {
   return async (token) => {
     const review = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", metadata: {}, spec: { token } };
     const signal = AbortSignal.timeout(reviewTimeoutMs);
-    const createReview = () => client.create<TokenReview>(tokenReviews, review as TokenReview, { signal });
+    const createReview = () => client.create<TokenReview>(tokenReviews, review, { signal });
     const { status } = await withReviewRetries(createReview, clock, signal);
     if (status?.authenticated !== true) {
       if (status?.error) throw new Error(status.error);

@@ -24,9 +24,7 @@ export function defaultTolerationSeconds(ctx: PluginContext): AdmissionPlugin {
       if (missing.length === 0) return;
       spec.tolerations = [
         ...had,
-        ...missing.map(
-          ({ key, seconds }) => ({ key, operator: "Exists", effect: "NoExecute", tolerationSeconds: seconds }) as Toleration,
-        ),
+        ...missing.map(({ key, seconds }) => ({ key, operator: "Exists", effect: "NoExecute", tolerationSeconds: seconds })),
       ];
     },
   };

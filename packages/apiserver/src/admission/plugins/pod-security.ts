@@ -89,7 +89,7 @@ class PodSecurity implements AdmissionPlugin {
       return this.#metrics.evaluated("allow", policy.enforce, "enforce", attributes);
     }
     const before = attributes.oldObject as (KubeObject & PodLike) | undefined;
-    if (enforces && before !== undefined && !isSignificant(pod as KubeObject & PodLike, before)) return;
+    if (enforces && before !== undefined && !isSignificant(pod, before)) return;
     if (this.#isExempt(pod)) return this.#exempted(attributes, "runtimeClass");
     if (errors.length > 0) {
       attributes.annotate(`${prefix}error`, `Failed to parse policy: ${formatFieldErrors(errors)}`);

@@ -44,7 +44,7 @@ export function chargedQuotas(
   const negative = negativeIn(own);
   if (negative.length > 0) throw refuse(full, `quota usage is negative for resource(s): ${negative.sort().join(",")}`);
   const isUpdate = attributes.operation === "UPDATE" && attributes.oldObject !== undefined;
-  const cost = withoutZeros(isUpdate ? subtractNonNegative(own, evaluator.usage(attributes.oldObject as KubeObject)) : own);
+  const cost = withoutZeros(isUpdate ? subtractNonNegative(own, evaluator.usage(attributes.oldObject)) : own);
   if (Object.keys(cost).length === 0) return [];
 
   return concerned.flatMap((quota) => {

@@ -4,12 +4,7 @@
  */
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type {
-  Capabilities,
-  Container,
-  PodSecurityContext,
-  SecurityContext,
-} from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Capabilities, PodSecurityContext, SecurityContext } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { IDRange, PodSecurityPolicy } from "@coxswain/apimachinery/objects/schema/kinds/policy/v1beta1";
 import type { PodObject } from "../plugins/pod-of.ts";
 import { type AnyContainer, effectiveContext } from "./effective.ts";
@@ -63,7 +58,7 @@ function mutateContainer(policy: Policy, pod: PodObject, container: AnyContainer
   setAppArmor(policy, pod, container);
   // Leaves the container unset where it inherits the same value from the pod.
   const added = Object.entries(wanted).filter(([name, value]) => !semanticEqual(had[name as keyof SecurityContext], value));
-  if (added.length > 0) (container as Container).securityContext = { ...container.securityContext, ...Object.fromEntries(added) };
+  if (added.length > 0) container.securityContext = { ...container.securityContext, ...Object.fromEntries(added) };
 }
 
 /** The minimum of the first range when the rule is MustRunAs. */

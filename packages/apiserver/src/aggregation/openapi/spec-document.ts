@@ -186,7 +186,7 @@ function byRule(rule: Rule, value: unknown, path: string, pruned: boolean, depth
 
 function object(value: unknown, path: string): Record<string, unknown> {
   if (!isJsonObject(value)) throw new Error(`${path} is no object`);
-  return value as Record<string, unknown>;
+  return value;
 }
 
 function entries(value: unknown, path: string): [string, unknown][] {

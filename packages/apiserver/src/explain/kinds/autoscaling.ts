@@ -193,7 +193,7 @@ const isReady = ({ status }: Pod): boolean => conditionOf(status?.conditions, "R
 
 export const budgetKind = rulesFor<PodDisruptionBudget, BudgetFacts>({
   async gather(object, reader) {
-    const selector = LabelSelector.fromObject(object.spec?.selector as never);
+    const selector = LabelSelector.fromObject(object.spec?.selector);
     const pods = await reader.list<Pod>("pods", "", object.metadata.namespace ?? "", selector);
     const unready = (pods ?? []).filter((pod) => !isReady(pod));
     return { pods, unready: unready.map((pod) => reader.refOf(pod, "pods", "")) };

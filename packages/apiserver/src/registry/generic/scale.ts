@@ -27,7 +27,7 @@ export function scaleOf(object: KubeObject, paths: ScalePaths): KubeObject {
     spec,
     status: { replicas: numberAt(object, paths.statusReplicas), ...(selector !== "" && { selector }) },
   };
-  return scale as unknown as KubeObject;
+  return scale;
 }
 
 /**

@@ -128,10 +128,7 @@ export class EtcdLists {
     const exact = request.revision && (request.match === "Exact" || (request.limit && request.match === undefined));
     let answer: RangeResponse;
     try {
-      answer = await timed(
-        "get",
-        client.range({ key: prefix + request.prefix, ...(exact && { revision: request.revision as number }) }),
-      );
+      answer = await timed("get", client.range({ key: prefix + request.prefix, ...(exact && { revision: request.revision }) }));
     } catch (err) {
       throw await this.#listFailure(err, request, "", request.revision ?? 0);
     }

@@ -355,7 +355,7 @@ export function readBigInt(reader: Reader): bigint {
 function writeBigInt(writer: Writer, value: bigint): void {
   // protobufjs accepts 64-bit numbers as two halves, in the shape of the `long` package.
   const bits = BigInt.asUintN(64, value);
-  writer.uint64({ low: Number(bits & 0xffffffffn) | 0, high: Number(bits >> 32n) | 0, unsigned: true } as never);
+  writer.uint64({ low: Number(bits & 0xffffffffn) | 0, high: Number(bits >> 32n) | 0, unsigned: true });
 }
 
 function finish(writer: Writer): Buffer {

@@ -21,7 +21,7 @@ export class SchemaList extends List {
 
   at(i: number): Value {
     this.#made[i] ??= this.#make(i);
-    return this.#made[i] as Value;
+    return this.#made[i];
   }
 
   outOfRange(i: bigint): Failure {

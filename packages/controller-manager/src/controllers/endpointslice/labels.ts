@@ -22,7 +22,7 @@ export interface SlicePlan {
  */
 export function labelsOfSlice({ metadata, spec }: Service): Record<string, string> {
   const { [headlessLabel]: _, ...labels } = { ...metadata.labels };
-  if (isHeadless({ metadata, spec } as Service)) labels[headlessLabel] = "";
+  if (isHeadless({ metadata, spec })) labels[headlessLabel] = "";
   return { ...labels, [serviceNameLabel]: metadata.name ?? "", [managedByLabel]: managerName };
 }
 

@@ -148,5 +148,5 @@ export function conditionOf(node: Node, type: string): NodeCondition | undefined
 
 /** Status of a condition; Unknown when it is missing. */
 export function statusOf(condition: NodeCondition | undefined): "True" | "False" | "Unknown" {
-  return (condition?.status ?? "Unknown") as "True" | "False" | "Unknown";
+  return condition?.status ?? "Unknown";
 }

@@ -105,10 +105,14 @@ async function reconcile(ctx: QuotaContext, key: ObjectKey, signal: AbortSignal)
   // Usage that cannot be computed now keeps its previous value.
   const used = maskResources({ ...quota.status?.used, ...usageOf(quota.spec, counted) }, names);
   if (isWritten(quota, hard, used)) return done;
-  await ctx.client.update<Quota>(resourceQuotas, { ...quota, status: { hard, used } } as Quota, {
-    subresource: "status",
-    signal,
-  });
+  await ctx.client.update<Quota>(
+    resourceQuotas,
+    { ...quota, status: { hard, used } },
+    {
+      subresource: "status",
+      signal,
+    },
+  );
   return done;
 }
 

@@ -114,8 +114,9 @@ export class QuotaMonitors {
           log,
           ref: resource,
           metadataOnly: true,
-          transform: ({ metadata: { namespace, name, uid, resourceVersion } }) =>
-            ({ metadata: { namespace, name, uid, resourceVersion } }) as KubeObject,
+          transform: ({ metadata: { namespace, name, uid, resourceVersion } }) => ({
+            metadata: { namespace, name, uid, resourceVersion },
+          }),
         });
     const replenished = ({ metadata }: KubeObject): void => this.#onReplenished(evaluator, metadata.namespace ?? "");
     informer.addHandler({

@@ -27,7 +27,7 @@ export function newPluginClient(socket: string): PluginClient {
   return {
     watch(onDevices) {
       const onMessage = (bytes: Buffer): void => {
-        const { devices } = pluginMessages.decode("ListAndWatchResponse", bytes) as unknown as { devices: PluginDevice[] };
+        const { devices } = pluginMessages.decode("ListAndWatchResponse", bytes) as { devices: PluginDevice[] };
         onDevices(devices);
       };
       return channel.watch("/v1beta1.DevicePlugin/ListAndWatch", pluginMessages.encode("Empty", {}), onMessage, connectMs);

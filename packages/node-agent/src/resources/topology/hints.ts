@@ -50,5 +50,5 @@ export function mergeHints(machine: readonly number[], all: readonly (readonly H
     if (hint.preferred !== best.preferred) best = hint.preferred ? hint : best;
     else if (narrowerFirst(hint.nodes, best.nodes) < 0) best = hint;
   }
-  return best as Required<Hint>;
+  return best;
 }

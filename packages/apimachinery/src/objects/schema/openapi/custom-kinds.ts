@@ -82,7 +82,7 @@ function published(schema: CustomSchema, definitions: NamedSchemas, v2: boolean)
   }
   if (v2) leaveOpen(made, schema);
   if (schema[embedded] === true && !(v2 && schema[preservesUnknown] === true)) embed(made, definitions);
-  return made as Schema;
+  return made;
 }
 
 /** Removes constraints that would make kubectl reject valid objects: nullable types, untyped lists and objects. */

@@ -66,7 +66,7 @@ export function definitionFromV1beta1(object: KubeObject): KubeObject {
         ),
       })),
     },
-  } as unknown as KubeObject;
+  } as KubeObject;
 }
 
 /** Converts a definition to the storage version; schema, subresources and columns shared by all versions move to the spec. */
@@ -96,7 +96,7 @@ export function definitionToV1beta1(object: KubeObject): KubeObject {
       ...(conversion && { conversion: conversionToV1beta1(conversion) }),
       preserveUnknownFields,
     },
-  } as unknown as KubeObject;
+  } as KubeObject;
 }
 
 function conversionFromV1beta1({ strategy, webhookClientConfig, conversionReviewVersions }: OldConversion): object {

@@ -83,7 +83,7 @@ function dropRules(schema: Schema, level: number): void {
   // Most parts of a large schema have none below them.
   if (items === undefined && additionalProperties === undefined && properties === undefined) return;
   for (const part of [items, additionalProperties, ...Object.values(properties ?? {})].flat())
-    if (isJsonObject(part) && level < mostLevels) dropRules(part as Schema, level + 1);
+    if (isJsonObject(part) && level < mostLevels) dropRules(part, level + 1);
 }
 
 export const customResourceDefinitionStatusStrategy: Strategy<CustomResourceDefinition> = statusStrategyOf({

@@ -9,7 +9,7 @@ import { checkLabelSelector, fieldImmutableText, isEmptySelector, nonNegative } 
 
 /** Source: pkg/apis/apps/validation ValidateReplicaSet */
 export function validateReplicaSet(replicaSet: ReplicaSet, options: PodValidationOptions): FieldError[] {
-  const spec = replicaSet.spec ?? ({} as NonNullable<ReplicaSet["spec"]>);
+  const spec = replicaSet.spec ?? {};
   const errors = nonNegative(spec.replicas, "spec.replicas");
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
   errors.push(...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));

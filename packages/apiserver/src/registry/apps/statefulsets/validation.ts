@@ -38,7 +38,7 @@ export function validateStatefulSet(statefulSet: StatefulSet, options: PodValida
 
 function validateUpdateStrategy(spec: Spec, path: string): FieldError[] {
   const { type, rollingUpdate } = spec.updateStrategy ?? {};
-  switch ((type ?? "") as string) {
+  switch (type ?? "") {
     case "":
       return [required(path)];
     case "OnDelete":

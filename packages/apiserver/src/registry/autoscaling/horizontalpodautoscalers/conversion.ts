@@ -54,7 +54,7 @@ export function autoscalerToV1(object: KubeObject): KubeObject {
     ...hub,
     spec: { ...spec, targetCPUUtilizationPercentage: cpu?.target.averageUtilization },
     status: { ...status, currentCPUUtilizationPercentage: currentCpu?.current.averageUtilization },
-  } as unknown as HpaV1;
+  } as HpaV1;
   return withAnnotations(v1, annotations);
 }
 
@@ -75,7 +75,7 @@ export function autoscalerV1ToV2(object: KubeObject): KubeObject {
     ...v1,
     spec: { ...spec, metrics, behavior: behaviorOf(annotations[annotation.behavior]) },
     status: { ...status, currentMetrics, conditions },
-  } as unknown as HorizontalPodAutoscaler;
+  } as HorizontalPodAutoscaler;
   return autoscalerWithoutAnnotations(hub);
 }
 
@@ -84,7 +84,7 @@ export function autoscalerToV2beta1(object: KubeObject): KubeObject {
   const { behavior, ...spec } = hub.spec;
   const annotations = withoutOurs(hub.metadata.annotations);
   if (behavior) annotations[annotation.behavior] = behaviorText(behavior);
-  const old = { ...hub, spec: { ...spec, metrics: spec.metrics?.map(flatSpec) } } as unknown as HpaV2beta1;
+  const old = { ...hub, spec: { ...spec, metrics: spec.metrics?.map(flatSpec) } } as HpaV2beta1;
   if (hub.status) old.status = { ...hub.status, currentMetrics: hub.status.currentMetrics?.map(flatStatus) } as never;
   return withAnnotations(old, annotations);
 }

@@ -29,7 +29,7 @@ function targetsText(metrics: readonly MetricSpec[], statuses: readonly MetricSt
 
 function targetText(metric: MetricSpec, status: MetricStatus | undefined): string {
   const unknown = "<unknown>";
-  switch (metric.type as string) {
+  switch (metric.type) {
     case "External":
     case "Object": {
       const key = metric.type === "External" ? "external" : "object";

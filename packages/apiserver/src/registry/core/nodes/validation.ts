@@ -62,7 +62,7 @@ function goTaints(value: unknown): Taint[] {
 }
 
 function goAvoidPods(value: unknown): AvoidPods {
-  return decodeValue(value ?? {}, typeOf("AvoidPods")) as unknown as AvoidPods;
+  return decodeValue(value ?? {}, typeOf("AvoidPods"));
 }
 
 /** Parses an annotation that contains JSON. @param decode throws an error with Go's text for a value of another type */

@@ -79,7 +79,7 @@ export function validatePersistentVolumeClaimUpdate(
   current: PersistentVolumeClaim,
   featureEnabled: (gate: string) => boolean,
 ): FieldError[] {
-  const oncePod = featureEnabled(oncePodMode) || (current.spec?.accessModes ?? []).includes(oncePodMode as never);
+  const oncePod = featureEnabled(oncePodMode) || (current.spec?.accessModes ?? []).includes(oncePodMode);
   const errors = validatePersistentVolumeClaim(next, oncePod);
   const munged = deepClone(next.spec ?? {});
   const old = deepClone(current.spec ?? {});

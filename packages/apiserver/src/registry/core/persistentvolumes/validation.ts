@@ -101,7 +101,7 @@ export function validatePersistentVolumeUpdate(
   oncePod: boolean,
 ): FieldError[] {
   const [spec, old] = [deepClone(next.spec ?? {}), current.spec ?? {}];
-  const errors = validatePersistentVolume(next, oncePod || (old.accessModes ?? []).includes("ReadWriteOncePod" as never));
+  const errors = validatePersistentVolume(next, oncePod || (old.accessModes ?? []).includes("ReadWriteOncePod"));
   // This secret may be added later, but not changed.
   if (old.csi && !old.csi.controllerExpandSecretRef && spec.csi) delete spec.csi.controllerExpandSecretRef;
   const [source, oldSource] = [sourceOf(spec), sourceOf(old)];

@@ -40,7 +40,7 @@ export async function createPodBinding(call: SubresourceCall): Promise<KubeObjec
     metadata: {},
     status: "Success",
     code: 201,
-  } satisfies Status as unknown as KubeObject;
+  } satisfies Status as KubeObject;
 }
 
 function validateBinding(binding: Binding): FieldError[] {

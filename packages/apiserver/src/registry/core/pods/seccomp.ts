@@ -31,7 +31,7 @@ interface Holder {
 const localhost = "localhost/";
 
 function annotationOf({ type, localhostProfile }: SeccompProfile): string | undefined {
-  switch (type as string) {
+  switch (type) {
     case "Unconfined":
       return "unconfined";
     case "RuntimeDefault":

@@ -67,7 +67,7 @@ export function templateWarnings(template: PodTemplateSpec | undefined, path: st
     ...fractions(spec.overhead, "ephemeral-storage", child(at, "overhead")),
     ...(spec.securityContext?.seccompProfile ? [] : annotated(seccompPod, seccompText)),
     ...containerLists.flatMap((list) =>
-      ((spec[list] ?? []) as Container[]).flatMap((container, i) => [
+      (spec[list] ?? []).flatMap((container, i) => [
         ...(container.securityContext?.seccompProfile ? [] : annotated(`${seccompContainer}${container.name}`, seccompText)),
         ...containerWarnings(container, index(child(at, list), i)),
       ]),
@@ -130,7 +130,7 @@ function containerWarnings({ env, resources }: Container, path: string): string[
 
 function fractions(amounts: ResourceList | undefined, name: "memory" | "ephemeral-storage", path: string): string[] {
   const amount = amounts?.[name];
-  const quantity = amount === undefined ? undefined : quantityOf(amount as string);
+  const quantity = amount === undefined ? undefined : quantityOf(amount);
   if (quantity === undefined || quantity.milliValue() % 1000 === 0) return [];
   return [`${mapKey(path, name)}: fractional byte value ${goQuote(quantity.toString())} is invalid, must be an integer`];
 }

@@ -117,7 +117,7 @@ function conflicting(scopes: readonly string[], shown: GoText, path: string): Fi
 /** Error paths lack the index, like upstream's. */
 function validateSelector(spec: ResourceQuotaSpec, path: string): FieldError[] {
   const terms = spec.scopeSelector?.matchExpressions ?? [];
-  const names = terms.map((term) => term.scopeName as string);
+  const names = terms.map((term) => term.scopeName);
   return [
     ...terms.flatMap((term) => validateTerm(term, spec, path)),
     ...conflicting(names, goStrings("core.ResourceQuotaScope", spec.scopes), path),

@@ -26,7 +26,7 @@ export async function createToken(call: SubresourceCall): Promise<KubeObject> {
   if (issuer === undefined) throw badRequest("the server does not issue service account tokens: it has no signing key");
   request.spec ??= { audiences: [] };
   request.spec.expirationSeconds ??= defaultSeconds;
-  await call.admit(request as KubeObject, undefined);
+  await call.admit(request, undefined);
   const errors = validateTokenRequest(request);
   if (errors.length > 0) throw invalid({ group: "authentication.k8s.io", kind: "TokenRequest" }, "", errors);
   const account = (

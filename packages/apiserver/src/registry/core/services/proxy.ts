@@ -43,7 +43,7 @@ async function endpointsOf({ services, namespace }: SubresourceCall, name: strin
     .catch((err: unknown) => {
       throw isNotFound(err) ? notFound({ group: "", resource: "services" }, name) : err;
     });
-  return entry.object() as Endpoints;
+  return entry.object();
 }
 
 /** The list rotated by a random offset. */

@@ -1,5 +1,4 @@
 import { randomInt } from "node:crypto";
-import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { RangeAllocation } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Storage } from "../../../storage/storage.ts";
 import { type Bitmap, decodeBitmap } from "./bitmap.ts";
@@ -54,7 +53,7 @@ export function newRangeAllocator(options: {
           range,
           data: bitmap.encode(),
         };
-        return next as KubeObject;
+        return next;
       },
       { ignoreNotFound: true, dryRun },
     );

@@ -23,7 +23,7 @@ export function eventToCore(object: KubeObject): KubeObject {
 /** @param apiVersion `events.k8s.io/v1` or `events.k8s.io/v1beta1`; both have the same fields */
 export function eventFromCore(apiVersion: string): (object: KubeObject) => KubeObject {
   return (object) => {
-    const event = { ...object } as unknown as Record<string, unknown>;
+    const event = { ...object } as Record<string, unknown>;
     for (const [to, from] of renamed) move(event, from, to);
     event.apiVersion = apiVersion;
     return event as unknown as KubeObject;

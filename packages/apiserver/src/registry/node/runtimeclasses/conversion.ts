@@ -19,5 +19,5 @@ export function runtimeClassFromV1(object: KubeObject): KubeObject {
   const spec: NonNullable<RuntimeClassV1alpha1["spec"]> = { runtimeHandler: handler };
   if (overhead !== undefined) spec.overhead = overhead;
   if (scheduling !== undefined) spec.scheduling = scheduling;
-  return { ...rest, apiVersion: "node.k8s.io/v1alpha1", spec } as unknown as KubeObject;
+  return { ...rest, apiVersion: "node.k8s.io/v1alpha1", spec } as KubeObject;
 }

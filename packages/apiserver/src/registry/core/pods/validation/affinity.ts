@@ -74,7 +74,7 @@ function validateNodeSelectorTerm(term: NodeSelectorTerm, path: string): FieldEr
   for (const [i, expression] of (term.matchExpressions ?? []).entries()) {
     const at = index(child(path, "matchExpressions"), i);
     const count = expression.values?.length ?? 0;
-    switch (expression.operator as string) {
+    switch (expression.operator) {
       case "In":
       case "NotIn":
         if (count === 0) errors.push(required(child(at, "values"), "must be specified when `operator` is 'In' or 'NotIn'"));

@@ -34,8 +34,7 @@ export function validatePodAnnotations(
   const all = annotations ?? {};
   if (Object.hasOwn(all, mirror) && !spec.nodeName)
     errors.push(invalidValue(mapKey(path, mirror), all[mirror], "must set spec.nodeName if mirror pod annotation is set"));
-  if (Object.hasOwn(all, tolerationsKey) && all[tolerationsKey])
-    errors.push(...serializedTolerations(all[tolerationsKey] as string, path));
+  if (Object.hasOwn(all, tolerationsKey) && all[tolerationsKey]) errors.push(...serializedTolerations(all[tolerationsKey], path));
   if (!options.anyPodDeletionCost && podDeletionCostFault(all) !== undefined)
     errors.push(invalidValue(mapKey(path, deletionCost), all[deletionCost], "must be a 32bit integer"));
   errors.push(...validateSeccompAnnotations(all, path));
@@ -123,7 +122,7 @@ export function seccompFieldsMatchAnnotations(annotations: Annotations, spec: Po
 
 function seccompMatches(annotation: string, profile: SeccompProfile, path: string): FieldError[] {
   const differ = [forbiddenField(child(path, "type"), "seccomp type in annotation and field must match")];
-  switch (profile.type as string) {
+  switch (profile.type) {
     case "Unconfined":
       return annotation === "unconfined" ? [] : differ;
     case "RuntimeDefault":

@@ -94,8 +94,8 @@ export function validateEphemeralContainers(
       errors.push(fieldNotFound(child(at, "targetContainerName"), targetContainerName));
     if (!name) return [...errors, required(at, "ephemeralContainer requires a name")];
     // Upstream validates a list with only this container, which shows in its error paths.
-    addErrors(errors, validateContainers([container as Container], volumes, at, options));
-    addErrors(errors, withoutSpaces([container as Container], at));
+    addErrors(errors, validateContainers([container], volumes, at, options));
+    addErrors(errors, withoutSpaces([container], at));
     if (names.has(name)) errors.push(duplicate(child(at, "name"), name));
     names.add(name);
     for (const field of neverForEphemeral)
@@ -110,7 +110,7 @@ export function validateEphemeralContainers(
 }
 
 function isUnset(value: unknown): boolean {
-  return value === undefined || value === null || (typeof value === "object" && Object.keys(value as object).length === 0);
+  return value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0);
 }
 
 /**

@@ -49,7 +49,7 @@ export function podValidationOptions(
 export const containerLists = ["initContainers", "containers", "ephemeralContainers"] as const;
 
 function allContainers(spec: PodSpec | undefined): Container[] {
-  return containerLists.flatMap((list) => (spec?.[list] ?? []) as Container[]);
+  return containerLists.flatMap((list) => spec?.[list] ?? []);
 }
 
 function usesHugePagesInDownwardApi(spec: PodSpec | undefined): boolean {
@@ -61,7 +61,7 @@ function usesHugePagesInDownwardApi(spec: PodSpec | undefined): boolean {
 function usesPartialHugePages(spec: PodSpec | undefined): boolean {
   const lists = allContainers(spec).flatMap(({ resources }) => [resources?.limits, resources?.requests]);
   return [...lists, spec?.overhead].some((list) =>
-    Object.entries(list ?? {}).some(([name, value]) => isHugePage(name) && !pageSizeFits(name, quantityOf(value as string))),
+    Object.entries(list ?? {}).some(([name, value]) => isHugePage(name) && !pageSizeFits(name, quantityOf(value))),
   );
 }
 

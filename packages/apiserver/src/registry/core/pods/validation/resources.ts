@@ -119,7 +119,7 @@ export function validateResourceRequirements(
   for (const [name, value] of Object.entries(requests)) {
     const at = mapKey(child(path, "requests"), name);
     const limit = Object.hasOwn(limits, name) ? (limits[name] as string) : undefined;
-    errors.push(...oneAmount(name, value, at), ...fitsLimit(name, value as string, limit, path), ...pages(name, value, at));
+    errors.push(...oneAmount(name, value, at), ...fitsLimit(name, value, limit, path), ...pages(name, value, at));
   }
   const names = [...Object.keys(limits), ...Object.keys(requests)];
   if (names.some(isHugePage) && !names.some((name) => name === "cpu" || name === "memory"))

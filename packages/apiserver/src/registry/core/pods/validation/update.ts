@@ -89,7 +89,7 @@ function deadlineShrinks(next: number | undefined, current: number | undefined):
 
 /** Tolerations may be added; existing ones may only change tolerationSeconds. */
 function onlyAdded(next: readonly Toleration[], current: readonly Toleration[]): FieldError[] {
-  const untimed = (toleration: Toleration): Toleration => ({ ...toleration, tolerationSeconds: undefined }) as Toleration;
+  const untimed = (toleration: Toleration): Toleration => ({ ...toleration, tolerationSeconds: undefined });
   const kept = current.every((old) => next.some((toleration) => semanticEqual(untimed(toleration), untimed(old))));
   return kept
     ? validateTolerations(next, "spec.tolerations")

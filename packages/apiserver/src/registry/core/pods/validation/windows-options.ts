@@ -57,7 +57,7 @@ function userNameFaults(text: string): string[] {
 /** All containers with their paths, in upstream's order. */
 function containersWithPaths(spec: PodSpec, path: string): { container: Container; at: string }[] {
   return containerLists.flatMap((list) =>
-    ((spec[list] ?? []) as Container[]).map((container, i) => ({ container, at: index(child(path, list), i) })),
+    (spec[list] ?? []).map((container, i) => ({ container, at: index(child(path, list), i) })),
   );
 }
 
