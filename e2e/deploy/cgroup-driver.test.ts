@@ -143,7 +143,7 @@ describe("pods below systemd's slices, with the driver systemd in the kubelet an
     }
   });
 
-  test("with the pods their slices go, from every hierarchy, and so by the message bus", async () => {
+  test("slices of deleted pods are removed from every hierarchy, also when D-Bus lists them", async () => {
     await run("last", {});
     assert.match(await machine.run("busctl", "list", "--no-pager", "--no-legend"), / node-MainThr/);
     await kubectl("delete", "pod", "--wait", "last", ...classes);

@@ -205,7 +205,7 @@ for (const [name, cluster, user, message] of [
   test(`refuses ${name}`, () => assert.throws(() => parseKubeconfig(text), message));
 }
 
-test("certificates in a kubeconfig are those that stand in it now; its other changes, and faults of the moment, change nothing", async (t) => {
+test("certificates are those of the current kubeconfig; its other changes and transient read errors change nothing", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "kubeconfig-"));
   t.after(() => rm(folder, { recursive: true }));
   const file = join(folder, "config");

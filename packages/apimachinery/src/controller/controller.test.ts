@@ -289,7 +289,7 @@ test("a reconcile that asks to be called again after no number of ms fails with 
   assert.ok(errors.length > 3 && calls.includes("default/b"));
 });
 
-test("a throw that is not an Error, and one before the first await, are failures like others", async (t) => {
+test("a thrown value that is not an Error, and one thrown before the first await, count as failures", async (t) => {
   const { client, clock, informers, run } = setUp(t);
   client.put(pods, aPod({ name: "a" }), aPod({ name: "b" }), aPod({ name: "c" }));
   const done: string[] = [];

@@ -330,7 +330,7 @@ test("events about the lock, or both of a pair, report who became leader and who
   }
 });
 
-test("what stands in the annotation may be anything: it is waited for or taken over, and nothing ends", async () => {
+test("a leader annotation with any content is waited for or taken over, without a failure", async () => {
   for (const garbage of [
     "",
     "null",

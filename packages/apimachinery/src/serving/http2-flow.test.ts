@@ -91,7 +91,7 @@ for (const kind of ["", "?stream"]) {
   });
 }
 
-test("6.9.1: streams share the connection's window, and none waits for one whose own is shut", async (t) => {
+test("6.9.1: streams share the connection's window, and none waits for another whose own window is exhausted", async (t) => {
   const client = await (await startHttp2Bench(t, handler)).connect();
   client.send(getFrame(1, "/60000"), getFrame(3, "/60000"), getFrame(5, "/60000"));
   const all = (): number => [1, 3, 5].reduce((sum, stream) => sum + client.body(stream).length, 0);

@@ -24,7 +24,7 @@ const configuration = (plugins: object[], apiVersion = "apiserver.config.k8s.io/
   plugins,
 });
 
-test("a plugin's configuration stands in the file or in another one beside it", (t) => {
+test("a plugin's configuration is in the file or in another one that it names", (t) => {
   const limits = { apiVersion: "eventratelimit.admission.k8s.io/v1alpha1", kind: "Configuration", limits: [] };
   const of = readPluginConfigurations(
     fileWith(t, {

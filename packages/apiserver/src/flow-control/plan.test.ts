@@ -30,7 +30,7 @@ test("the levels share the sum of both limits by their shares, rounded up; exemp
   });
 });
 
-test("mandatory objects that are missing stand in for themselves", () => {
+test("missing mandatory objects are replaced by their defaults", () => {
   const { levels, schemas } = planFlowControl({ levels: [], schemas: [] }, mandatory, limits);
   assert.deepEqual(limitsOf(levels), { exempt: undefined, "catch-all": 600 });
   assert.deepEqual(

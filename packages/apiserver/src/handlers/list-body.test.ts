@@ -98,7 +98,7 @@ describe("the bytes of a list", () => {
     assert.equal(Buffer.concat(readAll(bodyAt(2))).toString(), "2;2;2;2;2;");
   });
 
-  test("a chunk that is made again ends where it ended before, however long it takes now", () => {
+  test("a chunk that is encoded again ends at the same element, however long it takes", () => {
     const entries = entriesOf(40, 20);
     const inMs = { now: 4 };
     const bytesOf = (entry: Entry) => {
@@ -143,7 +143,7 @@ test("chunks that do not fit are made for each reader, and one that was read aga
   assert.notEqual(read(b), keptB, "dropped");
 });
 
-test("a list of one chunk has nothing after it", () => {
+test("a list of one chunk has no continue token", () => {
   const body = new ListBodies(new ByteShare(1024)).json(entriesOf(2, 10), served);
   assert.ok(body.chunk(0));
   assert.equal(body.hasAfter(0), false);

@@ -26,7 +26,7 @@ describe("with OpenAPIV3 and OpenAPIEnums", () => {
     assert.equal(again.code, 304);
   });
 
-  test("/openapi/v3 comes as protobuf too, and a document that there is not is empty", async () => {
+  test("/openapi/v3 is served as protobuf too, and an unknown group version is empty", async () => {
     const accept = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
     const { code, headers } = await server.request("GET", "/openapi/v3/api/v1", undefined, { accept });
     assert.equal(code, 200);

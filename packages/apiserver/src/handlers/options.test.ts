@@ -180,7 +180,7 @@ test("the body of a delete replaces its query", () => {
   assert.deepEqual(deleteOptions(query, { propagationPolicy: "Orphan" }), { propagationPolicy: "Orphan" });
 });
 
-test("a grace period of 0 is one", () => {
+test("a grace period of 0 counts as set", () => {
   assert.deepEqual(deleteOptions(new URLSearchParams("gracePeriodSeconds=0"), undefined), { gracePeriodSeconds: 0 });
 });
 

@@ -199,7 +199,7 @@ test("a pod has not ended while the runtime shows a container of it running, wha
   assert.ok(statusOf(two())?.containerStatuses?.every(({ state }) => state?.terminated !== undefined));
 });
 
-test("a pod that begins again under its uid has none of the failures of its life before", async (t) => {
+test("a pod that starts again under the same uid has no backoff from before", async (t) => {
   const { runner, runtime, statusOf, status } = await bench(t);
   runtime.failNext("CreateContainer", broken);
   await runner.sync(aNodePod(), never);

@@ -40,7 +40,7 @@ test("what began, ended or went away in the runtime is reported for its pod, onc
   assert.deepEqual([changed, [...(events.pods()?.keys() ?? [])]], [["a"], ["b"]]);
 });
 
-test("who has not looked for three minutes is ill, whatever the time of day is set to", async () => {
+test("a relist that is three minutes old is unhealthy, whatever the wall clock is set to", async () => {
   const { clock, events } = looking();
   assert.equal(events.problem(), "PLEG is not healthy: pleg has yet to be successful");
   await events.relist();

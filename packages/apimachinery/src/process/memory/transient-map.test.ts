@@ -17,7 +17,7 @@ test("holds what was set and not deleted, under any text", () => {
   assert.deepEqual([map.size, map.values(), map.firstKey()], [0, [], undefined]);
 });
 
-test("numbers stand in their order", () => {
+test("integer keys are kept in insertion order", () => {
   const map = new TransientMap<number, { id: number }>();
   for (const id of [2_000_001, 5, 1_999_999]) map.set(id, { id });
   assert.deepEqual(

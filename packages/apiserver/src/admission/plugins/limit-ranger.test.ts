@@ -24,7 +24,7 @@ const aPod = (name: string, spec: object = {}): object => ({
   spec: { containers: [{ name: "c", image: "i" }], ...spec },
 });
 
-test("containers get what they do not say, from the first pod on, and the pod says so", async () => {
+test("containers get default requests and limits from the first pod on, and an annotation lists them", async () => {
   await limits("filled", {
     type: "Container",
     default: { cpu: "1", memory: "1Gi" },

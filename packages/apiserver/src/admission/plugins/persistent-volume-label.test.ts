@@ -57,7 +57,7 @@ for (const { name, spec, metadata = {}, want = "", affinity } of [
     affinity: affinityOf(ofZones),
   },
   {
-    name: "of no cloud that came with its zones",
+    name: "without a cloud, with zone labels",
     spec: { nfs: {} },
     metadata: { labels: zoned, annotations: provisioned },
     affinity: affinityOf(ofZones),

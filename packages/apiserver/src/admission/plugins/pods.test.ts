@@ -85,7 +85,7 @@ for (const { name, spec = {}, container = {}, want } of [
     want: 'volume with secret.secretName="hidden" is not allowed because service account careful does not reference that secret',
   },
   {
-    name: "a volume, before anything wrong is seen",
+    name: "a volume, without an error",
     spec: { volumes: [{ name: "v", secret: { secretName: "hidden" } }], restartPolicy: "Sometimes" },
     want: 'volume with secret.secretName="hidden" is not allowed because service account careful does not reference that secret',
   },

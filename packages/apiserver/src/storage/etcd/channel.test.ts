@@ -59,7 +59,7 @@ test("a server gets the trace context of a call, if there is one", async (t) => 
   assert.deepEqual(reported, [undefined, traceparent]);
 });
 
-test("a clock that is set back keeps no server out of reach", async (t) => {
+test("a clock that is set back does not delay the next attempt to connect", async (t) => {
   const { url } = await aServer(t, (stream, body) => answer(stream, body));
   let isThere = false;
   const made = newEtcdChannel(url, {

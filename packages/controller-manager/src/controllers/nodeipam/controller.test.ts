@@ -105,7 +105,7 @@ test("a range that cannot be written is given back, and written later", async (t
   assert.ok(lines.includes('node_ipam_controller_cidrset_usage_cidrs{clusterCIDR="10.0.0.0/22"} 0.25'));
 });
 
-test("somebody else's choice stands, and ours comes back, once", async (t) => {
+test("a CIDR that another writer chose is kept, and the allocated one is released once", async (t) => {
   const world = prepared(t);
   let lost = true;
   world.client.react("patch", "nodes", () => (lost ? { metadata: {} } : undefined));

@@ -203,7 +203,7 @@ test("entries of other versions are kept up through conversion, those of unknown
   assert.deepEqual(stored.entries(), { "d Update": [".spec.replicas"] });
 });
 
-test("an applier who changes versions has one entry", () => {
+test("an applier that changes versions has one entry", () => {
   const beta = managerOf("", ["status"], "apps/v1beta1");
   const stored = new Stored().apply("a", { apiVersion: "apps/v1beta1", spec: { replicas: 1, paused: true } }, { through: beta });
   stored.apply("a", { spec: { paused: true } });

@@ -162,7 +162,7 @@ test("entries that cannot be read do not replace those of the object", () => {
   }
 });
 
-test("ten thousand updates are put together, and soon", () => {
+test("ten thousand update entries are merged quickly", () => {
   const count = 10_000;
   const managed = decodeManaged(
     Array.from({ length: count }, (_, i) => ({

@@ -81,7 +81,7 @@ for (const { name, options, size } of [
   { name: "one through small windows", options: { settings: { initialWindowSize: 10 } }, size: 2_000 },
   { name: "one from a server that pads", options: { paddingStrategy: constants.PADDING_STRATEGY_MAX }, size: 100_000 },
 ]) {
-  test(`a body comes back as it went: ${name}`, async (t) => {
+  test(`a body is echoed unchanged: ${name}`, async (t) => {
     const { send } = await connected(t, await anEcho(t, options));
     const sent = bytes(size);
     const { fields, body, end } = await send(sent);
