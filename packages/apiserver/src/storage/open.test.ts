@@ -10,8 +10,7 @@ import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
 import type { StorageMetrics } from "./metrics.ts";
 import { newObjectCodec } from "./object-codec.ts";
 import { openStorage, type StorageOptions, type StorageSet } from "./open.ts";
-import { aConfigMap, suiteResource } from "./suite.ts";
-import { unlimitedEntries } from "./testing.ts";
+import { aConfigMap, suiteResource, unlimitedEntries } from "./testing.ts";
 
 let prefixes = 0;
 

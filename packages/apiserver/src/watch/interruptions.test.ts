@@ -8,7 +8,7 @@ import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";
 import { openStorage } from "../storage/open.ts";
-import { aConfigMap, keys, suiteResource, withData } from "../storage/suite.ts";
+import { aConfigMap, keys, suiteResource, withData } from "../storage/testing.ts";
 
 let prefixes = 0;
 

@@ -10,7 +10,7 @@ import { newEtcdClient } from "../storage/etcd/client.ts";
 import type { StoredResource } from "../storage/object-codec.ts";
 import { openStorage, type StorageSet } from "../storage/open.ts";
 import type { Entry } from "../storage/storage.ts";
-import { aConfigMap, suiteResource, withData } from "../storage/suite.ts";
+import { aConfigMap, suiteResource, withData } from "../storage/testing.ts";
 
 /** Deterministic pseudo-random numbers in [0, 1). */
 function numbersFrom(seed: number): () => number {

@@ -7,7 +7,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";
 import { barrierKey } from "../storage/key-layout.ts";
 import { openStorage } from "../storage/open.ts";
-import { aConfigMap, keys, suiteResource } from "../storage/suite.ts";
+import { aConfigMap, keys, suiteResource } from "../storage/testing.ts";
 import { startEtcdFront } from "../testing/etcd-front.ts";
 
 /**

@@ -7,7 +7,7 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { startRestorableEtcd } from "@coxswain/apimachinery/testing/restorable-etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { openStorage } from "../storage/open.ts";
-import { aConfigMap, suiteResource } from "../storage/suite.ts";
+import { aConfigMap, suiteResource } from "../storage/testing.ts";
 
 const isTooLarge = (err: unknown): boolean =>
   err instanceof StatusError && err.code === 504 && err.status.details?.causes?.[0]?.reason === "ResourceVersionTooLarge";

@@ -5,8 +5,8 @@ import { newLeases } from "@coxswain/apiserver/storage/etcd/leases";
 import { newEtcdStore } from "@coxswain/apiserver/storage/etcd/store";
 import { newObjectCodec } from "@coxswain/apiserver/storage/object-codec";
 import { openStorage } from "@coxswain/apiserver/storage/open";
-import { runStorageSuite, type StorageUnderTest, suiteResource } from "@coxswain/apiserver/storage/suite";
-import { unlimitedEntries } from "@coxswain/apiserver/storage/testing";
+import { runStorageSuite, type StorageUnderTest } from "@coxswain/apiserver/storage/suite";
+import { suiteResource, unlimitedEntries } from "@coxswain/apiserver/storage/testing";
 import { newDirectEtcdClient } from "./direct-client.ts";
 import { type MemoryEtcd, newMemoryEtcd } from "./memory-etcd.ts";
 

@@ -8,8 +8,8 @@ import { newEtcdClient } from "@coxswain/apiserver/storage/etcd/client";
 import { newLeases } from "@coxswain/apiserver/storage/etcd/leases";
 import { newEtcdStore } from "@coxswain/apiserver/storage/etcd/store";
 import { newObjectCodec } from "@coxswain/apiserver/storage/object-codec";
-import { runStorageSuite, suiteResource } from "@coxswain/apiserver/storage/suite";
-import { unlimitedEntries } from "@coxswain/apiserver/storage/testing";
+import { runStorageSuite } from "@coxswain/apiserver/storage/suite";
+import { suiteResource, unlimitedEntries } from "@coxswain/apiserver/storage/testing";
 import { newMemoryEtcd } from "../memory-etcd.ts";
 import { serveEtcd } from "./etcd-server.ts";
 
