@@ -136,6 +136,21 @@ for (const { name, node, pod, before = () => {}, event } of [
   });
 }
 
+for (const { name, node, change, want } of [
+  { name: "the first", node: "a", change: {}, want: "a" },
+  { name: "the second", node: "b", change: { cpu: "4" }, want: "b" },
+])
+  test(`a pod that nodes refuse for different reasons is woken by a change of ${name} of them`, async (t) => {
+    const { step, names } = await startScheduler(t);
+    names.node("a", tainted);
+    names.node("b", { cpu: "500m" });
+    names.pod("web");
+    await step(2_000);
+    names.node(node, change);
+    await step(2_000);
+    assert.equal(names.where("web"), want);
+  });
+
 for (const { name, first, later, want } of [
   { name: "a class that waits for its consumer", later: aClass("WaitForFirstConsumer"), want: "a" },
   { name: "a class that does not", later: aClass("Immediate"), want: undefined },
@@ -212,6 +227,22 @@ for (const { name, change } of [
     assert.deepEqual([bench.events, bench.client.writes.length], [[], length]);
   });
 }
+
+test("a pod that is deleted while the extenders are asked about its victims evicts none", async (t) => {
+  const answer = Promise.withResolvers<void>();
+  const preempt: Extender["preempt"] = async (_, candidates) => answer.promise.then(() => candidates);
+  const { client, step, names } = await startScheduler(t, { extenders: [anExtender({ preempts: true, preempt })] });
+  names.node("a");
+  names.pod("old", { on: "a", cpu: "4", priority: 1 });
+  await step();
+  names.pod("urgent", { cpu: "4", priority: 10 });
+  await step();
+  client.remove(pods, "default/urgent");
+  await step();
+  answer.resolve();
+  await step();
+  assert.equal(names.where("old"), "a");
+});
 
 test("a nomination whose node is gone is cleared, and holds nothing when a smaller node comes under its name", async (t) => {
   const { client, step, names } = await startScheduler(t);
@@ -397,16 +428,21 @@ test("a volume that changes while an extender is called fails the cycle, and the
   assert.equal(names.where("next"), "a");
 });
 
-test("the next cycle begins with the node where the last one stopped", async (t) => {
-  const { step, names } = await startScheduler(t, { percentageOfNodesToScore: 1 });
-  for (let i = 0; i <= 100; i++) names.node(`n${String(i).padStart(3, "0")}`, { cpu: i === 100 ? "400" : "4" });
-  await step();
-  names.pod("first");
-  await step();
-  names.pod("second");
-  await step();
-  assert.deepEqual([names.where("first"), names.where("second")], ["n000", "n100"]);
-});
+for (const { name, extenders } of [
+  { name: "the next cycle begins with the node where the last one stopped", extenders: [] },
+  { name: "the next cycle begins there, too, when an extender filters the nodes", extenders: [anExtender({})] },
+]) {
+  test(name, async (t) => {
+    const { step, names } = await startScheduler(t, { percentageOfNodesToScore: 1, extenders });
+    for (let i = 0; i <= 100; i++) names.node(`n${String(i).padStart(3, "0")}`, { cpu: i === 100 ? "400" : "4" });
+    await step();
+    names.pod("first");
+    await step();
+    names.pod("second");
+    await step();
+    assert.deepEqual([names.where("first"), names.where("second")], ["n000", "n100"]);
+  });
+}
 
 test("a status that cannot be written is logged, unless the pod is gone", async (t) => {
   const bench = await startScheduler(t);
@@ -422,6 +458,34 @@ test("a status that cannot be written is logged, unless the pod is gone", async 
   names.pod("other");
   await step();
   assert.deepEqual(errors, ["cannot update the status of a pod that does not fit"]);
+});
+
+test("a binding that fails is no longer counted as running", async (t) => {
+  const { client, registry, step, names } = await startScheduler(t);
+  client.react("create", "pods", ({ subresource }) => {
+    if (subresource === "binding") throw new Error("no luck");
+    return undefined;
+  });
+  names.node("a");
+  names.pod("web");
+  await step();
+  assert.match(await registry.render(), /^scheduler_scheduler_goroutines\{work="binding"\} 0$/m);
+});
+
+test("a preemption that fails is logged, and the pod is refused for what its nodes lack", async (t) => {
+  const { client, events, errors, step, names } = await startScheduler(t);
+  client.react("delete", "pods", () => {
+    throw new Error("away");
+  });
+  names.node("a");
+  names.pod("old", { on: "a", cpu: "4", priority: 1 });
+  await step();
+  names.pod("urgent", { cpu: "4", priority: 10 });
+  await step();
+  assert.deepEqual(errors, ["running a postFilter plugin failed"]);
+  const message = "0/1 nodes are available: 1 Insufficient cpu.";
+  assert.deepEqual(events, [`urgent Warning FailedScheduling Scheduling: ${message}`]);
+  assert.equal(names.status("urgent")?.conditions?.[0]?.message, message);
 });
 
 test("a message is cut to what an event may hold", async (t) => {

@@ -175,3 +175,14 @@ test("takes one of the best by chance", () => {
     0,
   );
 });
+
+test("each of the best has the same chance, however many worse ones were equal before", () => {
+  const chosen = (scores: readonly number[]): number => selectBest(scores, () => 0.4);
+  assert.deepEqual([chosen([5, 5, 5]), chosen([1, 1, 5, 5])], [1, 3]);
+});
+
+test("a decision names the first three of equal nodes in their order, and the next cycle begins at the first node again", async () => {
+  const nodes = ["a", "b", "c", "d"].map((name) => node(name));
+  const { best, nextStartIndex } = await newTestCluster({ nodes }).decide(pod());
+  assert.deepEqual([best.map((scored) => scored.node), nextStartIndex], [["a", "b", "c"], 0]);
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aTestNode, aTestPod } from "../testing/test-cluster.ts";
 import { newClusterCache } from "./cluster-cache.ts";
@@ -42,14 +42,19 @@ test("a pod whose binding ended counts until the API shows it, a quarter of an h
   const clock = newFakeClock();
   const cache = newClusterCache(clock);
   cache.setNode(aTestNode("a"));
-  const [lost, shown, binding] = ["lost", "shown", "binding"].map((name) => aTestPod(name)) as [never, never, never];
-  for (const pod of [lost, shown, binding]) cache.assume(newPodInfo(pod), "a");
-  for (const pod of [lost, shown]) cache.finishBinding(pod);
+  const [lost, alsoLost, shown, binding] = ["lost", "lost too", "shown", "binding"].map((name) => aTestPod(name)) as [
+    Pod,
+    Pod,
+    Pod,
+    Pod,
+  ];
+  for (const pod of [lost, alsoLost, shown, binding]) cache.assume(newPodInfo(pod), "a");
+  for (const pod of [lost, alsoLost, shown]) cache.finishBinding(pod);
   cache.setPod(aTestPod("shown", { on: "a" }));
   const names = (): string[] => [...(cache.snapshot().get("a")?.pods.keys() ?? [])].sort();
   clock.setOn(3_600_000);
   await clock.advance(15 * 60_000 - 1);
-  assert.deepEqual(names(), ["binding", "lost", "shown"]);
+  assert.deepEqual(names(), ["binding", "lost", "lost too", "shown"]);
   await clock.advance(1);
   assert.deepEqual(names(), ["binding", "shown"]);
   assert.equal(cache.counts.assumedPods, 1);

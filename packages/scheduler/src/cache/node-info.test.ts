@@ -30,3 +30,27 @@ test("init containers run one after the other, before the others: the largest co
   const { requests } = newPodInfo(podOf("p", [asking("a", { cpu: "1", memory: "2" }), asking("b", { memory: "2" })], inits));
   assert.deepEqual([requests.milliCpu, requests.memory, requests.scalars.get("example.com/gpu")], [3000, 4, 2]);
 });
+
+test("a pod that is removed leaves the node as it was, but for its version; one that is added again counts once", () => {
+  const info = newNodeInfo(aTestNode("a"));
+  const pod = newPodInfo(podOf("p", [asking("c", { cpu: "1" }), asking("d", {})]));
+  const amounts = (): number[] => [info.requested.milliCpu, info.nonZeroRequested.milliCpu, info.nonZeroRequested.memory];
+  addPod(info, pod);
+  addPod(info, pod);
+  const once = 400 * 2 ** 20;
+  assert.deepEqual(amounts(), [1000, 1100, once]);
+  const { version } = info;
+  removePod(info, "p");
+  assert.deepEqual(amounts(), [0, 0, 0]);
+  assert.notEqual(info.version, version, "what was counted for the former version no longer holds");
+});
+
+test("a port stays taken at the addresses of the pods that are left", () => {
+  const info = newNodeInfo(aTestNode("a"));
+  for (const hostIP of ["10.0.0.1", "10.0.0.2"]) {
+    const ports = [{ containerPort: 80, hostPort: 80, hostIP }];
+    addPod(info, newPodInfo(podOf(hostIP, [{ name: "c", image: "i", ports }])));
+  }
+  removePod(info, "10.0.0.1");
+  assert.deepEqual([...(info.usedPorts.get("TCP/80") ?? [])], ["10.0.0.2"]);
+});

@@ -109,6 +109,15 @@ test("a filter that fails fails the pod, unless it is ignorable", async (t) => {
   assert.equal(await clusterWith({ ...config, ignorable: true }).place(pod), "a");
 });
 
+test("when the filter fails for the nominated node, the other nodes are tried", async (t) => {
+  const { url, calls } = await startExtender(t, {
+    filter: ({ NodeNames }) => (NodeNames.length === 1 ? { Error: "no mood" } : { NodeNames: ["c"] }),
+  });
+  const nominated = aTestPod("web", { status: { nominatedNodeName: "b" } });
+  assert.equal(await clusterWith({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true }).place(nominated), "c");
+  assert.deepEqual([calls[0]?.body.NodeNames, calls[1]?.body.NodeNames.length], [["b"], 3]);
+});
+
 test("a filter that says that it failed, and one that names strange nodes", async (t) => {
   const failing = await startExtender(t, { filter: () => ({ Error: "no mood" }) });
   await assert.rejects(clusterWith({ urlPrefix: failing.url, filterVerb: "filter" }).place(pod), { message: "no mood" });

@@ -178,6 +178,15 @@ test("anti-affinity of running pods gives way to a more important one", async ()
   assert.deepEqual(gone(cluster), ["web"]);
 });
 
+test("what was tried on one node does not count for another: pods of a zone that is to be avoided stay", async () => {
+  const term = { topologyKey: "zone", labelSelector: { matchLabels: { app: "db" } } };
+  const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } };
+  const inZone = ["a", "b"].map((name) => aTestNode(name, { labels: { zone: "x" } }));
+  const pods = ["a", "b"].map((on) => aTestPod(`db-${on}`, { on, labels: { app: "db" }, priority: 1 }));
+  const { cluster, result } = await preempt(urgent({ cpu: "1", spec: { affinity } }), { nodes: inZone, pods });
+  assert.deepEqual([gone(cluster), result.nominatedNode], [[], ""]);
+});
+
 for (const { name, wanted, stays } of [
   { name: "its own anti-affinity", wanted: "podAntiAffinity", stays: { labels: { app: "db" } } },
   { name: "the anti-affinity", wanted: undefined, stays: { labels: { app: "db" }, refuses: "web" } },
@@ -198,27 +207,44 @@ for (const { name, wanted, stays } of [
   });
 }
 
-test("nominations of less important pods on that node are taken back", async () => {
-  const waiting = ["first", "second"].map((name) =>
-    aTestPod(name, { priority: 5, cpu: "100m", status: { nominatedNodeName: "a" } }),
-  );
-  const pods = [low("a1", "a")];
-  const known = [...pods, ...waiting, urgent()];
-  const cluster = newTestCluster({ nodes: [aTestNode("a")], pods, objects: known.map((each) => [podsRef, each] as const) });
-  cluster.client.put(podsRef, ...known);
-  for (const pod of waiting) cluster.nominator.set(pod);
-  const [plugin] = cluster.profile.at.postFilter;
-  const state: CycleState = new Map();
-  const info = newPodInfo(urgent());
-  for (const each of cluster.profile.at.preFilter) each.preFilter?.(state, info, cluster.snapshot());
-  await plugin?.postFilter?.(state, info, new Map(), cluster.snapshot());
-  assert.deepEqual(
-    cluster.nominator.onNode("a").map(({ pod }) => pod.metadata.name),
-    ["urgent"],
-  );
-  for (const { metadata } of waiting)
-    assert.equal(cluster.client.object<Pod>(podsRef, `default/${metadata.name}`)?.status?.nominatedNodeName, undefined);
-});
+for (const { name, failing, left } of [
+  { name: "nominations of less important pods on that node are taken back", failing: undefined, left: [] },
+  {
+    name: "one that cannot be taken back in the API counts no more, and is no obstacle to the next",
+    failing: "first",
+    left: ["first"],
+  },
+])
+  test(name, async () => {
+    const waiting = ["first", "second"].map((waits) =>
+      aTestPod(waits, { priority: 5, cpu: "100m", status: { nominatedNodeName: "a" } }),
+    );
+    const pods = [low("a1", "a")];
+    const known = [...pods, ...waiting, urgent()];
+    const cluster = newTestCluster({ nodes: [aTestNode("a")], pods, objects: known.map((each) => [podsRef, each] as const) });
+    cluster.client.put(podsRef, ...known);
+    cluster.client.react("patch", "pods", ({ name: patched }) => {
+      if (patched === failing) throw new Error("away");
+      return undefined;
+    });
+    for (const pod of waiting) cluster.nominator.set(pod);
+    const [plugin] = cluster.profile.at.postFilter;
+    const state: CycleState = new Map();
+    const info = newPodInfo(urgent());
+    for (const each of cluster.profile.at.preFilter) each.preFilter?.(state, info, cluster.snapshot());
+    const result = await plugin?.postFilter?.(state, info, new Map(), cluster.snapshot());
+    assert.deepEqual(result, { nominatedNode: "a" });
+    assert.deepEqual(
+      cluster.nominator.onNode("a").map(({ pod }) => pod.metadata.name),
+      ["urgent"],
+    );
+    const stored = waiting.map(({ metadata }) => cluster.client.object<Pod>(podsRef, `default/${metadata.name}`));
+    const nominated = stored.filter((pod) => pod?.status?.nominatedNodeName !== undefined);
+    assert.deepEqual(
+      nominated.map((pod) => pod?.metadata.name),
+      left,
+    );
+  });
 
 test("an extender strikes candidates out", async () => {
   const extender: Extender = {

@@ -61,6 +61,12 @@ for (const { name, wanted, pods, want } of [
     want: `0/3 nodes are available: 3 ${notNear}.`,
   },
   {
+    name: "each term has to hold in its own domain, not only the last",
+    wanted: pod("new", "web", near(term("db", { topologyKey: "kubernetes.io/hostname" }), term("db"))),
+    pods: [pod("db", "db", undefined, { on: "a" })],
+    want: "a",
+  },
+  {
     name: "a pod stays out of the domain of those it avoids",
     wanted: pod("new", "web", away(term("db"))),
     pods: [pod("db", "db", undefined, { on: "a" })],
@@ -100,6 +106,12 @@ for (const { name, wanted, pods, want } of [
     name: "terms select namespaces by their labels",
     wanted: pod("new", "web", near(term("db", { namespaceSelector: { matchLabels: { team: "two" } } }))),
     pods: [pod("mine", "db", undefined, { on: "a" }), pod("db", "db", undefined, { on: "c", namespace: "other" })],
+    want: "c",
+  },
+  {
+    name: "terms mean the namespaces they name beside those they select",
+    wanted: pod("new", "web", near(term("db", { namespaces: ["default"], namespaceSelector: { matchLabels: { team: "two" } } }))),
+    pods: [pod("db", "db", undefined, { on: "c" })],
     want: "c",
   },
   {

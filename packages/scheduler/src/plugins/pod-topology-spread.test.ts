@@ -3,11 +3,12 @@ import { test } from "node:test";
 import type { Node, Pod, TopologySpreadConstraint } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { replicaSets, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aReplicaSet } from "@coxswain/apimachinery/testing/builders";
-import { addPod, cloneNodeInfo, newPodInfo, removePod } from "../cache/node-info.ts";
+import { addPod, cloneNodeInfo, newNodeInfo, newPodInfo, removePod } from "../cache/node-info.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import { cloneState } from "../framework/cycle-state.ts";
 import { runFilters, runPreFilter } from "../profile.ts";
 import { aTestNode, aTestPod, newTestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
+import { countOf, parseConstraints, TopologyCounts } from "./topology-counts.ts";
 
 const zoneKey = "topology.kubernetes.io/zone";
 const hostKey = "kubernetes.io/hostname";
@@ -76,6 +77,17 @@ for (const { name, wanted, nodes = twoZones, pods = [], want } of [
     want: "a",
   },
   {
+    name: "in a domain where the pod may run, the pods of all its nodes count",
+    wanted: aTestPod("new", { labels: web, spec: { nodeSelector: { pool: "1" }, topologySpreadConstraints: [hard(zoneKey)] } }),
+    nodes: [
+      inZone("a", "x", { pool: "1" }),
+      inZone("b", "x"),
+      aTestNode("full", { cpu: "0", labels: { [zoneKey]: "y", pool: "1" } }),
+    ],
+    pods: [webOn("b")],
+    want: `0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector, 1 ${refusal}.`,
+  },
+  {
     name: "a pod that its own selector does not mean is no more",
     wanted: aTestPod("new", { labels: { app: "db" }, spec: { topologySpreadConstraints: [hard(zoneKey)] } }),
     nodes: [inZone("a", "x"), aTestNode("full", { cpu: "0", labels: { [zoneKey]: "y" } })],
@@ -131,6 +143,13 @@ for (const { name, options, want } of [
   });
 }
 
+test("each constraint has its own weight, which grows with the number of its domains", () => {
+  const pods = [...Array.from({ length: 10 }, () => webOn("b")), ...Array.from({ length: 5 }, () => webOn("c"))];
+  const soft = [hard(zoneKey), hard(hostKey)].map((one) => ({ ...one, whenUnsatisfiable: "ScheduleAnyway" as const }));
+  const { a = 0, c = 0 } = newTestCluster({ nodes: twoZones, pods }).scores("PodTopologySpread", spread(...soft));
+  assert.ok(a > c, "5 pods on one of three hosts weigh more than 5 pods more in one of two zones");
+});
+
 test("nodes without a zone are still spread over by host, and score nothing by constraints of the pod's own", () => {
   const nodes = [aTestNode("a"), aTestNode("b")];
   const byDefault = newTestCluster({ nodes, pods: [webOn("a")], objects: [[services, serviceOfWeb]] });
@@ -160,4 +179,40 @@ test("a pod that is taken off a node on trial counts no more, and the original c
   addPod(trialNode, other);
   for (const plugin of profile.at.preFilter) plugin.addPod?.(trial, pod, other, trialNode);
   assert.equal(runFilters(profile, trial, pod, trialNode)?.plugin, "PodTopologySpread");
+});
+
+test("a pod of another namespace that is taken off on trial does not make room", () => {
+  const foreign = webOn("a", { namespace: "other" });
+  const cluster = newTestCluster({ nodes: twoZones, pods: [webOn("a"), foreign] });
+  const { profile } = cluster;
+  const state: CycleState = new Map();
+  const pod = newPodInfo(spread(hard(zoneKey)));
+  runPreFilter(profile, state, pod, cluster.snapshot());
+  const node = cluster.snapshot().get("a");
+  assert.ok(node);
+  for (const plugin of profile.at.preFilter) plugin.removePod?.(state, pod, newPodInfo(foreign), node);
+  assert.equal(runFilters(profile, state, pod, node)?.plugin, "PodTopologySpread");
+});
+
+test("the least count of a key follows each change", () => {
+  const counts = new TopologyCounts();
+  for (const [zone, pods] of [
+    ["x", 1],
+    ["y", 2],
+  ] as const)
+    counts.add(zoneKey, zone, pods);
+  assert.equal(counts.least(zoneKey), 1);
+  counts.add(zoneKey, "x", 4);
+  assert.equal(counts.least(zoneKey), 2);
+});
+
+test("what was counted for one namespace is not the count of another", () => {
+  const info = newNodeInfo(aTestNode("a"));
+  addPod(info, newPodInfo(webOn("a")));
+  const [constraint] = parseConstraints([hard(zoneKey)], "DoNotSchedule");
+  assert.ok(constraint);
+  assert.deepEqual(
+    ["default", "other", "default"].map((namespace) => countOf(info, constraint, namespace)),
+    [1, 0, 1],
+  );
 });
