@@ -3,7 +3,7 @@ import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { serviceUnavailable } from "../objects/errors/status-error.ts";
 import type { Pod } from "../objects/schema/kinds/core/v1.ts";
-import { pods } from "../objects/schema/kinds/resources.ts";
+import { events, eventsV1, pods } from "../objects/schema/kinds/resources.ts";
 import { LabelSelector } from "../objects/selectors/label-selector.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { discardLogger } from "../process/logging/logger.ts";
@@ -57,6 +57,19 @@ test("hears of what exists, then of every change, in order, after the lister sho
   await settle();
   assert.deepEqual(seen, ["+a", "+b", "1>2", "-a"]);
   assert.deepEqual(names(informer.lister.list()), ["b"]);
+});
+
+test("is synced only after every handler has received the first list", async (t) => {
+  const client = newFakeClient();
+  client.put(pods, aPod({ name: "a" }));
+  const informer = newSharedInformer<Pod>({ client, clock: newFakeClock(), log: discardLogger, ref: pods });
+  const synced: boolean[] = [];
+  informer.addHandler({ added: () => synced.push(informer.synced) });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  void informer.run(stop.signal);
+  await informer.waitForSync(stop.signal);
+  assert.deepEqual(synced, [false]);
 });
 
 test("an object that was created again under its name is a deletion and an addition", async (t) => {
@@ -227,11 +240,24 @@ test("a factory gives one informer for each resource and selector", async (t) =>
   for (const selectors of [{ labelSelector: "a=b" }, { fieldSelector: "a=b" }, { metadataOnly: true }])
     assert.notEqual(factory.for<Pod>(pods, selectors), first);
   assert.notEqual(factory.for<Pod>(pods, { fieldSelector: "a=b" }), factory.for<Pod>(pods, { labelSelector: "a=b" }));
+  assert.notEqual(factory.for<KubeObject>(events), factory.for<KubeObject>(eventsV1));
   factory.start(stop.signal);
   await factory.waitForSync(stop.signal);
   assert.equal(first.synced, true);
   const late = factory.for<Pod>(pods, { labelSelector: "app=api" });
   await late.waitForSync(stop.signal);
+});
+
+test("a factory that is started again starts no informer again", async (t) => {
+  const client = newFakeClient();
+  const factory = newInformerFactory(client, { log: discardLogger, clock: newFakeClock() });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  factory.for<Pod>(pods);
+  factory.start(stop.signal);
+  factory.start(stop.signal);
+  await settle();
+  assert.deepEqual(verbs(client), ["list", "watch"]);
 });
 
 test("a factory knows whether it has all objects of a resource", () => {
@@ -482,6 +508,9 @@ test("an object is found under each value of an index, and under none that it ha
   assert.deepEqual(found(), ["x", "y"]);
   store.set(labelled("y", "z"));
   assert.deepEqual(found(), ["y", "z"]);
+  const last = labelled("y", "z");
+  store.set(last);
+  assert.deepEqual([store.byIndex("label", "y")[0] === last, store.byIndex("label", "z")[0] === last], [true, true]);
   store.delete("default/a");
   assert.deepEqual(found(), []);
 });

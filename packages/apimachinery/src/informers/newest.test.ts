@@ -41,6 +41,12 @@ test("prefers its own last write to what the cache still shows", async (t) => {
   assert.equal(version(), shown + 7, "nor does an older event");
 });
 
+test("a version with more digits is the newer one", async (t) => {
+  const { newest } = await startWithPod(t);
+  for (const version of ["99999", "100000", "99999"]) newest.written(written(version));
+  assert.equal(newest.get(key)?.metadata.resourceVersion, "100000");
+});
+
 test("a late response to a write does not bring back a deleted object", async (t) => {
   const { client, newest } = await startWithPod(t);
   client.remove(pods, key);

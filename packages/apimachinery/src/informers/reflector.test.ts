@@ -27,6 +27,12 @@ const named = (name: string, resourceVersion = "1"): Pod => {
   return { ...pod, metadata: { ...pod.metadata, resourceVersion } };
 };
 
+/** An item of a list, which has no apiVersion and kind. */
+function listed(name: string): Pod {
+  const { apiVersion: _, kind: __, ...pod } = named(name);
+  return pod as Pod;
+}
+
 /** Runs a reflector against scripted responses and records its requests and its store. */
 async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[], reconnectMs?: number) {
   const requested: string[] = [];
@@ -49,7 +55,7 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
       const page = lists.length > 1 ? lists.shift() : lists[0];
       if (page instanceof Error) throw page;
       const { version, names = [], continue: next } = page ?? { version: "" };
-      return { metadata: { resourceVersion: version, continue: next }, items: names.map((name) => named(name)) };
+      return { metadata: { resourceVersion: version, continue: next }, items: names.map(listed) };
     },
     async *watch(_: unknown, scope: { namespace?: string }, options: WatchOptions) {
       const { resourceVersion, signal } = options;
@@ -62,9 +68,13 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
       await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
     },
   } as unknown as Client;
+  /** Of the objects of all lists. */
+  const kinds: string[] = [];
   const sink = {
-    replace: (objects: Pod[], isOtherHistory: boolean) =>
-      void reported.push(`=${objects.map(({ metadata }) => metadata.name).join()}${isOtherHistory ? " anew" : ""}`),
+    replace(objects: Pod[], isOtherHistory: boolean) {
+      reported.push(`=${objects.map(({ metadata }) => metadata.name).join()}${isOtherHistory ? " anew" : ""}`);
+      kinds.push(...objects.map(({ apiVersion, kind }) => `${apiVersion}/${kind}`));
+    },
     set: ({ metadata }: Pod) => void reported.push(`+${metadata.name}`),
     delete: ({ metadata }: Pod) => void reported.push(`-${metadata.name}`),
   };
@@ -75,7 +85,7 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
     await clock.advance(ms);
     await settle(40);
   };
-  return { requested, reported, selections, target, after };
+  return { requested, reported, kinds, selections, target, after };
 }
 
 const tooLarge = (): StatusError => {
@@ -100,9 +110,10 @@ test("a list of several pages returns all items at the resourceVersion of the fi
     { version: "6", names: ["c"], continue: "third" },
     { version: "7", names: ["d", "e"] },
   ];
-  const { requested, reported } = await reflecting(t, pages, []);
+  const { requested, reported, kinds } = await reflecting(t, pages, []);
   assert.deepEqual(requested, ["list 0 500", "list second 500", "list third 500", "watch 5"]);
   assert.deepEqual(reported, ["=a,b,c,d,e"]);
+  assert.deepEqual(kinds, ["v1/Pod", "v1/Pod", "v1/Pod", "v1/Pod", "v1/Pod"], "items of a list have no kind of their own");
 });
 
 test("a list whose second page fails with another error is restarted, and its first page is discarded", async (t) => {
@@ -178,6 +189,14 @@ test("a watch that the server calls too new lists whatever is there, which may b
     ["watch 9", "list - 500", "watch 4", "list 4 all", "watch 5"].map((one) => one.replace("list -", "list ")),
   );
   assert.deepEqual(reported, ["=a,b", "=a anew", "=a"]);
+});
+
+test("a list that fails after a watch was too old does not make the next one one of the same history", async (t) => {
+  const pages = [{ version: "5", names: ["a"] }, new Error("broken"), { version: "5", names: ["a"] }];
+  const { reported, after } = await reflecting(t, pages, [{ end: resourceExpired("old") }]);
+  await after(800);
+  await after(1_600);
+  assert.deepEqual(reported, ["=a", "=a anew"]);
 });
 
 test("a watch resumes after a deletion that was its last event", async (t) => {
