@@ -72,6 +72,21 @@ test("reports that one pod less would suffice, names it apart from the summary, 
   assert.partialDeepStrictEqual(reported(running, "web"), { verdict: "done", reason: "Scheduled" });
 });
 
+test("two pods that each keep it away are not reported as one pod less", async (t) => {
+  const running = await startScheduler(t);
+  const { names, step } = running;
+  const labels = { app: "rival" };
+  const terms = [{ topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: labels } }];
+  const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms } };
+  names.node("a", { cpu: "4" });
+  names.pod("one", { on: "a", labels });
+  names.pod("two", { on: "a", labels });
+  names.pod("web", { spec: { affinity } });
+  await step();
+  assert.equal(reported(running, "web")?.reason, "PodAffinityMismatch");
+  assert.doesNotMatch(reported(running, "web")?.summary ?? "", /would fit/);
+});
+
 test("reports preemption that the policy forbids, and victims that are still terminating", async (t) => {
   const running = await startScheduler(t);
   const { client, names, step } = running;

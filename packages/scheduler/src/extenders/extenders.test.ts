@@ -118,6 +118,17 @@ test("when the filter fails for the nominated node, the other nodes are tried", 
   assert.deepEqual([calls[0]?.body.NodeNames, calls[1]?.body.NodeNames.length], [["b"], 3]);
 });
 
+test("the second extender sees what the first left; what it says of other nodes is added to the first's reasons", async (t) => {
+  const first = await startExtender(t, { filter: () => ({ NodeNames: ["b", "c"], FailedNodes: { a: "too far" } }) });
+  const second = await startExtender(t, { filter: () => ({ NodeNames: [], FailedNodes: { a: "too old", b: "no", c: "no" } }) });
+  const extenders = [first, second].map(({ url }) =>
+    newHttpExtender({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true }),
+  );
+  const placed = await newTestCluster({ nodes, extenders }).place(pod);
+  assert.deepEqual(second.calls[0]?.body.NodeNames.toSorted(), ["b", "c"]);
+  assert.equal(placed, "0/3 nodes are available: 1 too far, 1 too old, 2 no.");
+});
+
 test("a filter that says that it failed, and one that names strange nodes", async (t) => {
   const failing = await startExtender(t, { filter: () => ({ Error: "no mood" }) });
   await assert.rejects(clusterWith({ urlPrefix: failing.url, filterVerb: "filter" }).place(pod), { message: "no mood" });

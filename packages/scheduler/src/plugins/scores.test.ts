@@ -142,6 +142,21 @@ test("SelectorSpread prefers zones, then nodes, with fewer pods of a service", (
   assert.deepEqual(cluster.scores("SelectorSpread", aTestPod("new", { labels })), { a: 0, b: 33, c: 100 });
 });
 
+test("SelectorSpread counts the pods that all services of the pod select", () => {
+  const service = (name: string, selector: object) => ({ metadata: { name, namespace: "default" }, spec: { selector } });
+  const labels = { app: "web", tier: "front" };
+  const cluster = newTestCluster({
+    nodes: [aTestNode("a"), aTestNode("b")],
+    pods: [aTestPod("both", { on: "a", labels }), aTestPod("one", { on: "b", labels: { app: "web" } })],
+    objects: [
+      [services, service("web", { app: "web" })],
+      [services, service("front", { tier: "front" })],
+    ],
+    sets: defaultPluginSets("v1beta3", { spreadByTopology: false }),
+  });
+  assert.deepEqual(cluster.scores("SelectorSpread", aTestPod("new", { labels })), { a: 0, b: 100 });
+});
+
 test("preferred node affinity adds its weights, the configuration's, too", () => {
   const term = (key: string) => ({ matchExpressions: [{ key, operator: "Exists" as const }] });
   const addedAffinity = {

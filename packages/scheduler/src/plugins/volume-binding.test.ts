@@ -189,6 +189,41 @@ test("what was reserved is free again when the pod is not bound", async (t) => {
   reserve(profile, again, newPodInfo(pod), "a");
 });
 
+test("the first volume is free again when the second one changed before it could be reserved", async (t) => {
+  const { client, profile, node } = await start(t, "kubernetes.io/no-provisioner", [volume]);
+  const large: PersistentVolume = {
+    ...volume,
+    metadata: { name: "large" },
+    spec: { ...volume.spec, capacity: { storage: "2Gi" } as never },
+  };
+  client.put(persistentVolumes, large);
+  for (const [name, storage] of [
+    ["other", "1Gi"],
+    ["second", "2Gi"],
+  ]) {
+    const spec = { ...claim.spec, resources: { requests: { storage } } } as never;
+    client.put(persistentVolumeClaims, { ...claim, metadata: { name, namespace: "default", uid: name }, spec });
+  }
+  await settle(30);
+  const podWith = (name: string, ...claims: string[]) => {
+    const volumes = claims.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } })) as Volume[];
+    return newPodInfo(aTestPod(name, { spec: { volumes } }));
+  };
+  const filtered = (of: ReturnType<typeof newPodInfo>, own: CycleState = new Map()) => {
+    assert.equal(runPreFilter(profile, own, of, emptySnapshot), undefined);
+    return runFilters(profile, own, of, newNodeInfo(node))?.reasons;
+  };
+  const both = podWith("both", "data", "second");
+  const own: CycleState = new Map();
+  assert.equal(filtered(both, own), undefined);
+  client.put(persistentVolumes, { ...large, metadata: { name: "large", labels: { of: "another version" } } });
+  await settle(30);
+  assert.throws(() => reserve(profile, own, both, "a"), /"large" is out of sync/);
+  client.remove(persistentVolumes, "large");
+  await settle(30);
+  assert.equal(filtered(podWith("rival", "other")), undefined);
+});
+
 for (const { size, shape, want } of [
   { size: "1Gi", shape: undefined, want: 0 },
   { size: "1Gi", shape: defaultCapacityShape, want: 100 },

@@ -210,6 +210,31 @@ for (const { name, wanted, objects, want, gates = {} } of [
   });
 }
 
+test("volumes: a claim of the same name in another namespace is another one", async () => {
+  const volumes = [{ name: "v", ...claimed("data") }] as Volume[];
+  const once = { accessModes: ["ReadWriteOncePod"] };
+  const cluster = newTestCluster({
+    nodes,
+    objects: [bound("data", "pv", once), volume("pv", once)],
+    gates: { ReadWriteOncePod: true },
+    pods: [aTestPod("old", { on: "b", namespace: "other", cpu: "10m", spec: { volumes } })],
+  });
+  assert.equal(await cluster.place(using(claimed("data"))), "a");
+});
+
+test("volumes: the zone of the second claim's volume holds though the first claim has none yet", async () => {
+  const objects = [claim("new", slow), storageClass("slow"), bound("data", "pv"), volume("pv", {}, { [zone]: "y" })];
+  assert.equal(await newTestCluster({ nodes, objects }).place(using(claimed("new"), claimed("data"))), "b");
+});
+
+test("volumes: one claim that is to be bound at once is enough for a refusal", async () => {
+  const fast = { storageClassName: "fast" };
+  const classes = [storageClass("slow"), storageClass("fast", { volumeBindingMode: "Immediate" })];
+  const objects = [claim("late", slow), claim("data", fast), ...classes];
+  const want = no("pod has unbound immediate PersistentVolumeClaims");
+  assert.equal(await newTestCluster({ nodes, objects }).place(using(claimed("late"), claimed("data"))), want);
+});
+
 test("volumes: on nodes without zones a volume of any zone will do", async () => {
   const objects = [bound("data", "pv"), volume("pv", {}, { [zone]: "z" })];
   assert.equal(await newTestCluster({ nodes: [aTestNode("a")], objects }).place(using(claimed("data"))), "a");

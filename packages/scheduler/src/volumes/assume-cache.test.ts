@@ -14,13 +14,15 @@ const volume = (name: string, text = ""): PersistentVolume =>
 const textOf = (of: PersistentVolume | undefined) => of?.metadata.labels?.["text"];
 
 async function start(t: { after(fn: () => void): void }) {
+  const clock = newFakeClock();
   const client = newFakeClient();
   client.put(persistentVolumes, volume("a", "stored"), volume("b", "stored"));
   const informer = newSharedInformer<PersistentVolume>({
     client,
-    clock: newFakeClock(),
+    clock,
     log: discardLogger,
     ref: persistentVolumes,
+    resyncMs: 60_000,
   });
   const cache = newAssumeCache(informer);
   const stop = new AbortController();
@@ -31,7 +33,7 @@ async function start(t: { after(fn: () => void): void }) {
     const stored = cache.stored(name) as PersistentVolume;
     return { ...stored, metadata: { ...stored.metadata, labels: { text } } };
   };
-  return { client, cache, changed };
+  return { clock, client, cache, changed };
 }
 
 test("an assumed object is seen instead of the stored one, alone and in lists, until it is taken back", async (t) => {
@@ -58,6 +60,19 @@ test("what the API shows newer replaces what was assumed; its end ends it", asyn
   client.put(persistentVolumes, volume("b", "made anew"));
   await settle();
   assert.equal(textOf(cache.get("b")), "made anew", "nothing of the one before is left");
+});
+
+test("the same version shown again keeps what was assumed; the next one replaces it, also 1000 after 999", async (t) => {
+  const { clock, client, cache, changed } = await start(t);
+  for (let version = 103; version <= 999; version++) client.put(persistentVolumes, volume("a", "stored"));
+  await settle();
+  assert.equal(cache.stored("a")?.metadata.resourceVersion, "999");
+  cache.assume(changed("a", "assumed"));
+  await clock.advance(60_000);
+  assert.equal(textOf(cache.get("a")), "assumed");
+  client.put(persistentVolumes, volume("a", "newer"));
+  await settle();
+  assert.deepEqual([cache.stored("a")?.metadata.resourceVersion, textOf(cache.get("a"))], ["1000", "newer"]);
 });
 
 test("a decision on an older state than the API shows is refused, and leaves what was assumed before", async (t) => {
