@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { serviceUnavailable } from "../objects/errors/status-error.ts";
+import type { KubeObject } from "../objects/meta/types.ts";
 import type { Pod } from "../objects/schema/kinds/core/v1.ts";
 import { events, eventsV1, pods } from "../objects/schema/kinds/resources.ts";
 import { LabelSelector } from "../objects/selectors/label-selector.ts";
