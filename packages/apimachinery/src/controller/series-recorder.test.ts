@@ -20,7 +20,7 @@ function setUp(t: { after(fn: () => void): void }) {
   const recorder = newSeriesRecorder({ client, controller: "tester", log: discardLogger, clock, signal, random: () => 0 });
   const stored = () => client.objects<Event>(eventsV1);
   const verbs = () => client.writes.map(({ verb }) => verb);
-  return { client, clock, recorder, stored, verbs };
+  return { client, clock, recorder, stop, stored, verbs };
 }
 
 const pod = aPod({ name: "web-0", namespace: "shop" });
@@ -136,4 +136,60 @@ test("a server that is away is tried twelve times, others meanwhile too; a serve
   recorder.event(pod, "Normal", "Forbidden", "b");
   await recorder.flush();
   assert.equal(tries, 13);
+});
+
+test("a series whose end could not be written goes on", async (t) => {
+  const { client, clock, recorder, stored } = setUp(t);
+  const again = async (): Promise<void> => {
+    recorder.event(pod, "Warning", "A", "a");
+    await recorder.flush();
+  };
+  for (let i = 0; i < 3; i++) await again();
+  let away = true;
+  client.react("patch", "events", () => {
+    if (away) throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+    return undefined;
+  });
+  await clock.advance(12 * minute);
+  away = false;
+  await again();
+  await clock.advance(18 * minute);
+  assert.deepEqual(
+    stored().map(({ series }) => series?.count),
+    [3],
+  );
+});
+
+test("what happens while the end of a series is written is counted in it", async (t) => {
+  const { client, clock, recorder, stored } = setUp(t);
+  for (let i = 0; i < 2; i++) {
+    recorder.event(pod, "Warning", "A", "a");
+    await recorder.flush();
+  }
+  let once = true;
+  client.react("patch", "events", () => {
+    if (once) recorder.event(pod, "Warning", "A", "a");
+    once = false;
+    return undefined;
+  });
+  await clock.advance(12 * minute);
+  assert.equal(once, false);
+  await clock.advance(12 * minute);
+  assert.deepEqual(
+    stored().map(({ series }) => series?.count),
+    [2],
+  );
+});
+
+test("at its end nothing is left that ticks, and who waits for what could not be written is told", async (t) => {
+  const { client, clock, recorder, stop } = setUp(t);
+  client.react("create", "events", () => {
+    throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+  });
+  recorder.event(pod, "Warning", "A", "a");
+  const flushed = recorder.flush();
+  await settle();
+  stop.abort(new Error("stopped"));
+  await flushed;
+  assert.equal(clock.waiting, 0);
 });

@@ -159,7 +159,8 @@ class BufferedSeriesRecorder implements EventRecorder {
     const before = clock.now() - finishMs;
     for (const [key, each] of this.#known) {
       if (each.lastMs >= before) continue;
-      if (each.series === undefined || (await this.#tryWrite(each))) this.#known.delete(key);
+      if (each.series !== undefined && !(await this.#tryWrite(each))) continue;
+      if (each.lastMs < before) this.#known.delete(key); // else it has happened again meanwhile
     }
   }
 
