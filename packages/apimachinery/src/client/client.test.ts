@@ -320,6 +320,25 @@ test("gives up a connection that does not answer pings", async (t) => {
   await failed;
 });
 
+test("a connection that is closed while a ping is unanswered leaves no timer", async (t) => {
+  const running = await startServer(t, (stream) => {
+    stream.respond({ ":status": 200 });
+    stream.write('{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}}\n');
+  });
+  const between = await startRelay(t, Number(new URL(running.url).port));
+  const clock = newFakeClock();
+  const client = clientOf(t, { url: `https://127.0.0.1:${between.port}` }, {}, clock);
+  const watch = client.watch(pods, {}, { signal: new AbortController().signal })[Symbol.asyncIterator]();
+  await watch.next();
+  between.freeze();
+  await clock.advance(30_000);
+  assert.equal(clock.waiting, 2);
+  const failed = assert.rejects(Promise.resolve(watch.next()));
+  client.close();
+  await failed;
+  await waitFor(() => clock.waiting === 0, { what: "the end of the timers" });
+});
+
 /** Starts a relay that forwards bytes until `freeze` makes it drop them, like a broken network. */
 async function startRelay(t: TestContext, to: number): Promise<{ port: number; freeze(): void }> {
   let frozen = false;

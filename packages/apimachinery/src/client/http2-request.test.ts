@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { finished } from "node:stream/promises";
 import { type TestContext, test } from "node:test";
 import { waitFor } from "../testing/wait-for.ts";
 import { aPipe, type ClientPipe, pipeOver } from "../transport/http2/testing/client-pipe.ts";
@@ -233,4 +234,24 @@ test("a server that answers before it has read the body stops it", async (t) => 
   assert.deepEqual(await pipe.says(...early), [`resetStream 1 ${errorCodes.cancel}`]);
   const { status } = await response;
   assert.deepEqual([status, (await readBody(await response)).length], [413, 0]);
+});
+
+test("a reader in pieces returns each byte once", async (t) => {
+  const pipe = pipeOver(t, { streamWindowBytes: 20_000, connectionWindowBytes: 1 << 30 });
+  await pipe.begin();
+  const { response } = send(pipe);
+  await pipe.turn();
+  const seen = await pipe.says(head(1), data(1, "x".repeat(12_000)));
+  const { body } = await response;
+  let got = 0;
+  body.on("data", (chunk: Buffer) => (got += chunk.length));
+  for (let i = 1; i < 4; i++) {
+    await waitFor(() => got === i * 12_000, { what: `piece ${i}` });
+    seen.push(...(await pipe.turn()), ...(await pipe.says(data(1, "x".repeat(12_000)))));
+  }
+  await waitFor(() => got === 48_000, { what: "the last piece" });
+  seen.push(...(await pipe.turn()), ...(await pipe.says(end(1))));
+  await finished(body);
+  const returned = seen.map((one) => Number(/^windowUpdate 1 (\d+)/.exec(one)?.[1] ?? 0)).reduce((sum, one) => sum + one, 0);
+  assert.ok(returned > 0 && returned <= got, `${returned} of ${got}`);
 });

@@ -229,6 +229,33 @@ test("certificates are those of the current kubeconfig; its other changes and tr
   assert.equal(await withCurrentPem(config), config);
 });
 
+test("certificates are read again from the context of before, with their key, and only where they stood in the file", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "kubeconfig-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const file = join(folder, "config");
+  const pair = (of: string): object => ({
+    "client-certificate-data": base64(`cert${of}`),
+    "client-key-data": base64(`key${of}`),
+  });
+  const write = (one: object, two: object, cluster: object): Promise<void> => {
+    const parts = {
+      clusters: [{ name: "c", cluster: { server: "https://h", ...cluster } }],
+      users: [
+        { name: "one", user: one },
+        { name: "two", user: two },
+      ],
+      contexts: ["one", "two"].map((name) => ({ name, context: { cluster: "c", user: name } })),
+    };
+    return writeFile(file, JSON.stringify({ "current-context": "one", ...parts }));
+  };
+  await write(pair("1"), pair("2"), {});
+  const config = await loadKubeconfig(file, { context: "two" });
+  await write(pair("1b"), pair("2b"), { "certificate-authority-data": base64("ca") });
+  assert.deepEqual(await withCurrentPem(config), { ...config, cert: "cert2b", key: "key2b" });
+  await write(pair("1b"), { "client-certificate-data": base64("cert2c"), "client-key": "/k" }, {});
+  assert.deepEqual(await withCurrentPem(config), config);
+});
+
 test("names the file that it cannot read", async () => {
   await assert.rejects(loadKubeconfig("/nowhere/admin.conf"), /cannot load kubeconfig \/nowhere\/admin\.conf/);
 });
@@ -249,6 +276,8 @@ test("reads a token file again each minute, and uses the last one when it is gon
   await rm(tokenFile);
   await clock.advance(60_000);
   assert.equal(await shown(), "Bearer two");
+  await writeFile(tokenFile, "three");
+  assert.equal(await shown(), "Bearer three", "the file that was gone is not waited for another minute");
 });
 
 test("runs a credential plugin until what it gave runs out, and again after a 401", async (t) => {

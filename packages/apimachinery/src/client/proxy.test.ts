@@ -17,6 +17,7 @@ const pair = await testPair();
 for (const [server, env, want] of [
   ["https://api:6443", { HTTPS_PROXY: "http://p:3128" }, "http://p:3128/"],
   ["https://api:6443", { https_proxy: "p:3128" }, "http://p:3128/"],
+  ["https://api:6443", { HTTPS_PROXY: "", https_proxy: "p:3128" }, "http://p:3128/"],
   ["https://api:6443", { HTTP_PROXY: "http://p:3128" }, undefined],
   ["http://api:8080", { HTTP_PROXY: "socks5://p" }, "socks5://p"],
   ["https://localhost:6443", { HTTPS_PROXY: "p" }, undefined],

@@ -114,6 +114,11 @@ test("a caller that gives up while the client waits gets its reason, and nothing
   }
 });
 
+test("what was not processed is not sent again for a caller that has given up", async () => {
+  const { call, seen } = aClient([new NotProcessed("refused")]);
+  assert.deepEqual([await call("POST", AbortSignal.abort(new Error("never mind"))), seen.length], ["refused", 1]);
+});
+
 async function aTokenFile(t: TestContext): Promise<{ path: string; write(text: string): Promise<void> }> {
   const directory = await mkdtemp(join(tmpdir(), "cox-send-"));
   t.after(() => rm(directory, { recursive: true }));
@@ -124,12 +129,13 @@ async function aTokenFile(t: TestContext): Promise<{ path: string; write(text: s
 test("after 401 the token file is read again and the request is retried once; a second 401 is returned", async (t) => {
   const { path, write } = await aTokenFile(t);
   await write("old");
-  const { call, seen } = aClient([ok, { status: 401 }, ok, { status: 401 }], { tokenFile: path });
+  const { call, seen, bodies } = aClient([ok, { status: 401 }, ok, { status: 401 }], { tokenFile: path });
   assert.equal(await call(), 200);
   await write("new");
   assert.equal(await call(), 200);
   const tokens = () => seen.map(({ headers }) => headers?.["authorization"]);
   assert.deepEqual(tokens(), ["Bearer old", "Bearer old", "Bearer new"]);
+  assert.equal(bodies[1]?.readableFlowing, true, "an answer that nobody reads would keep its connection");
   assert.deepEqual([await call(), seen.length], [401, 5]);
 });
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { type FakeClock, newFakeClock } from "../process/clock/fake-clock.ts";
 import { settle } from "../testing/wait-for.ts";
@@ -331,4 +332,18 @@ test("who comes when a limit has just been raised does not overtake who waits", 
   void world.pool.acquire().then(() => served.push(3));
   await settle();
   assert.deepEqual(served, [2]);
+});
+
+test("a connection that drains while it is idle leaves no timer, a request that was served nothing at its signal", async () => {
+  const world = newWorld(1, { maxConnections: 2 });
+  const leases = await take(world, 2);
+  const { signal } = new AbortController();
+  const waiting = world.pool.acquire(signal);
+  leases[1]?.release();
+  const served = await waiting;
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+  served.release();
+  assert.equal(world.clock.waiting, 1);
+  world.dialled[1]?.events.draining();
+  assert.equal(world.clock.waiting, 0);
 });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
 import https from "node:https";
@@ -10,6 +11,7 @@ import type { TLSSocket } from "node:tls";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { testPair } from "../testing/tls.ts";
 import { waitFor } from "../testing/wait-for.ts";
+import { connectHost } from "./dial.ts";
 import { loadKubeconfig } from "./kubeconfig.ts";
 import { newTransport, readBody } from "./transport.ts";
 
@@ -68,6 +70,29 @@ for (const scheme of ["http", "https"] as const) {
     await waitFor(() => connections.size === 0, { what: "the end of the connection" });
   });
 }
+
+test("an answered request over HTTP/1.1 leaves nothing at its signal", async (t) => {
+  const { transport } = await aServer(t, "http");
+  const { signal } = new AbortController();
+  const read = async () => readBody(await transport.request({ method: "GET", path: "/", headers: {}, signal }));
+  for (let i = 0; i < 2; i++) assert.equal((await read()).toString(), "ok");
+  await waitFor(() => getEventListeners(signal, "abort").length === 0, { what: "the end of the listeners" });
+});
+
+test("a connection lasts longer than the time that it may take to come about", async (t) => {
+  const listener = https.createServer(pair, (_, response) => response.end("ok"));
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    listener.closeAllConnections();
+    listener.close();
+  });
+  const url = new URL(`https://127.0.0.1:${(listener.address() as AddressInfo).port}`);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const socket = await connectHost(url, { rejectUnauthorized: false }, undefined);
+  t.after(() => socket.destroy());
+  t.mock.timers.tick(60_000);
+  assert.equal(socket.destroyed, false);
+});
 
 test("a certificate that was renewed in a kubeconfig is used within a minute, without a restart", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "transport-"));

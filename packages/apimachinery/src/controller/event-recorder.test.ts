@@ -155,6 +155,20 @@ test("a server that is away is tried again; a server that says no is not", async
   assert.equal(client.writes.length, 1);
 });
 
+test("a server that stays away is tried twelve times, then the next event has its turn", async () => {
+  const { client, clock, recorder } = setUp();
+  const tried: (string | undefined)[] = [];
+  client.react("create", "events", ({ sent }) => {
+    tried.push((sent as EventObject).reason);
+    throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+  });
+  recorder.event(pod, "Normal", "A", "a");
+  recorder.event(pod, "Normal", "B", "b");
+  for (let i = 0; i < 30; i++) await clock.advance(10_000);
+  await recorder.flush();
+  assert.deepEqual([tried.indexOf("B"), tried.length], [12, 24]);
+});
+
 test("recorders of one process that write about the same object in the same millisecond write two events", async () => {
   const { client, clock, recorder, stored } = setUp();
   const other = newEventRecorder({ client, component: "other", log: discardLogger, clock, random: () => 0.25 });

@@ -608,3 +608,56 @@ test("a candidate that finds its own lease of before a restart writes its own du
   assert.partialDeepStrictEqual(leaseOf(client), { ...spec, leaseDurationSeconds: 15 });
   a.stop.abort();
 });
+
+test("its own lease of before a restart is not acquired anew: time and transitions stay", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const spec = { holderIdentity: "a", acquireTime: "2021-12-31T00:00:00.000000Z", leaseTransitions: 4 };
+  client.put(leases, { metadata: { namespace: "kube-system", name: "test" }, spec } as KubeObject);
+  const a = candidate(client, clock, "a");
+  await settle();
+  assert.deepEqual(a.events, ["leader a", "started"]);
+  assert.partialDeepStrictEqual(leaseOf(client), spec);
+  a.stop.abort();
+});
+
+test("work that fails at once is told to stop", async () => {
+  let working: AbortSignal | undefined;
+  const a = candidate(newFakeClient(), newFakeClock(), "a", {
+    onStarted: (signal) => {
+      working = signal;
+      throw new Error("cannot begin");
+    },
+  });
+  await assert.rejects(a.finished, /cannot begin/);
+  assert.deepEqual([working?.aborted, a.events], [true, ["leader a", "stopped"]]);
+});
+
+test("an expired lease that cannot be written is not its own yet", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const spec = { holderIdentity: "x", leaseDurationSeconds: 15 };
+  client.put(leases, { metadata: { namespace: "kube-system", name: "test" }, spec } as KubeObject);
+  client.react("update", "leases", () => {
+    throw serviceUnavailable("away");
+  });
+  const a = candidate(client, clock, "a");
+  await clock.advance(20_000);
+  assert.deepEqual(a.events, ["leader x"]);
+  a.stop.abort();
+});
+
+test("of two resource locks the second is written as it is now", async () => {
+  const client = newFakeClient();
+  const { signal } = new AbortController();
+  const record = { holderIdentity: "a", leaseDurationSeconds: 15, acquireTime: "", renewTime: "", leaderTransitions: 0 };
+  const both = newResourceLock("configmapsleases", "kube-system", "test");
+  await both.create(client, record, signal);
+  client.put(leases, {
+    metadata: { namespace: "kube-system", name: "test", labels: { by: "a user" } },
+    spec: { ...leaseOf(client) },
+  } as KubeObject);
+  await both.update(client, { ...record, holderIdentity: "b" }, signal);
+  assert.equal(leaseOf(client)["holderIdentity"], "b");
+  assert.equal(client.object(leases, "kube-system/test")?.metadata.labels?.["by"], "a user");
+});

@@ -47,9 +47,9 @@ function waiting(answer: (nowMs: number) => Answer, timeoutMs?: number) {
 }
 
 test("a server that is ready is not waited for, and nothing is logged", async () => {
-  const { done, lines, requestedMs } = waiting(() => 200);
+  const { done, lines, requestedMs, clock } = waiting(() => 200);
   await done;
-  assert.deepEqual([requestedMs.length, lines], [1, []]);
+  assert.deepEqual([requestedMs.length, lines, clock.waiting], [1, [], 0]);
 });
 
 test("a server that is not there is waited for without end, with pauses that grow to 2 s", async () => {

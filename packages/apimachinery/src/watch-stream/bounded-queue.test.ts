@@ -61,3 +61,11 @@ test("keeps order over thousands of values", async () => {
   );
   assert.equal(seen.length, 5000 + 2999);
 });
+
+test("the first end counts", async () => {
+  const queue = newBoundedQueue<number>(2);
+  queue.push(1);
+  queue.close();
+  queue.close(new Error("too late"));
+  assert.deepEqual(await Array.fromAsync(queue), [1]);
+});

@@ -227,3 +227,13 @@ test("each limiter forgets and counts, and a bucket fills up again", async () =>
   two.when("a");
   assert.equal(limiter.numRequeues("a"), 1);
 });
+
+test("a key that was added while a worker had it is handed out also when the queue was shut down meanwhile", async () => {
+  const queue = newWorkQueue<string>();
+  queue.add("a");
+  assert.equal(await queue.get(), "a");
+  queue.add("a");
+  queue.shutDown();
+  queue.done("a");
+  assert.deepEqual([await queue.get(), await queue.get()], ["a", undefined]);
+});

@@ -144,3 +144,13 @@ test("a pod that becomes ready is looked at again when it is available; one that
     ["default/one"],
   );
 });
+
+test("a pod that is released on its way out counts as removed for the owner that it had", async (t) => {
+  const { handlers, after } = await setUp(t);
+  const old = aPod({ name: "a", owner: one, labels: { app: "web" } });
+  const now = aPod({ name: "a", labels: { app: "debug" }, deletedAt: "2022-01-01T00:00:00Z" });
+  assert.deepEqual(
+    after(() => handlers.updated(old, now)),
+    ["removed default/one a", "default/one"],
+  );
+});

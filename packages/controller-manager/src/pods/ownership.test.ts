@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { forbidden, notFound } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods, replicaSets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
@@ -80,4 +81,26 @@ test("an owner recreated under the same name does not adopt the dependents of th
   client.put(pods, aPod({ name: "orphan", labels: { app: "web" } }));
   await assert.rejects(claimIn(client), /is gone: got uid younger, wanted web-uid/);
   assert.equal(client.object<Pod>(pods, "default/orphan")?.metadata.ownerReferences, undefined);
+});
+
+test("one adoption that fails fails the whole, when the others are written; an orphan that is gone is just not there", async () => {
+  const client = newFakeClient();
+  client.put(replicaSets, owner);
+  client.put(pods, ...["a", "b", "c"].map((name) => aPod({ name, labels: { app: "web" } })));
+  client.react("patch", "pods", ({ name = "" }) => {
+    if (name === "a") throw notFound(pods, name);
+    return undefined;
+  });
+  const claimed = await claimIn(client);
+  assert.deepEqual(
+    claimed.map(({ metadata }) => metadata.name),
+    ["b", "c"],
+  );
+  client.put(pods, aPod({ name: "d", labels: { app: "web" } }), aPod({ name: "e", labels: { app: "web" } }));
+  client.react("patch", "pods", ({ name = "" }) => {
+    if (name === "d") throw forbidden(pods, name, "no");
+    return undefined;
+  });
+  await assert.rejects(claimIn(client), /forbidden/);
+  assert.equal(client.object<Pod>(pods, "default/e")?.metadata.ownerReferences?.length, 1);
 });

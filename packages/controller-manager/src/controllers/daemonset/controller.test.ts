@@ -226,6 +226,7 @@ test("counts a name that another revision has, and takes the next hash", async (
 test("makes one of several revisions of the same template", async (t) => {
   const world = await start(t, aDaemonSet(), ["a"]);
   await makeReady(world);
+  const [before] = running(world);
   const [revision] = revisions(world) as [ControllerRevision];
   const twin = deepClone(revision);
   twin.metadata = {
@@ -242,7 +243,11 @@ test("makes one of several revisions of the same template", async (t) => {
   );
   const [pod] = running(world) as [Pod];
   assert.equal(pod.metadata.labels?.["controller-revision-hash"], "twin");
-  assert.equal(running(world).length, 1);
+  assert.deepEqual(
+    running(world).map(({ metadata }) => metadata.uid),
+    [before?.metadata.uid],
+    "its pod is relabelled, not replaced",
+  );
 });
 
 test("replaces a pod that failed, and waits longer when it fails again", async (t) => {
@@ -264,6 +269,19 @@ test("replaces a pod that failed, and waits longer when it fails again", async (
   await world.clock.advance(1100);
   assert.equal(running(world).length, 1);
   assert.notEqual(running(world)[0]?.metadata.name, second);
+});
+
+test("a pod that failed on one node does not make another node's wait", async (t) => {
+  const world = await start(t, aDaemonSet(), ["a", "b"]);
+  for (const name of ["a", "b"]) {
+    const pod = running(world).find((one) => targetNodeOf(one) === name) as Pod;
+    world.client.put(pods, { ...pod, spec: { ...pod.spec, nodeName: name }, status: { phase: "Failed" } });
+    await settle(30);
+  }
+  assert.deepEqual(
+    running(world).map(({ status }) => status?.phase),
+    [undefined, undefined],
+  );
 });
 
 test("adopts what it selects, and lets go of what it does not any more", async (t) => {

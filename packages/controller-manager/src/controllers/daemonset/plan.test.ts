@@ -175,6 +175,13 @@ for (const { name, nodes, pods, maxSurge, surgeEnabled, waitMs = 0, create = [],
     failed: ["1"],
   },
   {
+    name: "removes one failed one of a node at a time",
+    nodes: { a: always, b: always },
+    pods: ["1", "2"].flatMap((n) => ["a", "b"].map((node) => fresh(`${node}${n}`, node, { phase: "Failed" }))),
+    gone: ["a1", "b1"],
+    failed: ["a1", "b1"],
+  },
+  {
     name: "does not replace a failed one too soon",
     nodes: { a: always },
     pods: [fresh("1", "a", { phase: "Failed" })],
@@ -403,4 +410,11 @@ test("failed pods wait longer each time, up to 15 minutes, and are forgotten aft
   await clock.advance(1_800_001);
   backoff.next("a");
   assert.equal(backoff.remainingMs("a"), 1000);
+});
+
+test("looks again when the first of several failed pods may be replaced", () => {
+  const failedOn = (node: string) => fresh(node, node, { phase: "Failed" });
+  const view = viewOf({ nodes: { a: always, b: always, c: always }, pods: ["a", "b", "c"].map(failedOn), maxUnavailable: 1 });
+  const waits: Record<string, number> = { a: 900, b: 700, c: 800 };
+  assert.equal(planNodes(view, (node) => waits[node] ?? 0).retryAfterMs, 700);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { alreadyExists, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
@@ -11,6 +11,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newReplicaSetController } from "../replicaset/controller.ts";
 import { newDeploymentController } from "./controller.ts";
+import { buildNewSet } from "./new-replica-set.ts";
 
 /**
  * Stands in for the kubelets: every existing Pod runs and is ready.
@@ -222,4 +223,96 @@ test("a revision that could not be stored is stored later, and no second set is 
   await settle(30);
   assert.equal(world.client.objects(replicaSets).length, 1);
   assert.equal(stored(world).metadata.annotations?.["deployment.kubernetes.io/revision"], "1");
+});
+
+test("a deployment that is being deleted is not rolled out, only counted", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 2, image: "v1" }));
+  await change(world, (deployment) => {
+    setImage("v2")(deployment);
+    deployment.metadata.finalizers = ["foregroundDeletion"];
+    deployment.metadata.deletionTimestamp = "2024-01-01T00:00:00Z";
+  });
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v1: 2 });
+  assert.equal(stored(world).status?.readyReplicas, 2);
+});
+
+test("recreate back to an earlier set waits for the pods of the later one, too", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 2, image: "v1", spec: { strategy: { type: "Recreate" } } }));
+  await change(world, setImage("v2"));
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v1: 0, v2: 2 });
+  let away = true;
+  world.client.react("delete", "pods", () => {
+    if (away) throw serviceUnavailable("the server is away");
+    return undefined;
+  });
+  await change(world, setImage("v1"));
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v1: 0, v2: 0 });
+  away = false;
+  await world.clock.advance(60_000);
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v1: 2, v2: 0 });
+});
+
+test("an old set that is gone already does not keep the next one from being removed", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 1, image: "v1", spec: { revisionHistoryLimit: 5 } }));
+  for (const image of ["v2", "v3"]) {
+    await makeReady(world);
+    await change(world, setImage(image));
+  }
+  await makeReady(world);
+  const tried = new Set<string>();
+  world.client.react("delete", "replicasets", ({ name = "" }) => {
+    tried.add(name);
+    throw notFound(replicaSets, name);
+  });
+  await change(world, ({ spec }) => {
+    spec.revisionHistoryLimit = 0;
+  });
+  assert.equal(tried.size, 2);
+});
+
+test("another owner's set of the same name counts as a collision, and a set of another name is created", async (t) => {
+  const world = newTestContext(t);
+  const deployment = aDeployment({ replicas: 1, image: "v1" });
+  const foreign = buildNewSet(deployment, [], 1n);
+  const [owner] = foreign.metadata.ownerReferences ?? [];
+  foreign.metadata.ownerReferences = [{ ...(owner as NonNullable<typeof owner>), uid: "another", name: "another" }];
+  world.client.put(replicaSets, foreign);
+  world.client.put(deployments, deployment);
+  await world.run(newDeploymentController(world.ctx));
+  await world.clock.advance(1000);
+  await settle(30);
+  assert.equal(stored(world).status?.collisionCount, 1);
+  assert.equal(world.client.objects(replicaSets).length, 2);
+});
+
+test("a set whose creation was not answered is taken as its own, and not reported a second time", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(deployments, aDeployment({ replicas: 1 }));
+  world.client.react("create", "replicasets", ({ sent }) => {
+    const set = sent as ReplicaSet;
+    if (world.client.objects(replicaSets).length === 0) world.client.put(replicaSets, set);
+    throw alreadyExists(replicaSets, set.metadata.name ?? "");
+  });
+  await world.run(newDeploymentController(world.ctx));
+  await settle(30);
+  assert.equal(world.client.objects(replicaSets).length, 1);
+  assert.equal(stored(world).status?.collisionCount, undefined);
+  assert.deepEqual(
+    world.events.filter((event) => event.includes("Scaled up")),
+    [],
+  );
+});
+
+test("a pause writes its condition and the counts one after the other, without a conflict", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 1, image: "v1" }));
+  world.client.clearActions();
+  await change(world, ({ spec }) => {
+    spec.paused = true;
+  });
+  const writes = world.client.writes.filter(({ subresource }) => subresource === "status");
+  assert.deepEqual([writes.length, reasonOf(stored(world), "Progressing")], [2, "DeploymentPaused"]);
 });

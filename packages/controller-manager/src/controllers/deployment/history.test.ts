@@ -40,6 +40,15 @@ for (const { name, sets, limit, want } of [
     limit: 1,
     want: ["a", "b"],
   },
+  {
+    name: "nothing for a set that is being deleted already",
+    sets: [
+      { ...set("a"), metadata: { ...set("a").metadata, deletionTimestamp: "2024-01-01T00:01:00Z" } },
+      set("b", { revision: 2 }),
+    ],
+    limit: 1,
+    want: [],
+  },
   { name: "nothing that still has pods", sets: [set("a", { replicas: 1 }), set("b", { revision: 2 })], limit: 1, want: [] },
   { name: "nothing whose status is old", sets: [set("a", { observed: 0 }), set("b", { revision: 2 })], limit: 0, want: ["b"] },
 ]) {
@@ -78,6 +87,7 @@ test("a set that becomes the newest again gets a new revision and remembers the 
   assert.deepEqual(first, { team: "a", [revisionAnnotation]: "6", [revisionHistoryAnnotation]: "1" });
   assert.equal(annotationsOfNewSet(deployment, first, 8n)[revisionHistoryAnnotation], "1,6");
   assert.equal(annotationsOfNewSet(deployment, first, 3n)[revisionAnnotation], "6");
+  assert.deepEqual(annotationsOfNewSet(deployment, first, 6n), first);
 });
 
 test("a new set has the hash in its name, selector, labels and template, and its counts for later", () => {

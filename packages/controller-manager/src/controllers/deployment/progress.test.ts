@@ -115,6 +115,8 @@ test("a set's failure is the deployment's", () => {
   failing.status = { replicas: 0, conditions: [{ ...failure, lastTransitionTime: "2024-01-01T00:00:00Z" }] };
   const status = after(aDeployment(), failing, [], start);
   assert.partialDeepStrictEqual(conditionOf(status.conditions, "ReplicaFailure"), failure);
+  const mended = { ...aDeployment(), status: storedForm(status) };
+  assert.equal(conditionOf(after(mended, set("new", 1, 1), [], start).conditions, "ReplicaFailure"), undefined);
 });
 
 for (const { name, reason, at, want } of [

@@ -115,6 +115,13 @@ for (const { name, deployment, newSet, old, want } of [
     want: {},
   },
   {
+    name: "removes unavailable ones of two old sets, no more than the update may lose",
+    deployment: deploymentOf(10, 0, 3),
+    newSet: set("new", 0),
+    old: [set("a", 5, 3, 1), set("b", 5, 3, 2)],
+    want: { a: 3, b: 4 },
+  },
+  {
     name: "removes the rest at the end",
     deployment: deploymentOf(3, 1, 1),
     newSet: set("new", 3, 3),
@@ -192,6 +199,13 @@ for (const { name, deployment, newSet, old, want } of [
     newSet: set("new", 5, 5, 3, sized(10, 10)),
     old: [set("a", 5, 5, 2, sized(10, 10))],
     want: { new: 6, a: 5 },
+  },
+  {
+    name: "the newest of the biggest takes what all shares leave",
+    deployment: deploymentOf(13, 0, 1),
+    newSet: set("new", 4, 4, 3, sized(12, 12)),
+    old: [set("a", 4, 4, 2, sized(12, 12)), set("b", 4, 4, 1, sized(12, 12))],
+    want: { new: 5, a: 4, b: 4 },
   },
   {
     name: "sets that do not remember their number, or not legibly, are shares of what was observed",

@@ -28,6 +28,11 @@ for (const { name, first, second, kin = [0, 0], gates } of [
     first: { ...onNode, annotations: cost("+1") },
     second: { ...onNode, annotations: cost("1") },
   },
+  {
+    name: "one that is not ready, whatever it costs,",
+    first: { ...onNode, ready: false, annotations: cost("5") },
+    second: { ...onNode, annotations: cost("-5") },
+  },
   { name: "one whose node has more of its kin", first: onNode, second: { nodeName: "n2" }, kin: [2, 1] },
   { name: "one ready for a shorter time", first: { ...onNode, readySince: "2024-01-01T23:59:00Z" }, second: onNode },
   { name: "one with more restarts", first: { ...onNode, restarts: 3 }, second: { ...onNode, restarts: 1 } },

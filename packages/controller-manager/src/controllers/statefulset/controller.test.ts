@@ -278,6 +278,7 @@ test("reports when it may not create a claim or a pod, and keeps trying", async 
   world.client.put(statefulSets, aStatefulSet({ spec: { volumeClaimTemplates: [data] } }));
   await world.run(newStatefulSetController(world.ctx));
   assert.deepEqual(names(world), []);
+  assert.equal(stored(world).status?.updateRevision, revisions(world)[0]?.metadata.name, "the status is written all the same");
   assert.match(
     world.events[0] ?? "",
     /^Warning FailedCreate create Claim data-db-0 for Pod db-0 in StatefulSet db failed error: .*exceeded quota$/,
@@ -434,4 +435,43 @@ test("does nothing but count once it is being deleted", async (t) => {
   const set = aStatefulSet({ deletedAt: "2024-01-01T00:00:00Z", finalizers: ["x"] });
   const world = await start(t, set);
   assert.deepEqual(world.client.writes, []);
+});
+
+test("a revision that a pod still has is kept, though it is neither the current nor the next one", async (t) => {
+  const spec = { updateStrategy: { type: "OnDelete" as const }, revisionHistoryLimit: 0 };
+  const world = await start(t, aStatefulSet({ replicas: 2, image: "v1", spec }));
+  await makeReady(world);
+  await change(world, setImage("v2"));
+  world.client.remove(pods, "default/db-1");
+  await settle(30);
+  await makeReady(world);
+  await change(world, setImage("v3"));
+  assert.deepEqual(images(world), ["v1", "v2"]);
+  assert.equal(revisions(world).length, 3);
+});
+
+test("of two revisions of its template the later one is the set's, as it is", async (t) => {
+  const world = await start(t, aStatefulSet({ replicas: 1 }));
+  await makeReady(world);
+  const twin = deepClone(revisions(world)[0] as ControllerRevision);
+  twin.metadata = { ...twin.metadata, name: "db-twin", uid: "twin" };
+  world.client.put(controllerRevisions, { ...twin, revision: 5 });
+  await settle(30);
+  await change(world, ({ metadata }) => {
+    metadata.labels = { touched: "yes" };
+  });
+  assert.equal(stored(world).status?.updateRevision, "db-twin");
+  assert.deepEqual(
+    revisions(world).map(({ revision }) => revision),
+    [1, 5],
+  );
+});
+
+test("deletes the pod that it saw, not one that has its name now", async (t) => {
+  const world = await start(t, aStatefulSet({ replicas: 1 }));
+  const [pod] = podsOf(world) as [Pod];
+  world.client.put(pods, { ...pod, status: { phase: "Failed" } });
+  await settle(30);
+  const deletion = world.client.writes.find(({ verb, resource }) => verb === "delete" && resource === "pods");
+  assert.partialDeepStrictEqual(deletion?.sent, { preconditions: { uid: pod.metadata.uid } });
 });

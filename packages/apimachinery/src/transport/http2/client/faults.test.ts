@@ -250,6 +250,37 @@ test("a connection that is closed ends with its last stream, and says goodbye", 
   assert.deepEqual([socket.destroyed, ends, events], [true, ["a ended"], ["closed"]]);
 });
 
+test("a connection that is closed ends also with the cancellation of its last stream", async (t) => {
+  const { send, turn, begin, events, made } = aPipe(t);
+  await begin();
+  const a = send("a", 0);
+  await turn();
+  made.close();
+  a.cancel();
+  assert.deepEqual(await turn(), [`resetStream 1 ${errorCodes.cancel}`, `goAway 0 ${errorCodes.none}`]);
+  assert.deepEqual(events, ["closed"]);
+});
+
+test("what arrives for a cancelled stream is returned to the window of the connection", async (t) => {
+  const pipe = pipeOver(t, { streamWindowBytes: 100_000, connectionWindowBytes: 65_535 });
+  await pipe.begin();
+  const a = pipe.send("a", 0);
+  await pipe.turn();
+  a.cancel();
+  await pipe.turn();
+  const late = Array.from({ length: 3 }, () => data(1, 16_000));
+  assert.deepEqual(await pipe.says(ok(1), ...late), ["windowUpdate 0 48000"]);
+});
+
+test("small requests use up the window of the connection, too", async (t) => {
+  const { send, turn, begin } = aPipe(t);
+  await begin();
+  for (let i = 0; i < 5; i++) send(`${i}`, 16_000);
+  const sent = (await turn()).filter((one) => one.startsWith("data"));
+  const whole = [1, 3, 5, 7].map((id) => `data ${id} 16000 end`);
+  assert.deepEqual(sent, [...whole, "data 9 1535"]);
+});
+
 test("pings are answered in order", async (t) => {
   const { made, says, begin } = aPipe(t);
   await begin();
