@@ -140,9 +140,12 @@ export async function openRelay(t: TestContext, path: string, url: string): Prom
   t.after(() => server.close());
 }
 
+/** Of the kubeconfig below. */
+export const userOfNode = "system:coxswain-services:n1";
+
 /** The kubeconfig of a node's services, which reach the API server through the relay, with their own rights only. */
 export const kubeconfigOfNode = (administrators: string): string =>
-  kubeconfigOf(administrators, "system:coxswain-services:n1", "system:coxswain-services");
+  kubeconfigOf(administrators, userOfNode, "system:coxswain-services");
 
 /** The same of another user. */
 export function kubeconfigOf(administrators: string, user: string, ...groups: string[]): string {

@@ -22,11 +22,17 @@ export interface OneNodeCluster {
 }
 
 /** An API server with the rights of these parts and the Ready Node `n1`, whose pods have addresses of 10.77.0.0/24. */
-export async function startOneNodeCluster(t: TestContext, name: string, chosen: typeof parts): Promise<OneNodeCluster> {
+export async function startOneNodeCluster(
+  t: TestContext,
+  name: string,
+  chosen: typeof parts,
+  apiServerFlags: readonly string[] = [],
+): Promise<OneNodeCluster> {
   const folder = mkdtempSync(join(tmpdir(), `cox-${name}-`));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   // The controllers remove the finalizers that the API server adds to claims and volumes.
-  const cluster = await createCluster({ nodes: 0, controllers: ["pvc-protection", "pv-protection"], scheduler: false });
+  const controllers = ["pvc-protection", "pv-protection"];
+  const cluster = await createCluster({ nodes: 0, controllers, scheduler: false, apiServerFlags });
   t.after(() => cluster.stop());
   const { client } = cluster;
   await openRelay(t, join(folder, "api"), (await cluster.listen()).url);

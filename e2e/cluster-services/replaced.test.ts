@@ -5,7 +5,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
@@ -24,9 +25,12 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { selectedNode, storageProvisioner } from "@coxswain/apimachinery/volumes/annotations";
 import { provisioner } from "@coxswain/cluster-services/local-volumes/names";
 import { parts } from "@coxswain/cluster-services/parts";
+import { rightsOf } from "@coxswain/cluster-services/rights";
 import { connectPair, needsRoot, newNamespace } from "@coxswain/cluster-services/testing/namespaces";
-import { KillableMachine, kubeconfigOf } from "./killed-process.ts";
+import { isRefused, readAuditLog, summaryOf } from "../framework/audit.ts";
+import { KillableMachine, kubeconfigOf, userOfNode } from "./killed-process.ts";
 import { addNodeLink, nodeAddress, startOneNodeCluster } from "./one-node.ts";
+import { type RoleView, unusedRights } from "./used-rights.ts";
 
 const long = process.env["COX_TEST_LONG"] === undefined && "long: only with ./cox test --long";
 /** Upstream's kube-proxy 1.20 or later, of the same architecture. */
@@ -35,9 +39,9 @@ const podAddress = "10.77.0.11";
 const poolAddress = "192.168.77.50";
 const nodePort = 30080;
 
-/** A node with one pod, which serves the name `pod` on port 8080, and the Service `web` in front of it. */
-async function startNode(t: TestContext) {
-  const { folder, cluster, kubeconfig } = await startOneNodeCluster(t, "replaced", parts);
+/** A node with one pod, which serves the name `pod` on port 8080, and the Service `web` in front of it. @param chosen parts that have their rights */
+async function startNode(t: TestContext, chosen = parts, apiServerFlags: readonly string[] = []) {
+  const { folder, cluster, kubeconfig } = await startOneNodeCluster(t, "replaced", chosen, apiServerFlags);
   const { client } = cluster;
   writeFileSync(join(folder, "proxy.kubeconfig"), kubeconfigOf(kubeconfig, "system:kube-proxy"));
 
@@ -222,38 +226,40 @@ const traits: Readonly<Record<string, Trait>> = {
   },
 };
 
+/** Starts the process, with a claim and a Service of type LoadBalancer of their own. */
+async function startProcess({ client, machine, folder }: TestNode, round: number, ...flags: string[]): Promise<void> {
+  writeFileSync(join(folder, "servers"), "127.0.0.1:6443\n");
+  await client.create<Service>(services, {
+    metadata: { namespace: "default", name: `lb-${round}` },
+    spec: { type: "LoadBalancer", ports: [{ port: 8000, protocol: "TCP" }] },
+  });
+  await client.create<PersistentVolumeClaim>(persistentVolumeClaims, {
+    metadata: {
+      ...{ namespace: "default", name: `claim-${round}` },
+      annotations: { [storageProvisioner]: provisioner, [selectedNode]: "n1" },
+    },
+    spec: { accessModes: ["ReadWriteOnce"], storageClassName: "local", resources: { requests: { storage: "1Mi" } } },
+  });
+  machine.start([
+    `--load-balancer-pool=${poolAddress}-192.168.77.79`,
+    `--api-proxy-servers-file=${join(folder, "servers")}`,
+    ...flags,
+  ]);
+}
+
 test("each part can be left out: the others work, and nothing of it is left or made again", {
   skip: needsRoot || long,
 }, async (t) => {
   assert.deepEqual(Object.keys(traits).toSorted(), parts.map(({ name }) => name).toSorted());
   const node = await startNode(t);
-  const { client, machine, folder } = node;
-  writeFileSync(join(folder, "servers"), "127.0.0.1:6443\n");
-  const start = async (round: number, ...flags: string[]): Promise<void> => {
-    await client.create<Service>(services, {
-      metadata: { namespace: "default", name: `lb-${round}` },
-      spec: { type: "LoadBalancer", ports: [{ port: 8000, protocol: "TCP" }] },
-    });
-    await client.create<PersistentVolumeClaim>(persistentVolumeClaims, {
-      metadata: {
-        ...{ namespace: "default", name: `claim-${round}` },
-        annotations: { [storageProvisioner]: provisioner, [selectedNode]: "n1" },
-      },
-      spec: { accessModes: ["ReadWriteOnce"], storageClassName: "local", resources: { requests: { storage: "1Mi" } } },
-    });
-    machine.start([
-      `--load-balancer-pool=${poolAddress}-192.168.77.79`,
-      `--api-proxy-servers-file=${join(folder, "servers")}`,
-      ...flags,
-    ]);
-  };
+  const { client, machine } = node;
   /** Parts that do not work, of all but one. */
   const idle = async (round: number, but?: string): Promise<string[]> => {
     const names: string[] = [];
     for (const [name, trait] of Object.entries(traits)) if (name !== but && !(await trait.works(node, round))) names.push(name);
     return names;
   };
-  await start(0, "--enable=api-proxy,ingress");
+  await startProcess(node, 0, "--enable=api-proxy,ingress");
   await becomesEmpty(
     () => idle(0),
     () => machine.output,
@@ -263,7 +269,7 @@ test("each part can be left out: the others work, and nothing of it is left or m
     await t.test(`without ${name}`, async () => {
       for (const [ref, key] of objects) await client.delete(ref, key);
       const enabled = ["api-proxy", "ingress"].filter((part) => part !== name).join();
-      await start(index + 1, `--enable=${enabled}`, ...(enabled.includes(",") ? [`--disable=${name}`] : []));
+      await startProcess(node, index + 1, `--enable=${enabled}`, ...(enabled.includes(",") ? [`--disable=${name}`] : []));
       await becomesEmpty(
         () => idle(index + 1, name),
         () => machine.output,
@@ -271,6 +277,51 @@ test("each part can be left out: the others work, and nothing of it is left or m
       assert.equal(await works(node, index + 1), false, `${name} works`);
       assert.equal(await exist(node, objects), false, `${name} has made its objects`);
       await machine.stop();
+    });
+  }
+});
+
+/** Those of a part alone that has a pool: it looks for pods' host ports only where Services have the nodes' addresses. */
+const unread: Readonly<Record<string, readonly string[]>> = { "load-balancer-addresses": ["list pods", "watch pods"] };
+/** Watches are in the log when they begin. */
+const auditPolicy = {
+  apiVersion: "audit.k8s.io/v1",
+  kind: "Policy",
+  omitStages: ["RequestReceived"],
+  rules: [{ level: "Metadata" }],
+};
+
+test("each part works alone with the rights that are its own, and reads all that they let it read", {
+  skip: needsRoot || long,
+}, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-alone-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const policy = join(folder, "policy.json");
+  writeFileSync(policy, JSON.stringify(auditPolicy));
+  for (const part of parts) {
+    await t.test(part.name, async (t) => {
+      const audit = join(folder, `${part.name}.log`);
+      const node = await startNode(t, [part], [`--audit-policy-file=${policy}`, `--audit-log-path=${audit}`]);
+      await startProcess(node, 0, "--disable=*", `--enable=${part.name}`);
+      if (part.name === "load-balancer-addresses") {
+        const status = { loadBalancer: { ingress: [{ ip: poolAddress }] } };
+        const service = await node.client.get<Service>(services, { namespace: "default", name: "lb-0" });
+        await node.client.update<Service>(services, { ...service, status }, { subresource: "status" });
+      }
+      const roles = rightsOf([part], { leaseNamespace: "kube-system", leaseName: "coxswain-services" }) as RoleView[];
+      const own = roles.filter(({ metadata }) => metadata.name === `coxswain-services:${part.name}`);
+      const requests = () => readAuditLog(audit).filter(({ impersonatedUser }) => impersonatedUser?.username === userOfNode);
+      const { works } = traits[part.name] as Trait;
+      await becomesEmpty(
+        async () => {
+          const unused = own.flatMap((role) => unusedRights(role, requests()));
+          const left = unused.filter((right) => /^(list|watch) /.test(right) && !unread[part.name]?.includes(right));
+          return [...left, ...((await works(node, 0)) ? [] : [`${part.name} does not work`])];
+        },
+        () => node.machine.output,
+      );
+      await node.machine.stop();
+      assert.deepEqual(requests().filter(isRefused).map(summaryOf), []);
     });
   }
 });

@@ -7,6 +7,7 @@ export interface AuditEvent {
   requestURI: string;
   userAgent?: string;
   user: { username: string; groups?: string[] };
+  impersonatedUser?: { username: string };
   responseStatus?: { code?: number };
   annotations?: Record<string, string>;
   objectRef?: { resource: string; subresource?: string; apiGroup?: string; namespace?: string; name?: string };
