@@ -3,10 +3,17 @@ import { parseArgs } from "node:util";
 import { newClient, type Target, targetOfKubeconfig } from "./client.ts";
 import { describe, walk } from "./walk.ts";
 
-/**
- * `main.ts --kubeconfig <file> | --url <url> [--token <t>] [--ca <file>]  [--seed n] [--count n] [--from n]`: exit code 1 when
- * there are findings.
- */
+const usage = `usage: node tools/walk/src/main.ts (--kubeconfig <file> | --url <url> [--token <token>] [--ca <file>]) [options]
+
+Sends generated requests to an API server and prints each answer that breaks a rule.
+
+  --seed <n>    the requests follow from it (default 1)
+  --count <n>   how many (default 3000)
+  --from <n>    the number of the first one (default 0)
+
+Exit codes: 0 no findings, 1 findings.
+`;
+
 const { values } = parseArgs({
   options: {
     kubeconfig: { type: "string" },
@@ -16,8 +23,13 @@ const { values } = parseArgs({
     seed: { type: "string", default: "1" },
     count: { type: "string", default: "3000" },
     from: { type: "string", default: "0" },
+    help: { type: "boolean", short: "h", default: false },
   },
 });
+if (values.help) {
+  process.stdout.write(usage);
+  process.exit(0);
+}
 const client = newClient(target());
 const report = await walk(client, { seed: Number(values.seed), count: Number(values.count), from: Number(values.from) });
 client.close();
