@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -50,7 +51,7 @@ function setUp(start: StartPart) {
     ending.abort(new Error("the test ends"));
     await running;
   };
-  return { clock, metrics, health, client, events, isHealthy, end };
+  return { clock, metrics, health, client, events, isHealthy, ending, end };
 }
 
 test("a part that fails at its start is reported and started again, and healthy when it has started", async () => {
@@ -143,4 +144,21 @@ test("the part's own check is part of the health", async () => {
   problem = "no rules";
   assert.equal(await isHealthy(), false);
   await end();
+});
+
+test("failures leave nothing at the signal that ends the part", async () => {
+  const listenersAfter = async (failures: number): Promise<number> => {
+    let starts = 0;
+    const { clock, metrics, ending, end } = setUp(async () => {
+      if (starts++ < failures) throw new Error("no");
+      return {};
+    });
+    const isRunning = async (): Promise<boolean> =>
+      (await metrics.render()).includes('coxswain_services_part_running{part="dns"} 1');
+    await waitFor(async () => (await clock.advance(1_000)) ?? (await isRunning()), { what: "a start" });
+    const listeners = getEventListeners(ending.signal, "abort").length;
+    await end();
+    return listeners;
+  };
+  assert.equal(await listenersAfter(3), await listenersAfter(0));
 });

@@ -295,6 +295,22 @@ for (const [fate, then] of Object.entries(fates)) {
   });
 }
 
+test("6.9: a body that nobody reads any more gives its window back before there is an answer", async (t) => {
+  const end = Promise.withResolvers<void>();
+  const bench = await startHttp2Bench(t, async (exchange) => {
+    const body = exchange.bodyStream() as Readable;
+    body.once("data", () => void body.destroy());
+    await end.promise;
+    exchange.respond(200, {});
+  });
+  const client = await bench.connect();
+  client.send(postFrame(1));
+  await client.ping();
+  await client.upload(1, Buffer.alloc(4 * client.streamCredit(1)));
+  end.resolve();
+  await client.answer(1);
+});
+
 test("6.9: a body that the client breaks off costs the connection nothing of its window", async (t) => {
   const bench = await startHttp2Bench(t, async (exchange) => {
     if (exchange.url === "/read") exchange.bodyStream();

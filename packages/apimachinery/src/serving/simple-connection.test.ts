@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { before, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { discardLogger } from "../process/logging/logger.ts";
@@ -14,6 +15,7 @@ import { type KeyPair, newCa, newCertificate } from "./certificates.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./https-server.ts";
 import { SimpleExchange } from "./simple-exchange.ts";
+import { SimpleOutput } from "./simple-output.ts";
 
 let ca: KeyPair;
 let pair: KeyPair;
@@ -385,4 +387,14 @@ test("a server that ends lets what runs come to its end, and ends what is idle a
   await once(slow.socket, "close");
   assert.match(slow.text(), /done$/);
   await closed;
+});
+
+test("a writer that waits for its client is told when the client has gone, and one that comes later at once", async () => {
+  const never = new Duplex({ read() {}, write() {} });
+  const output = new SimpleOutput(never);
+  output.push(Buffer.alloc(1 << 20));
+  const waiting = output.drained();
+  output.close();
+  await assert.rejects(waiting, /the client went away/);
+  await assert.rejects(output.drained(), /the client went away/);
 });

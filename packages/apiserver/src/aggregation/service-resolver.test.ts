@@ -44,6 +44,10 @@ for (const { name, spec, subsets, random, want } of [
   { name: "an unknown type", spec: { type: "Odd" as never }, want: 'unsupported service type "Odd"' },
   { name: "an endpoint that is ready", spec: clusterIp, subsets: two, want: "10.1.0.1:8443" },
   { name: "another endpoint at another time", spec: clusterIp, subsets: two, random: 0.9, want: "10.1.0.2:8443" },
+  {
+    name: "the only endpoint of the port, when the choice begins behind it",
+    ...{ spec: clusterIp, subsets: [...two.slice(1), ...two.slice(0, 1)], random: 0.9, want: "10.1.0.2:8443" },
+  },
   { name: "endpoints of a headless service", spec: { ...clusterIp, clusterIP: "None" }, subsets: two, want: "10.1.0.1:8443" },
   { name: "no endpoints", spec: clusterIp, subsets: [], want: 'no endpoints available for service "api"' },
   {

@@ -207,3 +207,33 @@ test("writes that come together keep their order, also across files", async (t) 
     Array.from({ length: 100 }, (_, i) => i),
   );
 });
+
+test("of events that the buffer has no room for, those that fit are kept", async () => {
+  const lost: string[] = [];
+  const fail: PluginError = (_plugin, err, records) => void lost.push(`${(err as Error).message}: ${records.length}`);
+  const backend = collector();
+  const options = { bufferSize: 3, maxBatchSize: 10, maxBatchWaitMs: 1_000, throttle: undefined, concurrent: false };
+  const buffer = buffered(backend, options, newFakeClock(), fail);
+  buffer.process([aRecord("1")]);
+  buffer.process([aRecord("2"), aRecord("3"), aRecord("4"), aRecord("5")]);
+  assert.deepEqual(lost, ["audit buffer queue blocked: 2"]);
+  await buffer.stop(new AbortController().signal);
+  assert.deepEqual(backend.batches, [["1", "2", "3"]]);
+});
+
+test("an event behind a full batch waits as long as the first of a batch", async () => {
+  const clock = newFakeClock();
+  const backend = collector();
+  const options = { bufferSize: 10, maxBatchSize: 2, maxBatchWaitMs: 1_000, throttle: undefined, concurrent: false };
+  const buffer = buffered(backend, options, clock, never);
+  buffer.process([aRecord("1")]);
+  await clock.advance(600);
+  buffer.process([aRecord("2")]);
+  await clock.advance(100);
+  buffer.process([aRecord("3")]);
+  await clock.advance(999);
+  assert.deepEqual(backend.batches, [["1", "2"]]);
+  await clock.advance(1);
+  assert.deepEqual(backend.batches, [["1", "2"], ["3"]]);
+  await buffer.stop(new AbortController().signal);
+});

@@ -4,10 +4,13 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { CustomResourceDefinition } from "./definitions.ts";
 import { newStatusControllers } from "./status-controllers.ts";
+import { nonStructuralSchema } from "./status-rules.ts";
+import { customResourceStatusStrategy } from "./strategy.ts";
 
 type Handler = Parameters<SharedInformer<CustomResourceDefinition>["addHandler"]>[0];
 
@@ -100,4 +103,36 @@ test("a conflict or a deleted definition is left to the next event; other errors
     stop.abort();
     await running;
   }
+});
+
+test("a violation in a second version is reported, whatever the first one has", () => {
+  const one = definition("a", "1");
+  const violating = {
+    name: "v2",
+    served: true,
+    storage: false,
+    schema: { openAPIV3Schema: { type: "object", properties: { x: {} } } },
+  };
+  one.spec.versions = [{ name: "v1", served: true, storage: true }, violating] as never;
+  const condition = atOnce(nonStructuralSchema(one));
+  assert.equal(condition?.reason, "Violations");
+  assert.match(condition?.message ?? "", /^spec\.versions\[1\]\.schema\.openAPIV3Schema\.properties\[x\]\.type: Required value/);
+});
+
+test("a status update takes the status and nothing else from the request", () => {
+  const strategy = customResourceStatusStrategy({
+    ...{ namespaced: true, schema: undefined, hasStatus: true, scale: undefined, checkRules: undefined },
+  });
+  const current = { apiVersion: "x/v1", kind: "X", metadata: { name: "a" }, spec: { size: 1 }, status: { ready: false } };
+  const next = {
+    apiVersion: "x/v1",
+    kind: "X",
+    metadata: { name: "a", labels: { a: "b" } },
+    spec: {},
+    other: 1,
+    status: { ready: true },
+  };
+  strategy.prepareForUpdate?.(next as never, current as never, {} as never);
+  assert.deepEqual(next, { ...current, status: { ready: true } });
+  assert.notEqual(next.metadata, current.metadata, "the stored object's metadata is changed later");
 });

@@ -225,13 +225,15 @@ test("a watch gives its seat back once: when it began or was not read, or when i
 });
 
 test("an answer that only waits for its reader holds no seat", async () => {
-  const { send, queues } = aFilter(undefined);
+  const { send, queues, gauges } = aFilter(undefined);
   const read = Promise.withResolvers<void>();
   const first = send("GET", pods, () => read.promise);
   first.request.exchange.onUnread?.();
   assert.equal(queues?.idle, true);
+  first.request.exchange.onUnread?.();
   read.resolve();
   await first.done;
+  assert.deepEqual(gauges(), [0, 0], "it is counted once");
 });
 
 test("a watch counts for the writes that it sees until it ends, also by failing", async () => {

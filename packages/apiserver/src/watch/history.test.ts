@@ -183,3 +183,15 @@ test("what a history has dropped, and a history that is empty, are released", as
   for (let revision = 2; revision <= 150; revision++) history.push(change("a", revision));
   assert.deepEqual([await isReleased(first), await isReleased(gone)], [true, true]);
 });
+
+test("after a reset it begins anew, whatever it has dropped before", () => {
+  const clock = aClock();
+  const history = new History(clock, memory(), 0);
+  for (let revision = 1; revision <= 300; revision++) history.push(change("a", revision));
+  clock.ms = 10 * 60_000;
+  history.push(change("a", 301));
+  assert.ok(history.start > 0, "some were dropped");
+  history.reset(400);
+  history.push(change("b", 401));
+  assert.deepEqual([history.length, history.after(400)?.map(({ key }) => key), history.after(399)], [1, ["b"], undefined]);
+});

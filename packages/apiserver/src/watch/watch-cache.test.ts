@@ -131,9 +131,10 @@ function aCache(t: { after(fn: () => void): void }, log: Logger = discardLogger)
 }
 
 test("a waiter for the first list gets the one that comes in its place when history was lost meanwhile", async (t) => {
-  const { cache, lists, reset } = aCache(t);
+  const { cache, lists, requested, reset } = aCache(t);
   const reported = cache.whenReady();
   reset();
+  assert.deepEqual(requested, [5, 0], "the second one is of the present: what was lost is not sent again");
   lists[0].resolve(7);
   await settle();
   assert.equal(cache.ready, false, "it may have a hole");

@@ -116,3 +116,13 @@ test("a change that comes while statuses are written is written after them", asy
   await running;
   assert.equal(clock.waiting, 0);
 });
+
+test("a Service that is made again is reported as the one before it", async (t) => {
+  const { client, writer, events, ending } = setUp(t, balanced("a"), balanced("b"), balanced("c"));
+  await writer.sync(ending.signal);
+  client.remove(services, "default/c");
+  await writer.sync(ending.signal);
+  client.put(services, balanced("c"));
+  await writer.sync(ending.signal);
+  assert.equal(events.filter((event) => event === "c Warning PoolExhausted").length, 2);
+});

@@ -13,8 +13,10 @@ import { newObjectCodec } from "../object-codec.ts";
 import { aConfigMap, suiteResource, unlimitedEntries } from "../testing.ts";
 import { newEtcdClient } from "./client.ts";
 import { parseEncryptionConfig, readEncryptionConfig } from "./encryption-config.ts";
+import { firstWrites } from "./encryption-providers.ts";
 import { newLeases } from "./leases.ts";
 import { newEtcdStore } from "./store.ts";
+import { isKeyOutOfReach, KeyOutOfReach } from "./transformer.ts";
 
 const key = (name: string, bytes = 32): object => ({ name, secret: randomBytes(bytes).toString("base64") });
 const configOf = (providers: object[], resources = ["secrets"]): string =>
@@ -247,3 +249,23 @@ function fileWith(t: TestContext, text: string): string {
   writeFileSync(path, text, { mode: 0o600 });
   return path;
 }
+
+test("a value is read with the next provider of its prefix, also when the one before it fails later", async () => {
+  const failing = (err: Error, isLate = true) => ({
+    ...{ prefix: Buffer.from("p:"), toStored: (value: Buffer) => value },
+    fromStored: () => {
+      if (!isLate) throw err;
+      return Promise.reject(err);
+    },
+  });
+  const reading = { ...failing(new Error("")), fromStored: (value: Buffer) => ({ value, stale: false }) };
+  const stored = Buffer.from("p:x");
+  const read = async (...providers: (typeof reading)[]) => firstWrites(providers, () => undefined).fromStored(stored, "/k");
+  const bad = failing(new Error("bad")) as never;
+  assert.deepEqual(await read(bad, reading), { value: Buffer.from("x"), stale: true });
+  for (const isLate of [false, true]) {
+    const away = failing(new KeyOutOfReach("away"), isLate) as never;
+    await assert.rejects(read(bad, away), (err) => isKeyOutOfReach(err) && (err as Error).message === "[bad, away]");
+  }
+  await assert.rejects(read(bad, bad), (err) => !isKeyOutOfReach(err) && (err as Error).message === "bad");
+});

@@ -150,3 +150,18 @@ test("a reply that was untrue ends the trust for good, also while members are qu
     assert.deepEqual([trust.trusted, cluster.requested], [false, requested]);
   }
 });
+
+test("a check of its own takes the place of the next one that was due", async () => {
+  const { cluster, clock, trust } = aCluster({ a: "3.5.16" });
+  trust.check();
+  await settle();
+  await clock.advance(60_000);
+  trust.check();
+  await settle();
+  assert.equal(clock.waiting, 1);
+  await clock.advance(299_999);
+  await settle();
+  assert.equal(cluster.requested, 2);
+  trust.stop();
+  assert.equal(clock.waiting, 0);
+});

@@ -36,3 +36,20 @@ test("one client without a certificate locks out no other behind its address, wh
   clients.admit("10.0.0.1", "")?.ended();
   assert.ok(clients.admit("10.0.0.1", "") !== undefined);
 });
+
+test("refusals of an hour ago do not make the next one longer", (t) => {
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  const clients = new ClientBudgets();
+  const refuse = (): number => {
+    clients.admit("192.0.2.1", "cert", now)?.ended();
+    const from = now;
+    while (clients.admit("192.0.2.1", "cert", now) === undefined) now += 1_000;
+    return now - from;
+  };
+  assert.deepEqual([refuse(), refuse()], [5_000, 10_000]);
+  now += 3_599_000;
+  assert.equal(refuse(), 20_000);
+  now += 3_601_000;
+  assert.equal(refuse(), 5_000);
+});
