@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { parseRequestInfo } from "../request/request-info.ts";
-import { type AuditBackend, buffered, type PluginError, truncating } from "./backend.ts";
+import { type AuditBackend, buffered, type PluginError, truncating, union } from "./backend.ts";
 import { AuditEvent, type AuditRecord, eventJson } from "./event.ts";
 import { newLogBackend } from "./log-backend.ts";
 import { newRotatingFile } from "./rotating-file.ts";
@@ -214,8 +214,8 @@ test("of events that the buffer has no room for, those that fit are kept", async
   const backend = collector();
   const options = { bufferSize: 3, maxBatchSize: 10, maxBatchWaitMs: 1_000, throttle: undefined, concurrent: false };
   const buffer = buffered(backend, options, newFakeClock(), fail);
-  buffer.process([aRecord("1")]);
-  buffer.process([aRecord("2"), aRecord("3"), aRecord("4"), aRecord("5")]);
+  assert.equal(buffer.process([aRecord("1")]), true);
+  assert.equal(buffer.process([aRecord("2"), aRecord("3"), aRecord("4"), aRecord("5")]), true);
   assert.deepEqual(lost, ["audit buffer queue blocked: 2"]);
   await buffer.stop(new AbortController().signal);
   assert.deepEqual(backend.batches, [["1", "2", "3"]]);
@@ -226,14 +226,31 @@ test("an event behind a full batch waits as long as the first of a batch", async
   const backend = collector();
   const options = { bufferSize: 10, maxBatchSize: 2, maxBatchWaitMs: 1_000, throttle: undefined, concurrent: false };
   const buffer = buffered(backend, options, clock, never);
-  buffer.process([aRecord("1")]);
+  void buffer.process([aRecord("1")]);
   await clock.advance(600);
-  buffer.process([aRecord("2")]);
+  void buffer.process([aRecord("2")]);
   await clock.advance(100);
-  buffer.process([aRecord("3")]);
+  void buffer.process([aRecord("3")]);
   await clock.advance(999);
   assert.deepEqual(backend.batches, [["1", "2"]]);
   await clock.advance(1);
   assert.deepEqual(backend.batches, [["1", "2"], ["3"]]);
   await buffer.stop(new AbortController().signal);
+});
+
+test("of two backends both have to accept the events, whichever answers first", async () => {
+  const answering = (isTaken: boolean, ms: number): AuditBackend => ({
+    process: () => clock.sleep(ms).then(() => isTaken),
+    stop: async () => {},
+  });
+  const clock = newFakeClock();
+  for (const [fast, slow, want] of [
+    [true, true, true],
+    [true, false, false],
+    [false, true, false],
+  ] as const) {
+    const taken = union([answering(slow, 20), answering(fast, 10)]).process([aRecord("1")]);
+    await clock.advance(20);
+    assert.equal(await taken, want);
+  }
 });

@@ -2,9 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { newEntry } from "../storage/entry.ts";
+import { newObjectCodec } from "../storage/object-codec.ts";
+import type { DeleteRequest, Entry, Storage } from "../storage/storage.ts";
 import { unlimitedEntries } from "../storage/testing.ts";
 import type { CustomResourceDefinition } from "./definitions.ts";
 import { type ServedVersion, type ServedVersionsOptions, servedVersions, storedResource } from "./served-versions.ts";
+import { newVersionStorage } from "./version-storage.ts";
 
 type Version = CustomResourceDefinition["spec"]["versions"][number];
 
@@ -135,4 +139,34 @@ test("status and scale are there where the version has them, and only a structur
       [false, false, false],
     ],
   );
+});
+
+test("a deletion waits for what is asked of the object in its served version", async () => {
+  const stored = { apiVersion: "example.com/v2", kind: "Thing", metadata: { name: "a", namespace: "b" }, v2: "x" };
+  const codec = newObjectCodec(
+    { group: "example.com", resource: "things", kind: "Thing", namespaced: true, hub: "v1", versions: [] },
+    "application/json",
+    unlimitedEntries(),
+  );
+  const entry = newEntry(codec, "b/a", 5, structuredClone(stored));
+  const base = {
+    async delete(_key: string, { validate }: DeleteRequest) {
+      await validate?.(entry);
+      return entry;
+    },
+  } as unknown as Storage;
+  const storage = newVersionStorage(
+    base,
+    codec,
+    {
+      show: (objects) => objects.map((object) => ({ ...object, metadata: { ...object.metadata }, apiVersion: "example.com/v1" })),
+      store: (object) => object,
+    },
+    new Turns(),
+  );
+  const refuse = async (current: Entry): Promise<void> => {
+    throw new Error(`not in ${current.object().apiVersion}`);
+  };
+  await assert.rejects(storage.delete("b/a", { validate: refuse }), /not in example.com\/v1/);
+  assert.equal((await storage.delete("b/a", { validate: async () => {} })).object().apiVersion, "example.com/v1");
 });

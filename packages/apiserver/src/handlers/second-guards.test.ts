@@ -31,6 +31,19 @@ const template = { metadata: { labels: { a: "b" } }, spec: { containers: [{ name
 const aDeployment = { spec: { replicas: 1, selector: { matchLabels: { a: "b" } }, template } };
 const aPod = { spec: { containers: [{ name: "c", image: "i" }] } };
 
+for (const [type, body] of [
+  [merge, { metadata: { namespace: "other" } }],
+  [json, [{ op: "replace", path: "/metadata/namespace", value: "other" }]],
+  [{ "content-type": "application/strategic-merge-patch+json" }, { metadata: { namespace: "other" } }],
+] as const) {
+  test(`an object is not moved to another namespace by ${type["content-type"]}`, async () => {
+    const { path } = await made(configMaps);
+    const { code, body: answer } = await server.request("PATCH", path, body, type);
+    assert.equal(code, 400);
+    assert.equal(answer.message, "the namespace of the object (other) does not match the namespace on the request (default)");
+  });
+}
+
 for (const { name, uid, version, code } of [
   { name: "both right", uid: true, version: true, code: 200 },
   { name: "only its uid right", uid: true, version: false, code: 409 },

@@ -196,3 +196,11 @@ test("without a pool loadBalancerIP names one of the nodes' addresses", () => {
     /^AddressNotInPool: .*--load-balancer-pool/,
   );
 });
+
+test("a Service shares an address only when it may share it with all that have it", () => {
+  const pool = new Pool(["192.0.2.1-192.0.2.2"]);
+  const on = (name: string, port: number, age: string) =>
+    balanced(name, { ports: [{ port, protocol: "TCP" }] }, { share: "k", age });
+  const assigned = assign([on("a", 80, "2020"), on("b", 81, "2021"), on("c", 80, "2022"), on("d", 82, "2023")], { pool });
+  assert.deepEqual(assigned, { a: "192.0.2.1", b: "192.0.2.1", c: "192.0.2.2", d: "192.0.2.1" });
+});

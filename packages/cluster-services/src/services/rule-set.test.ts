@@ -82,3 +82,26 @@ test("buckets: the last byte of an address, 64 node ports", () => {
   assert.equal(portsOfBucket(nodePortBucket(30_053)), "30016:30079");
   assert.equal(portsOfBucket(nodePortBucket(65_535)), "65472:65535");
 });
+
+test("two ports of one address are in its bucket, and both leave it", () => {
+  const rules = newRuleSet(testSettings);
+  const ports = [80, 443].flatMap((port) =>
+    servicePorts(
+      aService("a", { clusterIP: "10.96.0.7", ports: [{ port, protocol: "TCP" }] }),
+      [aSlice("a", [anEndpoint("10.0.0.1", "n2")])],
+      { name: "n1", zone: undefined },
+      "IPv4",
+    ).map((one) => portRules(one, testSettings)),
+  );
+  rules.set("default/a", ports);
+  const bucket = (): string[] => (rules.pending()?.text ?? "").split("\n").filter((line) => line.startsWith("-A COX-I-7 "));
+  assert.deepEqual(
+    [80, 443].map((port) => bucket().filter((line) => line.includes(`--dport ${port} `)).length > 0),
+    [true, true],
+  );
+  rules.set("default/a", ports.slice(1));
+  assert.deepEqual(
+    [80, 443].map((port) => bucket().filter((line) => line.includes(`--dport ${port} `)).length > 0),
+    [false, true],
+  );
+});

@@ -106,3 +106,13 @@ test("agrees with fast-json-patch on random documents and their differences", ()
     { numRuns: 300 },
   );
 });
+
+test("copies count together towards their limit", () => {
+  const document = { a: "x".repeat(2 * 1024 * 1024) };
+  const copy = (path: string) => ({ op: "copy", from: "/a", path });
+  applyJsonPatch(document, patch([copy("/b")]));
+  assert.throws(
+    () => applyJsonPatch(document, patch([copy("/b"), copy("/c")])),
+    /the accumulated size increase of copy is 4194308/,
+  );
+});

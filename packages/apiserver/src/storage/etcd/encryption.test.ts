@@ -269,3 +269,15 @@ test("a value is read with the next provider of its prefix, also when the one be
   }
   await assert.rejects(read(bad, bad), (err) => !isKeyOutOfReach(err) && (err as Error).message === "bad");
 });
+
+test("a resource of two entries is written with the first one's provider, and read with those of both", async () => {
+  const resources = [{ secretbox: { keys: [key("k")] } }, { identity: {} }].map((provider) => ({
+    ...{ resources: ["secrets"], providers: [provider] },
+  }));
+  const config = { apiVersion: "apiserver.config.k8s.io/v1", kind: "EncryptionConfiguration", resources };
+  const transformer = parseEncryptionConfig(JSON.stringify(config)).transformerFor(secrets);
+  const stored = (await transformer?.toStored(Buffer.from("x"), "/k")) as Buffer;
+  assert.match(stored.toString("latin1"), /^k8s:enc:secretbox:v1:k:/);
+  assert.deepEqual(transformer?.fromStored(stored, "/k"), { value: Buffer.from("x"), stale: false });
+  assert.deepEqual(transformer?.fromStored(Buffer.from("plain"), "/k"), { value: Buffer.from("plain"), stale: true });
+});

@@ -344,3 +344,18 @@ test("the last event is looked up after each reconnect, as it is by then", async
   assert.deepEqual([requests, reported.at(-1)], [["/registry/pods/web/p12", "/registry/pods/web/p13"], "other history"]);
   watch.stop();
 });
+
+test("a watch that was stopped while its history was checked says nothing of it", async () => {
+  const answered = Promise.withResolvers<never>();
+  const { watch, reported, says, breaks, clock } = aWatch(undefined, () => answered.promise);
+  says({ created: true });
+  says({ events: [12] });
+  breaks();
+  await clock.advance(50);
+  says({ created: true });
+  watch.stop();
+  const before = [...reported];
+  answered.reject(new EtcdError("future-revision", "future"));
+  await settle();
+  assert.deepEqual(reported, before);
+});
