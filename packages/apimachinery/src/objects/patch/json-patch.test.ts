@@ -111,8 +111,7 @@ test("copies count together towards their limit", () => {
   const document = { a: "x".repeat(2 * 1024 * 1024) };
   const copy = (path: string) => ({ op: "copy", from: "/a", path });
   applyJsonPatch(document, patch([copy("/b")]));
-  assert.throws(
-    () => applyJsonPatch(document, patch([copy("/b"), copy("/c")])),
-    /the accumulated size increase of copy is 4194308/,
-  );
+  const isOver = (err: unknown): boolean =>
+    /the accumulated size increase of copy is 4194308,/.test(String((err as Error).cause));
+  assert.throws(() => applyJsonPatch(document, patch([copy("/b"), copy("/c")])), isOver);
 });
