@@ -152,6 +152,7 @@ const rules: readonly Rules[] = [
     want: streamOrConnection("STREAM_CLOSED"),
     cases: {
       HEADERS: [held, headersFrame(1, request)],
+      trailers: [held, headersFrame(1, [["a", "b"]])],
       "HEADERS without an end": [held, headersFrame(1, request, flags.endHeaders)],
       DATA: [held, dataFrame(1, "x")],
       "DATA without content": [held, end],

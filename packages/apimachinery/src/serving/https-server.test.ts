@@ -328,6 +328,15 @@ test("hands the socket over for an upgrade, or answers it plainly", async (t) =>
   socket.destroy();
   const [refused] = await once(fetchFrom("/no", "SPDY/3.1"), "response");
   assert.equal(refused.statusCode, 403);
+  const raw = connectTls({ port: server.port, host: "127.0.0.1", ca: ca.certPem });
+  t.after(() => void raw.destroy());
+  let answer = "";
+  raw.on("data", (chunk: Buffer) => {
+    answer += chunk.toString();
+  });
+  raw.write("GET /no HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+  await once(raw, "end");
+  assert.match(answer, /^HTTP\/1.1 403 /);
   const [ignored] = await once(fetchFrom("/no", "h2c"), "response");
   assert.equal(ignored.statusCode, 403);
 });

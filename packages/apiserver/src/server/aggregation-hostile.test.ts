@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type Aggregation, startAggregation } from "../testing/start-aggregation.ts";
 
 const group = "hostile.example.com";
@@ -31,6 +32,7 @@ const answers: Readonly<Record<string, { readonly bytes: string; readonly end: b
 let setup: Aggregation;
 let hostile: Server;
 const sockets = new Set<TLSSocket>();
+let switched: TLSSocket | undefined;
 before(async () => {
   setup = await startAggregation();
   const ca = await newCa({ commonName: "ca" });
@@ -42,6 +44,7 @@ before(async () => {
     socket.on("data", (chunk: Buffer) => {
       const path = /^[A-Z]+ ([^ ?]+)/.exec(chunk.toString("latin1"))?.[1] ?? "";
       const answer = answers[path];
+      if (path.endsWith("/switch")) switched = socket;
       if (answer === undefined) return; // the rest of a body
       socket.write(answer.bytes);
       if (answer.end) socket.end();
@@ -103,6 +106,11 @@ for (const { name, path, want } of [
     assert.ok(text.startsWith(want), text);
   });
 }
+
+test("a connection that was upgraded without a request is closed", async () => {
+  await send("/switch");
+  await waitFor(() => switched?.destroyed === true, { what: "its end" });
+});
 
 for (const path of ["/short", "/chunk"]) {
   test(`an answer that breaks off is not given as a whole one: ${path}`, async () => {

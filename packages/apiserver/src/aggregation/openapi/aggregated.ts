@@ -17,7 +17,7 @@ import { sortedByName } from "@coxswain/apimachinery/objects/schema/openapi/defi
 import type { OpenApiDocument } from "@coxswain/apimachinery/objects/schema/openapi/document";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
-import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { exponentialBackoff } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import { type ApiService, groupVersionOf, isAvailable, nameOf, serviceOf } from "../api-services.ts";
@@ -68,11 +68,13 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
 class MergedOpenApi implements AggregatedOpenApi {
   readonly #options: AggregatedOpenApiOptions;
   readonly #known = new Map<string, Known>();
+  readonly #turns: Turns;
   #generation = 0;
   readonly #controller: Controller;
 
   constructor(options: AggregatedOpenApiOptions) {
     this.#options = options;
+    this.#turns = options.turns ?? new Turns();
     const { apiServices, clock, log } = options;
     this.#controller = newController({
       name: "open_api_aggregation_controller",
@@ -172,8 +174,7 @@ class MergedOpenApi implements AggregatedOpenApi {
         this.#generation++;
       }
     } else {
-      // Requests outside /apis are not proxied to the server.
-      const spec = keepPaths(readSpec(JSON.parse(answer.body.toString("utf8"))), (path) => path.startsWith("/apis/"));
+      const spec = await this.#turns.run(specOf(answer.body));
       this.#known.set(name, { etag: answer.etag, spec, hasV3 });
       this.#regenerated(name, before === undefined ? "add" : "update");
     }
@@ -191,6 +192,14 @@ class MergedOpenApi implements AggregatedOpenApi {
       return false;
     }
   }
+}
+
+/** Without paths outside /apis: requests of these are not proxied to the server. */
+function* specOf(body: Buffer): Steps<SpecDocument> {
+  const document: unknown = JSON.parse(body.toString("utf8"));
+  yield;
+  const spec = yield* readSpec(document);
+  return yield* keepPaths(spec, (path) => path.startsWith("/apis/"));
 }
 
 function rootOf(apiService: ApiService): string {

@@ -14,7 +14,7 @@ const kindsOf = (...kinds: string[]) => ({
 /** A path whose response refers to the definition of that name. */
 const path = (name: string) => ({ get: { responses: { "200": { description: "OK", schema: ref(name) } } } });
 
-const spec = (paths: object, definitions: object): SpecDocument => readSpec({ paths, definitions });
+const spec = (paths: object, definitions: object): SpecDocument => atOnce(readSpec({ paths, definitions }));
 
 function plain({ paths, definitions }: SpecDocument) {
   return JSON.parse(JSON.stringify({ paths: Object.fromEntries(paths), definitions: Object.fromEntries(definitions) }));
@@ -107,13 +107,13 @@ test("references follow a new name wherever they are, and properties may be call
 
 test("definitions that no path ever used stay when paths go", () => {
   const all = spec({ "/a": path("A"), "/b": path("B") }, { A: ref("C"), B: ref("C"), C: { type: "string" }, Free: {} });
-  const { paths, definitions } = plain(keepPaths(all, (one) => one === "/a"));
+  const { paths, definitions } = plain(atOnce(keepPaths(all, (one) => one === "/a")));
   assert.deepEqual([Object.keys(paths), Object.keys(definitions)], [["/a"], ["A", "C", "Free"]]);
 });
 
 test("names such as __proto__ are names", () => {
   const text = '{"paths": {"/b": {}}, "definitions": {"__proto__": {"properties": {"__proto__": {"type": "string"}}}}}';
-  const merged = mergeSpecs(own, readSpec(JSON.parse(text)));
+  const merged = mergeSpecs(own, atOnce(readSpec(JSON.parse(text))));
   assert.equal(({} as Record<string, unknown>)["type"], undefined);
   assert.deepEqual(Object.keys(merged.definitions.get("__proto__")?.properties ?? {}), ["__proto__"]);
 });
@@ -144,12 +144,23 @@ for (const { name, document, message } of [
   },
 ]) {
   test(`${name} is refused`, () => {
-    assert.throws(() => readSpec(document), { message });
+    assert.throws(() => atOnce(readSpec(document)), { message });
   });
 }
 
 test("a definition that is nested without end is refused", () => {
   let schema: object = {};
   for (let i = 0; i < 200; i++) schema = { items: schema };
-  assert.throws(() => readSpec({ definitions: { A: schema } }), /is nested too deep$/);
+  assert.throws(() => atOnce(readSpec({ definitions: { A: schema } })), /is nested too deep$/);
+});
+
+test("a definition of too many values is refused, many definitions are not", () => {
+  const properties = Object.fromEntries(Array.from({ length: 17_000 }, (_, at) => [`p${at}`, { type: "string", title: "x" }]));
+  assert.throws(
+    () => atOnce(readSpec({ definitions: { A: { properties } } })),
+    /^Error: definitions.A has more than 50000 values$/,
+  );
+  const half = Object.fromEntries(Object.entries(properties).slice(0, 10_000));
+  const { definitions } = atOnce(readSpec({ definitions: { A: { properties: half }, B: { properties: half } } }));
+  assert.equal(definitions.size, 2);
 });

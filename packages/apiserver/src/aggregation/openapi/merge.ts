@@ -6,7 +6,7 @@
 
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { PathItem, Schema } from "@coxswain/apimachinery/objects/schema/openapi/document";
-import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { SpecDocument } from "./spec-document.ts";
 
 const prefix = "#/definitions/";
@@ -16,7 +16,7 @@ const kindsKey = "x-kubernetes-group-version-kind";
 export function* mergeSpecs(into: SpecDocument, other: SpecDocument): Steps<SpecDocument> {
   const paths = [...other.paths.keys()].filter((path) => !into.paths.has(path));
   if (paths.length === 0) return into;
-  const source = paths.length === other.paths.size ? other : yield* keepPathsSteps(other, (path) => !into.paths.has(path));
+  const source = paths.length === other.paths.size ? other : yield* keepPaths(other, (path) => !into.paths.has(path));
   const renames = yield* renamesFor(into.definitions, source.definitions);
   const definitions = new Map(into.definitions);
   for (const [name, schema] of source.definitions) {
@@ -35,11 +35,7 @@ export function* mergeSpecs(into: SpecDocument, other: SpecDocument): Steps<Spec
 }
 
 /** Filters paths; drops definitions that only removed paths refer to. Definitions that no path refers to are kept. */
-export function keepPaths(spec: SpecDocument, isKept: (path: string) => boolean): SpecDocument {
-  return atOnce(keepPathsSteps(spec, isKept));
-}
-
-function* keepPathsSteps(spec: SpecDocument, isKept: (path: string) => boolean): Steps<SpecDocument> {
+export function* keepPaths(spec: SpecDocument, isKept: (path: string) => boolean): Steps<SpecDocument> {
   const paths = new Map([...spec.paths].filter(([path]) => isKept(path)));
   if (paths.size === spec.paths.size) return spec;
   const all = yield* referencesOf(spec.definitions, spec.paths.values());

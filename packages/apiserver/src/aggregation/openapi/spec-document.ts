@@ -5,6 +5,7 @@
  */
 import { isJsonObject } from "@coxswain/apimachinery/objects/meta/json-value";
 import type { PathItem, Schema } from "@coxswain/apimachinery/objects/schema/openapi/document";
+import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 
 export interface SpecDocument {
   readonly paths: ReadonlyMap<string, PathItem>;
@@ -14,16 +15,34 @@ export interface SpecDocument {
 
 /** Maximum nesting of schemas, to bound recursion. */
 const deepest = 100;
+/** Of one path or definition, which is processed in one step here and when documents are merged: some 80 ms. */
+const mostValues = 50_000;
 
-/** @param document parsed JSON. @throws Error with the path of the first problem. */
-export function readSpec(document: unknown): SpecDocument {
+/** Yields after each path and definition. @param document parsed JSON. @throws Error with the path of the first problem. */
+export function* readSpec(document: unknown): Steps<SpecDocument> {
   const { paths, definitions } = object(document, "the document");
-  return {
-    paths: new Map(entries(paths, "paths").map(([path, item]) => [path, pathItem(item, `paths.${path}`)])),
-    definitions: new Map(
-      entries(definitions, "definitions").map(([name, one]) => [name, schema(one, `definitions.${name}`, true, 0) as Schema]),
-    ),
-  };
+  const read = { paths: new Map<string, PathItem>(), definitions: new Map<string, Schema>() };
+  for (const [path, item] of entries(paths, "paths")) {
+    checkSize(item, `paths.${path}`);
+    read.paths.set(path, pathItem(item, `paths.${path}`));
+    yield;
+  }
+  for (const [name, one] of entries(definitions, "definitions")) {
+    checkSize(one, `definitions.${name}`);
+    read.definitions.set(name, schema(one, `definitions.${name}`, true, 0) as Schema);
+    yield;
+  }
+  return read;
+}
+
+/** @throws Error when there are too many values */
+function checkSize(value: unknown, path: string): void {
+  const waiting = [value];
+  for (let count = 0; waiting.length > 0; count++) {
+    if (count > mostValues) throw new Error(`${path} has more than ${mostValues} values`);
+    const next = waiting.pop();
+    if (typeof next === "object" && next !== null) for (const name in next) waiting.push((next as Record<string, unknown>)[name]);
+  }
 }
 
 type Rule =
