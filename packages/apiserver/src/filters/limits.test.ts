@@ -48,6 +48,23 @@ test("the request beyond the limit gets 429 with Retry-After, reads and writes c
   assert.equal(third.exchange.status, 200);
 });
 
+test("an answer that only waits for its reader leaves its place once: the limit stays what it is", async () => {
+  const read = () => aRequest("GET", "/api/v1/pods");
+  const again = held();
+  const limited = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, ...counted() })], (request) =>
+    request === first.request ? Promise.resolve() : again.handler(request),
+  );
+  const [first, second, third] = [read(), read(), read()];
+  const one = limited(first.request);
+  first.exchange.onUnread?.();
+  await one;
+  const others = [limited(second.request), limited(third.request)];
+  await settle();
+  assert.equal(third.exchange.status, 429);
+  again.release();
+  await Promise.all(others);
+});
+
 test("watches are not counted, and system:masters always get an answer", async () => {
   const { handler, release } = held();
   const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, ...counted() })], handler);

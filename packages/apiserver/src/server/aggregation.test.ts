@@ -219,3 +219,20 @@ test("a new certificate of the proxy is used as soon as its files are there", as
     { what: "the new certificate" },
   );
 });
+
+test("an APIService that loses its service, and one that is deleted, are not proxied any more", async (t) => {
+  const apiServices = "/apis/apiregistration.k8s.io/v1/apiservices";
+  const merge = { "content-type": "application/merge-patch+json" };
+  for (const [group, lose] of [
+    ["local.example.com", () => setup.server.request("PATCH", `${apiServices}/v1.local.example.com`, withoutService, merge)],
+    ["gone.example.com", () => setup.server.request("DELETE", `${apiServices}/v1.gone.example.com`)],
+  ] as const) {
+    await setup.aggregated(t, group);
+    const answered = async (): Promise<number> => (await setup.server.request("GET", `/apis/${group}/v1`)).code;
+    assert.equal(await answered(), 200);
+    assert.equal((await lose()).code, 200);
+    await waitFor(async () => (await answered()) === 404, { what: `${group} to be unknown` });
+  }
+});
+
+const withoutService = { spec: { service: null, caBundle: null, insecureSkipTLSVerify: false } };
