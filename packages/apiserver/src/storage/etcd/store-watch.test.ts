@@ -5,8 +5,7 @@ import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import protobuf from "protobufjs/minimal.js";
 import { newObjectCodec } from "../object-codec.ts";
-import { suiteResource } from "../suite.ts";
-import { unlimitedEntries } from "../testing.ts";
+import { suiteResource, unlimitedEntries } from "../testing.ts";
 import type { EtcdClient, WatchHandlers } from "./client.ts";
 import { watchStore } from "./store-watch.ts";
 import { StoredValues } from "./stored-values.ts";
@@ -28,9 +27,10 @@ test("a deletion whose object was compacted ends the watch with an error, and is
   let handlers: WatchHandlers | undefined;
   let isCancelled = false;
   const client: Partial<EtcdClient> = {
-    openWatch(_turn, given) {
+    openWatch(_failed, given) {
       handlers = given;
       return {
+        server: 0,
         write() {},
         cancel() {
           isCancelled = true;
