@@ -40,7 +40,8 @@ export async function startProgram(program: Program, flags: Readonly<Record<stri
   const [file = "", ...args] = withFlags(program.command, flags);
   const url = `https://127.0.0.1:${flags["secure-port"]}`;
   const began = performance.now();
-  const child = spawn(file, args, { stdio: ["ignore", "ignore", "pipe"] });
+  // It ends with this process, however that ends.
+  const child = spawn("setpriv", ["--pdeathsig", "KILL", file, ...args], { stdio: ["ignore", "ignore", "pipe"] });
   let output = "";
   child.stderr.on("data", (chunk: Buffer) => {
     output = (output + chunk.toString()).slice(-4000);
