@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { type Namespace, newNamespace } from "@coxswain/cluster-services/testing/namespaces";
@@ -16,22 +16,38 @@ export interface Moment {
   readonly when: "before" | "after";
 }
 
+export interface KillableMachineOptions {
+  /** Of its node. Default `n1`. */
+  readonly nodeName?: string;
+  /** Default: a new one. */
+  readonly namespace?: Namespace;
+}
+
 /** A network namespace in which coxswain-services runs, with separate folders. */
 export class KillableMachine {
   readonly namespace: Namespace;
   readonly folder: string;
+  readonly #nodeName: string;
   readonly #flags: readonly string[];
   #child: ChildProcess | undefined;
   #output = "";
 
-  private constructor(namespace: Namespace, folder: string, flags: readonly string[]) {
+  private constructor(namespace: Namespace, folder: string, nodeName: string, flags: readonly string[]) {
     this.namespace = namespace;
     this.folder = folder;
+    this.#nodeName = nodeName;
     this.#flags = flags;
   }
 
-  static async make(t: TestContext, folder: string, apiSocket: string, flags: readonly string[]): Promise<KillableMachine> {
-    const namespace = await newNamespace(t);
+  /** @param folder one beside `kubeconfig.<node name>` */
+  static async make(
+    t: TestContext,
+    folder: string,
+    apiSocket: string,
+    flags: readonly string[],
+    { nodeName = "n1", namespace: given }: KillableMachineOptions = {},
+  ): Promise<KillableMachine> {
+    const namespace = given ?? (await newNamespace(t));
     await namespace.request({ op: "relay", port: apiPort, socket: apiSocket });
     mkdirSync(join(folder, "bin"), { recursive: true });
     writeFileSync(join(folder, "resolv.conf"), "nameserver 127.0.0.53\n");
@@ -44,9 +60,19 @@ export class KillableMachine {
       writeFileSync(file, wrapper(folder, program, real.trim()));
       chmodSync(file, 0o755);
     }
-    const machine = new KillableMachine(namespace, folder, flags);
+    const machine = new KillableMachine(namespace, folder, nodeName, flags);
     t.after(() => machine.kill());
     return machine;
+  }
+
+  get cniFolder(): string {
+    return join(this.folder, "cni");
+  }
+
+  /** Of the process that runs. */
+  get pid(): number {
+    // nsenter and unshare become the programs that they run.
+    return this.#child?.pid as number;
   }
 
   get volumes(): string {
@@ -60,10 +86,10 @@ export class KillableMachine {
 
   start(own: readonly string[] = this.#flags): void {
     const flags = [
-      `--kubeconfig=${join(this.folder, "..", "kubeconfig")}`,
-      "--node-name=n1",
+      `--kubeconfig=${join(this.folder, "..", `kubeconfig.${this.#nodeName}`)}`,
+      `--node-name=${this.#nodeName}`,
       "--cluster-cidr=10.77.0.0/16",
-      `--cni-conf-dir=${join(this.folder, "cni")}`,
+      `--cni-conf-dir=${this.cniFolder}`,
       `--cni-data-dir=${join(this.folder, "addresses")}`,
       `--local-volumes-dir=${this.volumes}`,
       `--resolv-conf=${join(this.folder, "resolv.conf")}`,
@@ -126,26 +152,47 @@ if [ "$when" = after ]; then "$real" "$@"; fi
 kill -KILL $PPID
 `;
 
-/** A Unix socket that leads to a port of this machine. */
-export async function openRelay(t: TestContext, path: string, url: string): Promise<void> {
-  const { hostname, port } = new URL(url);
-  const server = createServer((client) => {
-    const upstream = connect(Number(port), hostname);
-    client.on("error", () => upstream.destroy()).on("close", () => upstream.destroy());
+/** A Unix socket that leads to a port of this machine, unless it is cut. */
+export class Relay {
+  readonly #open = new Set<Socket>();
+  #target: { readonly host: string; readonly port: number } | undefined;
+
+  /** @param url where connections lead; undefined: nowhere, those that exist are broken off */
+  lead(url: string | undefined): void {
+    this.#target = url === undefined ? undefined : { host: new URL(url).hostname, port: Number(new URL(url).port) };
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  static async open(t: TestContext, path: string, url: string): Promise<Relay> {
+    const relay = new Relay();
+    relay.lead(url);
+    const server = createServer((client) => relay.#pass(client));
+    server.listen(path);
+    await once(server, "listening");
+    t.after(() => server.close());
+    return relay;
+  }
+
+  #pass(client: Socket): void {
+    client.on("error", () => client.destroy());
+    if (this.#target === undefined) return void client.destroy();
+    this.#open.add(client);
+    const upstream = connect(this.#target);
     upstream.on("error", () => client.destroy()).on("close", () => client.destroy());
+    client.on("close", () => {
+      this.#open.delete(client);
+      upstream.destroy();
+    });
     client.pipe(upstream).pipe(client);
-  });
-  server.listen(path);
-  await once(server, "listening");
-  t.after(() => server.close());
+  }
 }
 
 /** Of the kubeconfig below. */
-export const userOfNode = "system:coxswain-services:n1";
+export const userOfNode = (nodeName: string): string => `system:coxswain-services:${nodeName}`;
 
 /** The kubeconfig of a node's services, which reach the API server through the relay, with their own rights only. */
-export const kubeconfigOfNode = (administrators: string): string =>
-  kubeconfigOf(administrators, userOfNode, "system:coxswain-services");
+export const kubeconfigOfNode = (administrators: string, nodeName: string): string =>
+  kubeconfigOf(administrators, userOfNode(nodeName), "system:coxswain-services");
 
 /** The same of another user. */
 export function kubeconfigOf(administrators: string, user: string, ...groups: string[]): string {

@@ -24,7 +24,7 @@ import { parts } from "@coxswain/cluster-services/parts";
 import { type Namespace, needsRoot } from "@coxswain/cluster-services/testing/namespaces";
 import { rulesOf } from "@coxswain/cluster-services/testing/node-network";
 import { KillableMachine, type Moment } from "./killed-process.ts";
-import { addNodeLink, nodeAddress, startOneNodeCluster } from "./one-node.ts";
+import { addNodeLink, nodeAddress, startOneNodeCluster } from "./nodes.ts";
 
 const long = process.env["COX_TEST_LONG"] === undefined && "long: only with ./cox test --long";
 const domain = "default.svc.cluster.local";

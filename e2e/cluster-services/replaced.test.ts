@@ -29,7 +29,7 @@ import { rightsOf } from "@coxswain/cluster-services/rights";
 import { connectPair, needsRoot, newNamespace } from "@coxswain/cluster-services/testing/namespaces";
 import { isRefused, readAuditLog, summaryOf } from "../framework/audit.ts";
 import { KillableMachine, kubeconfigOf, userOfNode } from "./killed-process.ts";
-import { addNodeLink, nodeAddress, startOneNodeCluster } from "./one-node.ts";
+import { addNodeLink, nodeAddress, startOneNodeCluster } from "./nodes.ts";
 import { type RoleView, unusedRights } from "./used-rights.ts";
 
 const long = process.env["COX_TEST_LONG"] === undefined && "long: only with ./cox test --long";
@@ -310,7 +310,8 @@ test("each part works alone with the rights that are its own, and reads all that
       }
       const roles = rightsOf([part], { leaseNamespace: "kube-system", leaseName: "coxswain-services" }) as RoleView[];
       const own = roles.filter(({ metadata }) => metadata.name === `coxswain-services:${part.name}`);
-      const requests = () => readAuditLog(audit).filter(({ impersonatedUser }) => impersonatedUser?.username === userOfNode);
+      const requests = () =>
+        readAuditLog(audit).filter(({ impersonatedUser }) => impersonatedUser?.username === userOfNode("n1"));
       const { works } = traits[part.name] as Trait;
       await becomesEmpty(
         async () => {

@@ -6,6 +6,7 @@ export const withoutSharedCluster: readonly string[] = [
   "e2e/cluster-services/first-week.test.ts",
   "e2e/cluster-services/ingress.test.ts",
   "e2e/cluster-services/killed.test.ts",
+  "e2e/cluster-services/machines.test.ts",
   "e2e/cluster-services/local-volumes.test.ts",
   "e2e/cluster-services/metrics-api.test.ts",
   "e2e/controllers/leaders.test.ts",

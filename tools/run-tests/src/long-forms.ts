@@ -87,6 +87,7 @@ export const longForms: readonly LongForm[] = [
     files: [
       "e2e/cluster-services/first-week.test.ts",
       "e2e/cluster-services/killed.test.ts",
+      "e2e/cluster-services/machines.test.ts",
       "e2e/cluster-services/replaced.test.ts",
       "packages/cluster-services/src/load-balancers/announcer.test.ts",
       "packages/cluster-services/src/services/churn.test.ts",

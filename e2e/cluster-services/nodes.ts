@@ -9,25 +9,28 @@ import type { parts } from "@coxswain/cluster-services/parts";
 import { rightsOf } from "@coxswain/cluster-services/rights";
 import type { Namespace } from "@coxswain/cluster-services/testing/namespaces";
 import { type Cluster, createCluster } from "@coxswain/testing";
-import { kubeconfigOfNode, openRelay } from "./killed-process.ts";
+import { kubeconfigOfNode, Relay } from "./killed-process.ts";
 
 export const nodeAddress = "192.168.77.1";
 
-export interface OneNodeCluster {
-  /** Temporary, with `kubeconfig` of the node's process and the socket `api`, which relays to the API server. */
+export interface ServicesCluster {
+  /** Temporary, with `kubeconfig.<node>` of the nodes' processes and the socket `api`, which relays to the API server. */
   readonly folder: string;
   readonly cluster: Cluster;
+  readonly relay: Relay;
   /** The administrator's. */
   readonly kubeconfig: string;
+  /** Makes a Ready Node, with the kubeconfig of its process. */
+  addNode(name: string, podCidr: string, address: string): Promise<void>;
 }
 
-/** An API server with the rights of these parts and the Ready Node `n1`, whose pods have addresses of 10.77.0.0/24. */
-export async function startOneNodeCluster(
+/** An API server with the rights of these parts. */
+export async function startServicesCluster(
   t: TestContext,
   name: string,
   chosen: typeof parts,
   apiServerFlags: readonly string[] = [],
-): Promise<OneNodeCluster> {
+): Promise<ServicesCluster> {
   const folder = mkdtempSync(join(tmpdir(), `cox-${name}-`));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   // The controllers remove the finalizers that the API server adds to claims and volumes.
@@ -35,18 +38,31 @@ export async function startOneNodeCluster(
   const cluster = await createCluster({ nodes: 0, controllers, scheduler: false, apiServerFlags });
   t.after(() => cluster.stop());
   const { client } = cluster;
-  await openRelay(t, join(folder, "api"), (await cluster.listen()).url);
+  const relay = await Relay.open(t, join(folder, "api"), (await cluster.listen()).url);
   const kubeconfig = await cluster.kubeconfig();
-  writeFileSync(join(folder, "kubeconfig"), kubeconfigOfNode(kubeconfig));
   await applyRights(client, rightsOf(chosen, { leaseNamespace: "kube-system", leaseName: "coxswain-services" }), t.signal);
-  await client.create<Node>(nodes, {
-    metadata: { name: "n1", labels: { "kubernetes.io/hostname": "n1" } },
-    spec: { podCIDR: "10.77.0.0/24", podCIDRs: ["10.77.0.0/24"] },
-  });
-  const node = await client.get<Node>(nodes, { name: "n1" });
-  const status = { addresses: [{ type: "InternalIP", address: nodeAddress }], conditions: [{ type: "Ready", status: "True" }] };
-  await client.update<Node>(nodes, { ...node, status } as Node, { subresource: "status" });
-  return { folder, cluster, kubeconfig };
+  const addNode = async (node: string, podCidr: string, address: string): Promise<void> => {
+    writeFileSync(join(folder, `kubeconfig.${node}`), kubeconfigOfNode(kubeconfig, node));
+    const made = await client.create<Node>(nodes, {
+      metadata: { name: node, labels: { "kubernetes.io/hostname": node } },
+      spec: { podCIDR: podCidr, podCIDRs: [podCidr] },
+    });
+    const status = { addresses: [{ type: "InternalIP", address }], conditions: [{ type: "Ready", status: "True" }] };
+    await client.update<Node>(nodes, { ...made, status } as Node, { subresource: "status" });
+  };
+  return { folder, cluster, relay, kubeconfig, addNode };
+}
+
+/** The same with the Node `n1`, whose pods have addresses of 10.77.0.0/24. */
+export async function startOneNodeCluster(
+  t: TestContext,
+  name: string,
+  chosen: typeof parts,
+  apiServerFlags?: readonly string[],
+): Promise<ServicesCluster> {
+  const started = await startServicesCluster(t, name, chosen, apiServerFlags);
+  await started.addNode("n1", "10.77.0.0/24", nodeAddress);
+  return started;
 }
 
 /** Gives a machine the node's address on a link whose other end is up and unconnected. */
