@@ -27,8 +27,8 @@ export class MachineCluster {
     this.network = network;
   }
 
-  static async start(): Promise<MachineCluster> {
-    return new MachineCluster(await newNetwork());
+  static async start(options: Parameters<typeof newNetwork>[0] = {}): Promise<MachineCluster> {
+    return new MachineCluster(await newNetwork(options));
   }
 
   async remove(): Promise<void> {

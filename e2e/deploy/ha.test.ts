@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { canLimitWrites } from "../framework/disk-image.ts";
 import { MachineCluster } from "./cluster.ts";
+import { makeClockShiftable } from "./ha/clock.ts";
 import { ClusterClients } from "./ha/cluster-clients.ts";
 import { controlPlane, kinds, targets } from "./ha/faults.ts";
 import { createPods, runsOn, runTwice } from "./ha/pods.ts";
@@ -22,8 +24,9 @@ describe("high availability of three control planes and two nodes", { skip }, ()
   const rows: Parameters<typeof tableOf>[0][number][] = [];
 
   before(async () => {
-    cluster = await MachineCluster.start();
+    cluster = await MachineCluster.start({ withDisks: canLimitWrites() });
     await cluster.boot(...controlPlane, ...nodes);
+    for (const name of [...controlPlane, ...nodes]) await makeClockShiftable(cluster.machine(name));
     await cluster.init("cp1");
     const [first = "", ...others] = controlPlane;
     await cluster.joinControlPlane(first, ...others);
@@ -41,8 +44,11 @@ describe("high availability of three control planes and two nodes", { skip }, ()
   for (const kind of kinds)
     for (const target of targets) {
       const name = `${kind.name} of ${target.name}`;
-      if (!chosen.test(name)) continue;
-      test(`${name}: no acknowledged write is lost, no container runs twice, and evictions go on`, async (t) => {
+      if (!chosen.test(name) || (kind.sparesEtcd && target.isEtcd)) continue;
+      const whyNot = kind.needsDisks && !canLimitWrites() ? "needs the blkio controller of cgroup v1" : false;
+      test(`${name}: no acknowledged write is lost, no container runs twice, and evictions go on`, {
+        skip: whyNot,
+      }, async (t) => {
         const result = await runRound(cluster, clients, target, kind);
         const row = { kind: kind.name, target: target.name, result };
         rows.push(row);

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Boots systemd as process 1 of a machine made of this one's files, with a release installed as docs/installing.md says.
-# usage: machine.sh <release> <scratch> <Debian's packages, unpacked> <units to start> [<name> <address> <network namespace>]; in new
-# mount, pid, network, host name, IPC and cgroup namespaces. With a name the release is only unpacked, and the machine has an
-# interface to the bridge `lan` of the other namespace.
+# usage: machine.sh <release> <scratch> <Debian's packages, unpacked> <units to start> [<name> <address> <network namespace> <disk>]; in
+# new mount, pid, network, host name, IPC and cgroup namespaces. With a name the release is only unpacked, and the machine has an
+# interface to the bridge `lan` of the other namespace. With a disk, a folder, the data of etcd, containerd and the kubelet are on it.
 set -eu
 release=$1
 scratch=$2
@@ -11,6 +11,7 @@ wants=$4
 name=${5:-}
 address=${6:-}
 lan=${7:-}
+disk=${8:-}
 
 mount --make-rprivate /
 mount -t tmpfs none "$scratch"
@@ -61,6 +62,12 @@ for folder in containerd coxswain docker kubelet; do
   mkdir -p "$root/var/lib/$folder"
   mount -t tmpfs tmpfs "$root/var/lib/$folder"
 done
+if [ -n "$disk" ]; then
+  for folder in containerd etcd kubelet; do
+    chown --reference="$root/var/lib/$folder" "$disk/$folder"
+    mount --bind "$disk/$folder" "$root/var/lib/$folder"
+  done
+fi
 
 # What would change the machine that this one stands on, or wait for hardware.
 units=$root/etc/systemd/system

@@ -13,6 +13,7 @@ import { localImages } from "@coxswain/images/busybox";
 import { imageArchive } from "@coxswain/images/oci";
 import { debianFolder } from "../framework/debian.ts";
 import { settings } from "../framework/kubectl.ts";
+import type { MachineDisk } from "./machine-disk.ts";
 
 /** A machine in separate namespaces with the real systemd as process 1 and a release of Coxswain installed. */
 export interface Machine {
@@ -28,6 +29,8 @@ export interface Machine {
   path(path: string): string;
   /** Before a program of the host: runs it in the machine's network. */
   readonly inNetwork: readonly string[];
+  /** Limits what it writes to its disk. @param writesPerSecond 0: no limit */
+  limitDisk(writesPerSecond: number): void;
   kill(): Promise<void>;
 }
 
@@ -58,6 +61,8 @@ export interface MachineOptions {
   readonly units: readonly string[];
   /** One of several, on which the release is only unpacked; undefined: alone, installed as docs/installing.md says. */
   readonly among?: Neighbour;
+  /** Is removed with the machine; undefined: all is in memory. */
+  readonly disk?: MachineDisk;
   /** Adds files to the release, which is `/opt/coxswain` in the machine; `images` is a folder of busybox archives. */
   readonly prepare?: (release: string) => Promise<void>;
 }
@@ -84,7 +89,7 @@ export async function unpackRelease(folder: string): Promise<void> {
 let booted = 0;
 
 /** In the machine, `/opt/debian` is the folder of `framework/debian.ts`. */
-export async function bootMachine({ units, among, prepare }: MachineOptions): Promise<Machine> {
+export async function bootMachine({ units, among, disk, prepare }: MachineOptions): Promise<Machine> {
   const folder = mkdtempSync(join(tmpdir(), "cox-machine-"));
   const release = among?.release ?? join(folder, "release");
   const scratch = join(folder, "scratch");
@@ -111,7 +116,8 @@ export async function bootMachine({ units, among, prepare }: MachineOptions): Pr
       scratch,
       debianFolder,
       units.join(" "),
-      ...(among === undefined ? [] : [among.name, among.address, among.lan]),
+      ...(among === undefined ? ["", "", ""] : [among.name, among.address, among.lan]),
+      disk?.folder ?? "",
     ],
     { stdio: ["ignore", "pipe", "pipe"] },
   );
@@ -122,6 +128,7 @@ export async function bootMachine({ units, among, prepare }: MachineOptions): Pr
       await once(child, "exit");
     }
     await waitFor(() => removeCgroups(cgroups), { timeoutMs: 180_000, what: "the machine's processes to be gone" });
+    await disk?.remove();
     rmSync(folder, { recursive: true, force: true });
   };
   try {
@@ -141,6 +148,7 @@ export async function bootMachine({ units, among, prepare }: MachineOptions): Pr
       shell: (script) => run("sh", "-ec", script),
       path,
       inNetwork: ["nsenter", "-t", pid, "-n"],
+      limitDisk: (writesPerSecond) => disk?.limit(cgroups, writesPerSecond),
       write: async (inside, content) => writeFileSync(path(inside), content),
       kubectl: (kubeconfig, ...args) => enter(["-n"], [program, `--kubeconfig=${path(kubeconfig)}`, ...args]),
       kill,

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bootMachine, type Machine, unpackRelease } from "./machine.ts";
+import { MachineDisk } from "./machine-disk.ts";
 
 /** Machines on one network, with a release that is unpacked and nothing else. */
 export interface Network {
@@ -15,7 +16,8 @@ export interface Network {
   remove(): Promise<void>;
 }
 
-export async function newNetwork(): Promise<Network> {
+/** @param options `withDisks`: machines whose disks can be made slow */
+export async function newNetwork({ withDisks = false } = {}): Promise<Network> {
   const lan = `cox-lan-${process.pid}`;
   const folder = mkdtempSync(join(tmpdir(), "cox-network-"));
   const release = join(folder, "release");
@@ -40,6 +42,7 @@ export async function newNetwork(): Promise<Network> {
       const machine = await bootMachine({
         units: ["containerd.service"],
         among: { name, address: address(number), lan, release },
+        ...(withDisks && { disk: await MachineDisk.make() }),
       });
       machines.push(machine);
       // A new machine does not forward; the guide has the command.

@@ -1,5 +1,9 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { isMissingFile, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { MachineCluster } from "../cluster.ts";
 import type { Machine } from "../machine.ts";
+import { shiftClock } from "./clock.ts";
 
 /** Whom a fault befalls: one or more units, each on a machine. */
 export interface Target {
@@ -8,6 +12,7 @@ export interface Target {
   find(cluster: MachineCluster): Promise<readonly Place[]>;
   /** Whether it is a node of pods, whose loss is to bring an eviction by itself. */
   readonly isNode?: boolean;
+  readonly isEtcd?: boolean;
 }
 
 interface Place {
@@ -21,7 +26,15 @@ export interface Kind {
   readonly name: string;
   /** Whether a node is lost by it. */
   readonly losesNode: boolean;
+  /** Whether it befalls the machine as a whole, whatever the target's units. */
+  readonly ofMachine?: boolean;
+  /** Whether it needs machines with disks of their own. */
+  readonly needsDisks?: boolean;
+  /** Whether etcd cannot have it. */
+  readonly sparesEtcd?: boolean;
   begin(cluster: MachineCluster, place: Place): Promise<void>;
+  /** Whether it has an effect, where that can be seen from outside. */
+  holds?(cluster: MachineCluster, place: Place): Promise<boolean>;
   /** Undoes it; undefined when it is over by itself. */
   end?(cluster: MachineCluster, place: Place): Promise<void>;
 }
@@ -57,8 +70,16 @@ const leader = (machine: string, unit: string): Place => ({
 });
 
 export const targets: readonly Target[] = [
-  { name: "etcd leader", find: async (cluster) => [etcdMember(firstIn(await members(cluster), /^\w+ +(\w+) +leader /m))] },
-  { name: "etcd follower", find: async (cluster) => [etcdMember(firstIn(await members(cluster), /^\w+ +(\w+) +follower /m))] },
+  {
+    name: "etcd leader",
+    isEtcd: true,
+    find: async (cluster) => [etcdMember(firstIn(await members(cluster), /^\w+ +(\w+) +leader /m))],
+  },
+  {
+    name: "etcd follower",
+    isEtcd: true,
+    find: async (cluster) => [etcdMember(firstIn(await members(cluster), /^\w+ +(\w+) +follower /m))],
+  },
   {
     name: "API server",
     find: async () => [
@@ -118,6 +139,33 @@ const partition = (name: string, rules: (packets: Place["packets"]) => readonly 
   },
 });
 
+/** Both ends of a machine's link: what goes to it and what comes from it. */
+async function shape(cluster: MachineCluster, name: string, action: "add" | "del"): Promise<void> {
+  const limit = action === "add" ? ["tbf", "rate", "1mbit", "burst", "16kb", "latency", "400ms"] : [];
+  const change = (link: string): string[] => ["qdisc", action, "dev", link, "root", ...limit];
+  const [command = "", ...args] = cluster.network.inside;
+  execFileSync(command, [...args, "tc", ...change(name)], { stdio: "pipe" });
+  await cluster.machine(name).run("tc", ...change("eth0"));
+}
+
+/** An fsync of etcd's log takes 0.1 to 0.2 s then, and a commit of its database a second, as on a disk that fails. */
+const writesPerSecond = 10;
+const hourMs = 3_600_000;
+
+/** Of a process of the machine. */
+async function secondsOfWrites(machine: Machine, count: number): Promise<number> {
+  const write = `dd if=/dev/zero of=/var/lib/kubelet/written bs=4k count=${count} oflag=dsync 2>/root/writing; mv /root/writing /root/written`;
+  await machine.shell(`rm --force /root/written; systemd-run --quiet --collect sh -c '${write}'`);
+  const printed = await waitFor(() => readFileSync(machine.path("/root/written"), "utf8"), { retry: isMissingFile });
+  return Number(firstIn(printed, /, ([\d.]+) s, /));
+}
+
+/** What the machine's kubelet took for the time when it renewed its lease last. */
+async function clockOf(cluster: MachineCluster, machine: string): Promise<number> {
+  const path = "--output=jsonpath={.spec.renewTime}";
+  return Date.parse(await cluster.kubectl("cp1", "get", "lease", "--namespace=kube-node-lease", machine, path));
+}
+
 export const kinds: readonly Kind[] = [
   { name: "kill -9", losesNode: false, begin: (cluster, place) => signal(cluster, place, "KILL") },
   {
@@ -129,4 +177,30 @@ export const kinds: readonly Kind[] = [
   partition("partition, in", (packets) => [packets.in]),
   partition("partition, out", (packets) => [packets.out]),
   partition("partition", (packets) => [packets.in, packets.out]),
+  {
+    name: "slow link",
+    losesNode: false,
+    ofMachine: true,
+    begin: (cluster, { machine }) => shape(cluster, machine, "add"),
+    end: (cluster, { machine }) => shape(cluster, machine, "del"),
+  },
+  {
+    name: "slow disk",
+    losesNode: false,
+    ofMachine: true,
+    needsDisks: true,
+    begin: async (cluster, { machine }) => cluster.machine(machine).limitDisk(writesPerSecond),
+    holds: async (cluster, { machine }) => (await secondsOfWrites(cluster.machine(machine), 6)) > 0.3,
+    end: async (cluster, { machine }) => cluster.machine(machine).limitDisk(0),
+  },
+  {
+    // Of all daemons of the machine, there and back again.
+    name: "clock jump",
+    losesNode: false,
+    ofMachine: true,
+    sparesEtcd: true,
+    begin: async (cluster, { machine }) => shiftClock(cluster.machine(machine), hourMs),
+    holds: async (cluster, { machine }) => (await clockOf(cluster, machine)) - Date.now() > hourMs / 2,
+    end: async (cluster, { machine }) => shiftClock(cluster.machine(machine), 0),
+  },
 ];

@@ -16,12 +16,18 @@ export async function runRound(
   kind: Kind,
 ): Promise<RoundResult> {
   await clients.begin();
-  const places = await target.find(cluster);
+  const found = await target.find(cluster);
+  const places = kind.ofMachine ? [...new Map(found.map((place) => [place.machine, place])).values()] : found;
   const all = (act: Kind["begin"] | undefined): Promise<unknown> => Promise.all(places.map((place) => act?.(cluster, place)));
   await clients.fault();
   try {
     await all(kind.begin);
-    await Promise.all([clients.move(!(target.isNode && kind.losesNode)), delay(faultMs)]);
+    const takesHold = places.map((place) =>
+      waitFor(async () => kind.holds?.(cluster, place) ?? true, {
+        ...{ intervalMs: 500, retry: hasExitCode, what: `an effect of ${kind.name} on ${place.machine}` },
+      }),
+    );
+    await Promise.all([...takesHold, clients.move(!(target.isNode && kind.losesNode)), delay(faultMs)]);
   } finally {
     await all(kind.end);
   }

@@ -95,7 +95,7 @@ export const longForms: readonly LongForm[] = [
     minutes: 28,
   },
   { name: "several machines", files: ["e2e/deploy/machines.test.ts", "e2e/deploy/upgrade.test.ts"], minutes: 10 },
-  { name: "high availability", files: ["e2e/deploy/ha.test.ts"], minutes: 35 },
+  { name: "high availability", files: ["e2e/deploy/ha.test.ts"], minutes: 55 },
   { name: "guide to five machines", files: ["e2e/deploy/guide.test.ts"], minutes: 35 },
   { name: "what kubeadm leaves", files: ["e2e/deploy/kubeadm.test.ts"], minutes: 6 },
   { name: "restored machines", files: ["e2e/deploy/restore.test.ts"], minutes: 15 },
