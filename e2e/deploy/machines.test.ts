@@ -11,6 +11,16 @@ const isLong = process.env["COX_TEST_LONG"] !== undefined;
 /** Of a command that is repeated: no step has anything to do. */
 const allDone = /^(?!.*would).*$/s;
 const minutes = (n: number): number => n * 60_000;
+/** Each machine of the control plane has etcd's data in another folder than is usual, and a further name. */
+const config = `apiVersion: kubeadm.k8s.io/v1beta3
+kind: ClusterConfiguration
+etcd: {local: {dataDir: /srv/etcd}}
+apiServer: {certSANs: [api.example]}
+---
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+maxPods: 77
+`;
 
 describe("three machines with the archive and nothing else", { skip: whyNoMachine() }, () => {
   let network: Network;
@@ -36,11 +46,13 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
   });
   after(() => network?.remove());
 
-  test("init says what it would do and changes nothing, then does it; again there is nothing to do", async () => {
-    const plan = await first.run(coxswain, "init", "--dry-run");
+  test("init says what it would do and changes nothing, then does it; again, without its configuration, there is nothing to do", async () => {
+    await first.write("/root/init.yaml", config);
+    const flags = ["init", "--config=/root/init.yaml"];
+    const plan = await first.run(coxswain, ...flags, "--dry-run");
     assert.match(plan, /^\[etcd\] would start etcd$/m);
     await assert.rejects(first.run("ls", "/etc/kubernetes/pki", "/usr/bin/kubelet"), /No such file/);
-    const done = await first.run(coxswain, "init", "--upload-certs");
+    const done = await first.run(coxswain, ...flags, "--upload-certs");
     lines = linesIn(done);
     const again = await first.run("coxswain", "init");
     // But for the token, which is another one each time.
@@ -62,8 +74,18 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
     await assert.rejects(second.run("ls", "/etc/kubernetes/pki"), /No such file/);
   });
 
+  test("a machine that has the data of another etcd where the cluster has its own is refused, and nothing is written", async () => {
+    await second.run("mkdir", "-p", "/srv/etcd/member");
+    const error = /\[DirAvailable--srv-etcd\] \/srv\/etcd\/member has the data of an etcd/;
+    await assert.rejects(second.run(coxswain, ...lines.controlPlane), error);
+    await assert.rejects(second.run("ls", "/etc/kubernetes/pki"), /No such file/);
+    await second.run("rm", "-r", "/srv/etcd");
+  });
+
   test("join --control-plane gives etcd a second voting member", async () => {
     assert.match(await second.run(coxswain, ...lines.controlPlane), /the learner has caught up/);
+    const shown = await second.run("openssl", "x509", "-noout", "-text", "-in", "/etc/kubernetes/pki/apiserver.crt");
+    assert.match(shown, /DNS:api\.example/);
     await whenReady("m2");
     const both = JSON.parse(await members()).members as { name: string; isLearner?: boolean }[];
     assert.deepEqual(both.map(({ name, isLearner = false }) => [name, isLearner]).toSorted(), [
@@ -128,6 +150,7 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
   test("reset of a machine of the control plane takes its member out of etcd", async () => {
     await second.run("coxswain", "reset", "--force");
     assert.equal((JSON.parse(await members()).members as unknown[]).length, 1);
+    assert.equal(await second.run("ls", "-A", "/srv/etcd"), "");
     assert.equal(await kubectl("get", "--raw", "/readyz"), "ok");
     await kubectl("delete", "node", "m2");
   });

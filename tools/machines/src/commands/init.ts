@@ -1,5 +1,5 @@
 /** `coxswain init`: the first machine of a cluster. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { Command } from "commander";
 import { authorityHash } from "../cluster/authority-hash.ts";
@@ -11,15 +11,16 @@ import {
   uploadCertificatesStep,
   uploadConfigStep,
 } from "../cluster/steps.ts";
+import { type StoredConfiguration, storedConfiguration } from "../cluster/stored-configuration.ts";
 import { type BootstrapToken, dayMs, newToken, newTokenText } from "../cluster/tokens.ts";
 import type { Document } from "../config/fields.ts";
-import { clusterSettings, nodeSettings, serverUrl } from "../config/settings.ts";
+import { clusterSettings, type NodeSettings, nodeSettings, serverUrl, urlOf } from "../config/settings.ts";
 import { type InitialCluster, peerUrl } from "../control-plane/flags.ts";
 import { renewalStep } from "../control-plane/renewal.ts";
 import { certsStep, daemonsStep, etcdStep, podsStep } from "../control-plane/steps.ts";
 import { UsageFailure } from "../failure.ts";
 import { machineFacts } from "../host/facts.ts";
-import { type Machine, pkiFile } from "../machine.ts";
+import { adminConf, clientBy, type Machine, pkiFile } from "../machine.ts";
 import { kubeletConfiguration } from "../node/kubelet-config.ts";
 import { installStep, kubeletStep, links, servicesStep } from "../node/steps.ts";
 import { preflight } from "../preflight/preflight.ts";
@@ -103,7 +104,6 @@ async function init(home: string, flags: Flags): Promise<void> {
       token: flags.token,
       "token-ttl": flags.tokenTtl,
     });
-  const cluster = clusterSettings(ClusterConfiguration ?? clusterDocument(flags));
   const node = nodeSettings(
     {
       registration: { ...requested.nodeRegistration, ...given({ name: flags.nodeName, criSocket: flags.criSocket }) },
@@ -115,6 +115,8 @@ async function init(home: string, flags: Flags): Promise<void> {
     machineFacts(),
   );
   const print = (line: string): void => console.log(line);
+  const stored = flags.config === undefined && isPlain(flags) ? await ofThisCluster(node) : undefined;
+  const cluster = stored?.cluster ?? clusterSettings(ClusterConfiguration ?? clusterDocument(flags));
   const machine: Machine = { home, cluster, node, print };
   const tokens = tokensOf(requested, flags);
   const key = flags.certificateKey ?? requested.certificateKey ?? newCertificateKey();
@@ -134,10 +136,32 @@ async function init(home: string, flags: Flags): Promise<void> {
         ignored: [...flags.ignorePreflightErrors, ...(requested.nodeRegistration?.ignorePreflightErrors ?? [])],
       },
     );
-  const kubelet = () => kubeletConfiguration(cluster, KubeletConfiguration);
+  const kubelet = () => stored?.kubelet ?? kubeletConfiguration(cluster, KubeletConfiguration);
   const steps = initSteps({ staticPods: flags.staticPods, kubelet, tokens, ...(flags.uploadCerts && { certificateKey: key }) });
   await runSteps(steps, machine, { dryRun: flags.dryRun, skip, print });
   if (!flags.dryRun) printJoinLines(machine, tokens[0], flags.uploadCerts ? key : undefined);
+}
+
+/** Whether the command line says nothing of the cluster. */
+const isPlain = (flags: Flags): boolean =>
+  [
+    flags.apiserverCertExtraSans,
+    flags.controlPlaneEndpoint,
+    flags.podNetworkCidr,
+    flags.serviceCidr,
+    flags.serviceDnsDomain,
+  ].every((value) => value === undefined);
+
+/** What the cluster of this machine was made with, for a repeated command that does not say it again. @returns undefined while no API server answers */
+async function ofThisCluster({ advertiseAddress, bindPort }: NodeSettings): Promise<StoredConfiguration | undefined> {
+  if (!existsSync(adminConf)) return undefined;
+  try {
+    const client = await clientBy(adminConf, urlOf(advertiseAddress, bindPort));
+    return await storedConfiguration(client).finally(() => client.close());
+  } catch (err) {
+    if (err instanceof UsageFailure) throw err; // it has what cannot be honoured
+    return undefined; // preflight says what is wrong
+  }
 }
 
 interface InitOptions {

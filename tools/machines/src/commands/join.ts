@@ -3,20 +3,18 @@ import { readFileSync } from "node:fs";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
-import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
-import { isForbidden, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
-import type { ConfigMap, Endpoints, Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { configMaps, endpoints, secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Endpoints, Secret } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { endpoints } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Command } from "commander";
 import { certificatesSecretName, kubeadmConfigName, kubeletConfigName, servicesTokenName } from "../cluster/bootstrap-objects.ts";
 import { type Discovered, discover, discoveredIn } from "../cluster/discovery.ts";
 import { openedFiles, parseCertificateKey, sharedFiles } from "../cluster/sealed-certificates.ts";
 import { markControlPlaneStep } from "../cluster/steps.ts";
+import { readObject, type StoredConfiguration, storedConfiguration } from "../cluster/stored-configuration.ts";
 import { parseToken } from "../cluster/tokens.ts";
-import { readDocuments } from "../config/documents.ts";
 import type { Document } from "../config/fields.ts";
-import { type ClusterSettings, clusterSettings, nodeSettings, urlOf } from "../config/settings.ts";
+import { nodeSettings, urlOf } from "../config/settings.ts";
 import { renewalStep } from "../control-plane/renewal.ts";
 import { certsStep, daemonsStep } from "../control-plane/steps.ts";
 import { etcdJoinStep } from "../etcd/steps.ts";
@@ -241,54 +239,35 @@ function tokenIn(text: string): string | undefined {
 }
 
 /** What the cluster says to a token. */
-interface Known {
-  readonly cluster: ClusterSettings;
-  readonly kubelet: Readonly<Record<string, unknown>>;
+interface Known extends StoredConfiguration {
   readonly servicesToken: string | undefined;
   /** Only for the control plane. */
   readonly sealed: Readonly<Record<string, string>> | undefined;
 }
 
-const requestMs = 30_000;
-
 async function readCluster({ server, caPem, token }: Trusted, isControlPlane: boolean): Promise<Known> {
   const client = newClient({ host: server, ca: caPem, token, qps: -1, userAgent: userAgentOf("coxswain") });
   try {
-    const config = await read<ConfigMap>(client, "configmaps", kubeadmConfigName);
-    const kubelet = await read<ConfigMap>(client, "configmaps", kubeletConfigName);
-    if (config === undefined || kubelet === undefined)
+    const stored = await storedConfiguration(client);
+    if (stored === undefined)
       throw new Failure(
-        `the cluster has no ConfigMap kube-system/${config === undefined ? kubeadmConfigName : kubeletConfigName}: was it made by coxswain init or kubeadm 1.23?`,
+        `the cluster has no ConfigMaps ${kubeadmConfigName} and ${kubeletConfigName} in kube-system: was it made by coxswain init or kubeadm 1.23?`,
       );
-    const text = config.data?.["ClusterConfiguration"] ?? "";
-    const { ClusterConfiguration } = readDocuments(text, `ConfigMap kube-system/${kubeadmConfigName}`);
     return {
-      cluster: clusterSettings(ClusterConfiguration),
-      kubelet: parseYaml(kubelet.data?.["kubelet"] ?? "{}") as Record<string, unknown>,
+      ...stored,
       servicesToken: await servicesTokenOf(client),
-      sealed: isControlPlane ? (await read<Secret>(client, "secrets", certificatesSecretName))?.data : undefined,
+      sealed: isControlPlane ? (await readObject<Secret>(client, "secrets", certificatesSecretName))?.data : undefined,
     };
   } finally {
     client.close();
   }
 }
 
-/** @returns undefined when there is none, or none for this token @throws Failure */
-async function read<T extends object>(client: Client, resource: "configmaps" | "secrets", name: string): Promise<T | undefined> {
-  const ref = resource === "configmaps" ? configMaps : secrets;
-  try {
-    return await client.get<T>(ref, { namespace: "kube-system", name }, { signal: AbortSignal.timeout(requestMs) });
-  } catch (err) {
-    if (isNotFound(err) || isForbidden(err)) return undefined;
-    throw new Failure(`cannot read ${resource} kube-system/${name} with the token: ${(err as Error).message}`);
-  }
-}
-
 /** The Secret is filled a moment after it was made. */
 async function servicesTokenOf(client: Client): Promise<string | undefined> {
-  const secret = await read<Secret>(client, "secrets", servicesTokenName);
+  const secret = await readObject<Secret>(client, "secrets", servicesTokenName);
   if (secret === undefined) return undefined;
-  const token = await until(async () => (await read<Secret>(client, "secrets", servicesTokenName))?.data?.["token"], {
+  const token = await until(async () => (await readObject<Secret>(client, "secrets", servicesTokenName))?.data?.["token"], {
     timeoutMs: 60_000,
     what: `the controller manager to write a token into Secret kube-system/${servicesTokenName}`,
   });
@@ -347,6 +326,8 @@ function sharedCertificates(sealed: Readonly<Record<string, string>> | undefined
     mode: file.endsWith(".key") ? 0o600 : 0o644,
   }));
 }
+
+const requestMs = 30_000;
 
 /** Each API server has a member of etcd on its machine. */
 async function etcdUrls(server: string): Promise<string[]> {

@@ -1,0 +1,46 @@
+/** What a cluster keeps of the configuration that it was made with. */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { isForbidden, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
+import type { ConfigMap } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { configMaps, secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { readDocuments } from "../config/documents.ts";
+import { type ClusterSettings, clusterSettings } from "../config/settings.ts";
+import { Failure } from "../failure.ts";
+import { kubeadmConfigName, kubeletConfigName } from "./bootstrap-objects.ts";
+
+export interface StoredConfiguration {
+  readonly cluster: ClusterSettings;
+  /** The kubelets' KubeletConfiguration. */
+  readonly kubelet: Readonly<Record<string, unknown>>;
+}
+
+const requestMs = 30_000;
+
+/** An object of kube-system. @returns undefined when there is none, or none for this client @throws Failure */
+export async function readObject<T extends object>(
+  client: Client,
+  resource: "configmaps" | "secrets",
+  name: string,
+): Promise<T | undefined> {
+  const ref = resource === "configmaps" ? configMaps : secrets;
+  try {
+    return await client.get<T>(ref, { namespace: "kube-system", name }, { signal: AbortSignal.timeout(requestMs) });
+  } catch (err) {
+    if (isNotFound(err) || isForbidden(err)) return undefined;
+    throw new Failure(`cannot read ${resource} kube-system/${name} of the cluster: ${(err as Error).message}`);
+  }
+}
+
+/** @returns undefined when it is not there, or not for this client @throws Failure */
+export async function storedConfiguration(client: Client): Promise<StoredConfiguration | undefined> {
+  const config = await readObject<ConfigMap>(client, "configmaps", kubeadmConfigName);
+  const kubelet = await readObject<ConfigMap>(client, "configmaps", kubeletConfigName);
+  if (config === undefined || kubelet === undefined) return undefined;
+  const text = config.data?.["ClusterConfiguration"] ?? "";
+  const { ClusterConfiguration } = readDocuments(text, `ConfigMap kube-system/${kubeadmConfigName}`);
+  return {
+    cluster: clusterSettings(ClusterConfiguration),
+    kubelet: parseYaml(kubelet.data?.["kubelet"] ?? "{}") as Record<string, unknown>,
+  };
+}
