@@ -68,3 +68,15 @@ test("what is established stays established when it asks for a name that is take
   const { acceptedNames, established } = decideNames(definition, [other, definition]);
   assert.deepEqual([acceptedNames.shortNames, established], [["wd"], was]);
 });
+
+test("the second short name of another definition is taken too", () => {
+  const other = aDefinition({ ...widget, shortNames: ["wd", "wi"] }, { ...widget, shortNames: ["wd", "wi"] });
+  const definition = aDefinition({ plural: "xs", singular: "x", kind: "X", listKind: "XList", shortNames: ["wi"] });
+  assert.equal(decideNames(definition, [other, definition]).namesAccepted.message, '"wi" is already in use');
+});
+
+test("a name that is no longer asked for is no longer accepted", () => {
+  const { shortNames: _, ...without } = widget;
+  const definition = aDefinition(without, widget);
+  assert.deepEqual(decideNames(definition, [definition]).acceptedNames, without);
+});

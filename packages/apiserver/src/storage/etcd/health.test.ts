@@ -1,20 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EtcdClient } from "./client.ts";
-import { etcdWarning } from "./health.ts";
+import { newEtcdHealth } from "./health.ts";
 
-for (const { name, errors, want } of [
-  {
-    name: "full",
-    errors: ["memberID:8211f1d0f64f3269 alarm:NOSPACE "],
-    want: "no space left, all writes but deletions are refused",
-  },
-  { name: "well", errors: [], want: undefined },
-]) {
-  test(`a member that does not answer hides nothing of an etcd that is ${name}`, async () => {
-    const silent = new Promise<never>(() => undefined);
-    const status = (server: number) => (server === 0 ? silent : Promise.resolve({ errors }));
-    const client = { servers: ["http://a", "http://b"], status } as unknown as EtcdClient;
-    assert.equal(await etcdWarning([client], 20), want);
-  });
-}
+test("probes at the same time share one read, and one after a failure reads again", async () => {
+  let reads = 0;
+  const client = { range: async () => (reads++ === 0 ? Promise.reject(new Error("unreachable")) : {}) };
+  const probe = newEtcdHealth([client as never as EtcdClient], "/registry", 10_000);
+  for (const result of await Promise.allSettled([probe(), probe()])) assert.equal(result.status, "rejected");
+  assert.equal(reads, 1);
+  await probe();
+  assert.equal(reads, 2);
+});
