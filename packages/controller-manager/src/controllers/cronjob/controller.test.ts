@@ -319,3 +319,14 @@ test("a limit of 0 keeps no job, one that is being deleted is not counted, and d
     [],
   );
 });
+
+test("a job that somebody deletes is not started again for the same time", async (t) => {
+  const { names, pass, change, client } = await runCronJob(t, aCronJob());
+  await pass(60_200);
+  client.remove(jobs, `default/tick-${first}`);
+  await change({ successfulJobsHistoryLimit: 5 });
+  await pass(10_000);
+  assert.deepEqual(names(), []);
+  await pass(50_000);
+  assert.deepEqual(names(), [`tick-${first + 1}`]);
+});

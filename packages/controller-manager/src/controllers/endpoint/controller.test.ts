@@ -259,3 +259,17 @@ for (const { name, verb, failure, want } of [
     assert.deepEqual(events, want === undefined ? [] : [want]);
   });
 }
+
+test("endpoints that are no longer too many do not say that they were cut", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(services, aService());
+  client.put(pods, webPod("a", "10.1.0.3"));
+  const annotations = { "endpoints.kubernetes.io/over-capacity": "truncated" };
+  client.put(endpoints, { metadata: { name: "web", namespace: "default", annotations } } as KubeObject);
+  await run(newEndpointController(ctx));
+  const stored = client.object<Endpoints>(endpoints, "default/web");
+  assert.deepEqual(
+    [stored?.subsets?.length, stored?.metadata.annotations?.["endpoints.kubernetes.io/over-capacity"]],
+    [1, undefined],
+  );
+});

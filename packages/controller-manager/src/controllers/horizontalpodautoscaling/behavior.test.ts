@@ -240,6 +240,11 @@ test("remembers changes as long as a policy looks back, and none without a behav
   ]);
   assert.deepEqual(withScaleEvent(history, rules, 8, 5, now).scaledDown, [{ at: now, change: 3 }]);
   assert.equal(withScaleEvent(history, undefined, 5, 8, now), history);
+  const longDown = behavior({}, { policies: [{ type: "Pods", value: 4, periodSeconds: 1800 }] });
+  assert.deepEqual(withScaleEvent(events("scaledDown", [600, 1]), longDown, 8, 5, now).scaledDown, [
+    { at: now - 600 * second, change: 1 },
+    { at: now, change: 3 },
+  ]);
 });
 
 test("whatever is requested, the result is within the bounds and between the current and the requested or recommended size", () => {

@@ -134,6 +134,11 @@ for (const { name, of, metrics, target, want, percent } of [
   });
 }
 
+test("pods without samples, of more than are wanted, do not turn down into up", () => {
+  const { replicas } = utilization(pods({}, {}, {}, {}), samples(300, 300, undefined, undefined), 100, { current: 2 });
+  assert.equal(replicas, 2);
+});
+
 test("only CPU is mistrusted after a start", () => {
   const metrics = samples(900, 900);
   assert.equal(utilization(pods({}, unready), metrics, 30).replicas, 3);

@@ -98,6 +98,9 @@ test("a node that comes back in time keeps its patient pods", async (t) => {
   assert.deepEqual(taintsOf(world, "bad"), []);
   assert.deepEqual(names(world), ["on-good", "patient", "immortal"]);
   assert.ok(world.events.includes("Normal TaintManagerEviction Cancelling deletion of Pod default/patient"));
+  await pass(world, 65, "good");
+  assert.ok(taintsOf(world, "bad").includes("node.kubernetes.io/unreachable:NoExecute"));
+  assert.ok(names(world).includes("patient"), "its patience begins anew");
 });
 
 test("when no node reports, no pod is evicted", async (t) => {
@@ -196,6 +199,42 @@ test("without a taint manager a pod that changes meanwhile does not delay the ot
   assert.deepEqual(names(world), ["on-good"]);
   assert.ok(conflicts <= 0);
 });
+
+test("without a taint manager a pod that keeps changing keeps no other pod on its node", async (t) => {
+  const { nodeLifecycle } = newTestContext(t).ctx.config;
+  const world = await started(t, { nodeLifecycle: { ...nodeLifecycle, taintManager: false, podEvictionTimeoutMs: 60_000 } });
+  world.client.react("update", "pods", ({ name = "", sent }) => {
+    if (name === "patient" && (sent as Pod).status?.reason === "NodeLost") throw conflict(pods, name, "changed");
+    return undefined;
+  });
+  await pass(world, 115, "good");
+  assert.deepEqual(names(world), ["on-good", "patient"]);
+});
+
+test("without a taint manager the silence of a time in which no node reported does not count", async (t) => {
+  const { nodeLifecycle } = newTestContext(t).ctx.config;
+  const world = await started(t, { nodeLifecycle: { ...nodeLifecycle, taintManager: false, podEvictionTimeoutMs: 60_000 } });
+  await pass(world, 300);
+  const node = world.client.object<Node>(nodes, "good") as Node;
+  const conditions = node.status?.conditions?.map((condition) => ({ ...condition, status: "True" as const })) ?? [];
+  world.client.put(nodes, { ...node, status: { ...node.status, conditions } });
+  await pass(world, 40, "good");
+  assert.deepEqual(names(world), ["on-good", "patient", "hasty", "immortal"]);
+  await pass(world, 60, "good");
+  assert.deepEqual(names(world), ["on-good"]);
+});
+
+for (const failing of ["good", "bad"])
+  test(`a node whose state cannot be written keeps no other from being noticed: ${failing}`, async (t) => {
+    const world = await started(t);
+    world.client.react("update", "nodes", ({ name }) => {
+      if (name === failing) throw serviceUnavailable("away");
+      return undefined;
+    });
+    await pass(world, 60);
+    const other = world.client.object<Node>(nodes, failing === "good" ? "bad" : "good");
+    assert.equal(other?.status?.conditions?.find(({ type }) => type === "Ready")?.status, "Unknown");
+  });
 
 test("zones are counted by the health of their nodes until they have none", async (t) => {
   const world = await started(t);

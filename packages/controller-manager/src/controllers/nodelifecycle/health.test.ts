@@ -194,6 +194,15 @@ for (const { name, tolerations, taints, want } of [
     want: 5000,
   },
   {
+    name: "is deleted after the shortest of its tolerations, also when that is the first",
+    tolerations: [
+      { key: "k", operator: "Exists", tolerationSeconds: 5 },
+      { key: "l", operator: "Exists", tolerationSeconds: 9 },
+    ],
+    taints: [taint, { key: "l", effect: "NoExecute" }],
+    want: 5000,
+  },
+  {
     name: "that tolerates for a negative time is deleted",
     tolerations: [{ operator: "Exists", tolerationSeconds: -1 }],
     taints: [taint],
