@@ -12,8 +12,8 @@ export interface Path {
 
 /** Requests before a measurement: caches are filled, rare paths of the first requests are over. */
 const warmingRequests = 10;
-/** A function counts when it runs in each of so many requests; timers of the server run in some only. */
-const repeats = 5;
+/** A function counts when it runs in each of so many requests; timers of the server, and its informers on a busy machine, run in some only. */
+const repeats = 12;
 /** Writes and lists of the server itself run in between: as a rule in one of three requests. */
 const mostTracedRequests = 20;
 
