@@ -3,6 +3,7 @@
  * assumed to use it.
  */
 export const withoutSharedCluster: readonly string[] = [
+  "e2e/cluster-services/faults.test.ts",
   "e2e/cluster-services/first-week.test.ts",
   "e2e/cluster-services/ingress.test.ts",
   "e2e/cluster-services/killed.test.ts",

@@ -87,12 +87,16 @@ export const longForms: readonly LongForm[] = [
     files: [
       "e2e/cluster-services/first-week.test.ts",
       "e2e/cluster-services/killed.test.ts",
-      "e2e/cluster-services/machines.test.ts",
       "e2e/cluster-services/replaced.test.ts",
       "packages/cluster-services/src/load-balancers/announcer.test.ts",
       "packages/cluster-services/src/services/churn.test.ts",
     ],
     minutes: 28,
+  },
+  {
+    name: "cluster services on machines, and under faults",
+    files: ["e2e/cluster-services/faults.test.ts", "e2e/cluster-services/machines.test.ts"],
+    minutes: 16,
   },
   { name: "several machines", files: ["e2e/deploy/machines.test.ts", "e2e/deploy/upgrade.test.ts"], minutes: 10 },
   { name: "high availability", files: ["e2e/deploy/ha.test.ts"], minutes: 55 },
