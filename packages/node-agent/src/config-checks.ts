@@ -3,6 +3,7 @@ import { problemsOf, problemsOfGates } from "@coxswain/apimachinery/flags/settin
 import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import { formatDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { AgentConfig } from "./agent-config.ts";
+import { defaultLabels } from "./node/registration.ts";
 import { parseCpus } from "./resources/cpu/cpu-set.ts";
 import { parseThresholds } from "./resources/eviction-thresholds.ts";
 import { nodeIpProblem } from "./resources/machine.ts";
@@ -124,19 +125,8 @@ function enforcementProblems(config: AgentConfig): string[] {
   return problems.map((problem) => `invalid configuration: ${problem}`);
 }
 
-const allowedKubernetesLabels = new Set([
-  "beta.kubernetes.io/arch",
-  "beta.kubernetes.io/instance-type",
-  "beta.kubernetes.io/os",
-  "failure-domain.beta.kubernetes.io/region",
-  "failure-domain.beta.kubernetes.io/zone",
-  "kubernetes.io/arch",
-  "kubernetes.io/hostname",
-  "kubernetes.io/os",
-  "node.kubernetes.io/instance-type",
-  "topology.kubernetes.io/region",
-  "topology.kubernetes.io/zone",
-]);
+/** Labels of the API's own domains that `--node-labels` may set. */
+const allowedKubernetesLabels = new Set(defaultLabels.filter((label) => label !== "node.kubernetes.io/windows-build"));
 
 /** In the Kubernetes label domains, nodes may only set labels that a compromised node cannot abuse to attract workloads. */
 function forbiddenLabel(name: string): string | undefined {

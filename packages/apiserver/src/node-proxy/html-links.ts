@@ -4,34 +4,9 @@
  * Source: k8s.io/apimachinery pkg/util/proxy/transport.go (which attributes are links)
  */
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
+import attributes from "./link-attributes.json" with { type: "json" };
 
-const linkAttributes: Readonly<Record<string, readonly string[]>> = {
-  a: ["href"],
-  applet: ["codebase"],
-  area: ["href"],
-  audio: ["src"],
-  base: ["href"],
-  blockquote: ["cite"],
-  body: ["background"],
-  button: ["formaction"],
-  command: ["icon"],
-  del: ["cite"],
-  embed: ["src"],
-  form: ["action"],
-  frame: ["longdesc", "src"],
-  head: ["profile"],
-  html: ["manifest"],
-  iframe: ["longdesc", "src"],
-  img: ["longdesc", "src", "usemap"],
-  input: ["src", "usemap", "formaction"],
-  ins: ["cite"],
-  link: ["href"],
-  object: ["classid", "codebase", "data", "usemap"],
-  q: ["cite"],
-  script: ["src"],
-  source: ["src"],
-  video: ["poster", "src"],
-};
+const linkAttributes: Readonly<Record<string, readonly string[]>> = attributes;
 
 const rawText: ReadonlySet<string> = new Set([
   "iframe",

@@ -151,7 +151,7 @@ function addressPatch(old: readonly NodeAddress[] = [], next: readonly NodeAddre
 }
 
 /** Labels of an existing node that are set again at a restart. Source: pkg/kubelet/kubelet_node_status.go updateDefaultLabels */
-const defaultLabels = [
+export const defaultLabels = [
   "beta.kubernetes.io/arch",
   "beta.kubernetes.io/instance-type",
   "beta.kubernetes.io/os",

@@ -13,35 +13,10 @@ import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 import { dns1123LabelProblems, dns1123SubdomainProblems } from "../../field-checks.ts";
 import { each, optionalOneOf, requiredOneOf, unique } from "../../rules.ts";
+import knownUsages from "./known-usages.json" with { type: "json" };
 import { certificateFault, certificateRequestFault, goBytes } from "./pem.ts";
 
 type Csr = CertificateSigningRequest;
-
-const knownUsages = [
-  "any",
-  "cert sign",
-  "client auth",
-  "code signing",
-  "content commitment",
-  "crl sign",
-  "data encipherment",
-  "decipher only",
-  "digital signature",
-  "email protection",
-  "encipher only",
-  "ipsec end system",
-  "ipsec tunnel",
-  "ipsec user",
-  "key agreement",
-  "key encipherment",
-  "microsoft sgc",
-  "netscape sgc",
-  "ocsp signing",
-  "s/mime",
-  "server auth",
-  "signing",
-  "timestamping",
-];
 
 const legacySigner = "kubernetes.io/legacy-unknown";
 

@@ -24,6 +24,7 @@ import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { dns1123Subdomain } from "../../field-checks.ts";
 import { each, optionalOneOf } from "../../rules.ts";
 import { validateSysctls } from "./sysctls.ts";
+import volumeTypes from "./volume-types.json" with { type: "json" };
 
 /** Source: pkg/apis/policy/validation ValidatePodSecurityPolicy */
 export function validatePodSecurityPolicy(policy: PodSecurityPolicy): FieldError[] {
@@ -63,39 +64,6 @@ const strategies = {
   supplementalGroups: groupRules,
   fsGroup: groupRules,
 } as const;
-
-const volumeTypes = [
-  "*",
-  "awsElasticBlockStore",
-  "azureDisk",
-  "azureFile",
-  "cephFS",
-  "cinder",
-  "configMap",
-  "csi",
-  "downwardAPI",
-  "emptyDir",
-  "ephemeral",
-  "fc",
-  "flexVolume",
-  "flocker",
-  "gcePersistentDisk",
-  "gitRepo",
-  "glusterfs",
-  "hostPath",
-  "iscsi",
-  "nfs",
-  "persistentVolumeClaim",
-  "photonPersistentDisk",
-  "portworxVolume",
-  "projected",
-  "quobyte",
-  "rbd",
-  "scaleIO",
-  "secret",
-  "storageos",
-  "vsphereVolume",
-];
 
 function validateSpec(spec: PodSecurityPolicySpec, path: string): FieldError[] {
   const drops: readonly string[] = spec.requiredDropCapabilities ?? [];
