@@ -1,6 +1,6 @@
 /**
  * The process coxswain-services of a whole cluster: what it costs when idle, where it listens, and that it uses every right it has. It is
- * restarted once.
+ * restarted once, and killed in the long form.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -122,6 +122,61 @@ test("every right of its roles is used", async (t) => {
     lookedAt(unused);
     return unused.length === 0;
   });
+});
+
+const long = process.env["COX_TEST_LONG"] === undefined && "long: only with ./cox test --long";
+
+test("after the process was killed kubectl top and an autoscaler have metrics again", { skip: long }, async (t) => {
+  const namespace = await newNamespace(t, "metrics");
+  const resources = { requests: { cpu: "10m" } };
+  const container = { name: "main", image: "busybox:1.35", command: ["sh", "-c", "while :; do sleep 0.05; done"], resources };
+  const labels = { app: "load" };
+  const deployment = {
+    ...{ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "load", namespace } },
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers: [container] } } },
+  };
+  await kubectl("apply", "-f", "-", { input: JSON.stringify(deployment) });
+  await kubectl("-n", namespace, "autoscale", "deployment", "load", "--cpu-percent=5000", "--min=1", "--max=2");
+  const pods = ["get", "--raw", `/apis/metrics.k8s.io/v1beta1/namespaces/${namespace}/pods`];
+  const measuredAt = async (): Promise<number> => {
+    const { items } = JSON.parse(await kubectl(...pods)) as { items: { timestamp: string }[] };
+    return Math.max(0, ...items.map(({ timestamp }) => Date.parse(timestamp)));
+  };
+  const isScaling = async (): Promise<boolean> => {
+    const { status } = await getJson<{ status?: { currentMetrics?: unknown[] } }>(
+      "hpa.v2beta2.autoscaling",
+      "load",
+      "-n",
+      namespace,
+    );
+    return (status?.currentMetrics ?? []).some((metric) => JSON.stringify(metric).includes("averageUtilization"));
+  };
+  const options = { timeoutMs: 240_000, retry: () => true };
+  await waitFor("metrics of the pod", async () => (await measuredAt()) > 0, options);
+  await waitFor("the autoscaler has seen them", isScaling, options);
+
+  const pid = pidOfServices();
+  const killedAt = Date.now();
+  process.kill(pid, "SIGKILL");
+  const after = (what: string) => t.diagnostic(`${what} ${((Date.now() - killedAt) / 1_000).toFixed(1)} s after the kill`);
+  await waitFor("the next process", async () => ![undefined, pid].includes(runningPid(settings, name)));
+  after("next process");
+  await waitFor("metrics that are newer than the kill", async () => (await measuredAt()) > killedAt, options);
+  after("metrics");
+  assert.match(await kubectl("top", "pods", "-n", namespace, "--no-headers"), /^load-\S+ +\d+m +\d+Mi/);
+  assert.match(await kubectl("top", "nodes", "--no-headers"), / \d+m +\d+% /);
+  // Its condition says whether its last look, each 15 s, had metrics.
+  await waitFor(
+    "the autoscaler has looked after that",
+    async () => {
+      const { status } = await getJson<{ status: { conditions: { type: string; status: string }[] } }>(
+        ...["hpa.v2beta2.autoscaling", "load", "-n", namespace],
+      );
+      return status.conditions.some((one) => one.type === "ScalingActive" && one.status === "True") && (await isScaling());
+    },
+    options,
+  );
+  after("autoscaler");
 });
 
 /** A claim that is refused, again and again, and one whose volume is made and deleted. */

@@ -98,6 +98,7 @@ export const longForms: readonly LongForm[] = [
     files: ["e2e/cluster-services/faults.test.ts", "e2e/cluster-services/machines.test.ts"],
     minutes: 16,
   },
+  { name: "metrics after a kill", files: ["e2e/cluster-services/process.test.ts"], minutes: 8 },
   { name: "several machines", files: ["e2e/deploy/machines.test.ts", "e2e/deploy/upgrade.test.ts"], minutes: 10 },
   { name: "high availability", files: ["e2e/deploy/ha.test.ts"], minutes: 55 },
   { name: "guide to five machines", files: ["e2e/deploy/guide.test.ts"], minutes: 35 },
