@@ -223,11 +223,11 @@ test("an eviction kills with its own grace period and says why; the pod is kept 
   assert.deepEqual(gone, []);
 });
 
-test("what only the runtime knows is ended and removed", async () => {
+test("what only the runtime knows is ended within a second and removed", async () => {
   const { workers, calls } = setUp();
   workers.removeOrphan(aNodePod());
   await workers.idle();
-  assert.deepEqual(calls, ["terminate orphan", "clean all"]);
+  assert.deepEqual(calls, ["terminate 1 orphan", "clean all"]);
 });
 
 test("what only the runtime knew, and turns out to be a pod that is being deleted, is reported as ended", async () => {
@@ -297,7 +297,7 @@ test("a static pod that came back and is removed again while its end is reported
   workers.remove(fromFile("uid-1"));
   release();
   await workers.idle();
-  assert.deepEqual([calls, workers.knows("uid-1")], [["terminate orphan", "clean all"], false]);
+  assert.deepEqual([calls, workers.knows("uid-1")], [["terminate 1 orphan", "clean all"], false]);
   workers.update(fromFile("uid-1"));
   await workers.idle();
   assert.equal(calls.at(-1), "sync");
@@ -308,7 +308,7 @@ test("what only the runtime knew, and a source wants meanwhile, runs when the ol
   workers.removeOrphan(aNodePod());
   workers.update(fromFile("uid-1"));
   await workers.idle();
-  assert.deepEqual(calls, ["terminate orphan", "clean all", "sync"]);
+  assert.deepEqual(calls, ["terminate 1 orphan", "clean all", "sync"]);
 });
 
 test("a changed static pod begins when the old one of its name has ended", async () => {

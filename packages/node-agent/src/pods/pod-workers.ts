@@ -157,6 +157,7 @@ class QueuedPodWorkers implements PodWorkers {
     const worker = this.#newWorker(pod, true);
     worker.stage = "terminating";
     worker.deleted = true;
+    worker.graceSeconds = orphanGraceSeconds;
     this.#kick(worker);
   }
 
@@ -360,6 +361,9 @@ function beginTermination(worker: Worker, deleted: boolean): void {
     worker.stage = "cleaning";
   }
 }
+
+/** Of what only the runtime knows. Source: pkg/kubelet/kubelet_pods.go HandlePodCleanups */
+const orphanGraceSeconds = 1;
 
 /** The grace period of a Pod in seconds. */
 function graceOf({ pod, graceSeconds }: Worker): number {
