@@ -103,6 +103,7 @@ export const longForms: readonly LongForm[] = [
   { name: "high availability", files: ["e2e/deploy/ha.test.ts"], minutes: 55 },
   { name: "guide to five machines", files: ["e2e/deploy/guide.test.ts"], minutes: 35 },
   { name: "what kubeadm leaves", files: ["e2e/deploy/kubeadm.test.ts"], minutes: 6 },
+  { name: "upstream's daemons and ours in turn", files: ["e2e/deploy/upstream.test.ts"], minutes: 10 },
   { name: "restored machines", files: ["e2e/deploy/restore.test.ts"], minutes: 15 },
   { name: "compose", files: ["e2e/deploy/compose.test.ts"], minutes: 9 },
   { name: "static pods", files: ["e2e/deploy/init-static-pods.test.ts", "e2e/deploy/static-pods.test.ts"], minutes: 8 },
