@@ -100,6 +100,20 @@ test("an address moves to another machine with its lease, and clients follow at 
     assert.equal((await site.router.ask({ protocol: "tcp", host: "192.168.77.1", port: 8080 }))[0], "m1 192.168.77.254");
   });
 
+  await t.test("programs of the machine itself reach a Service by it, on whichever machine its endpoint is", async () => {
+    for (const [i, { name }] of [m1, m2].entries())
+      await m1.run(
+        "iptables",
+        `-t nat -A OUTPUT -d ${vip} -p tcp --dport ${82 + i} -j DNAT --to-destination 192.168.77.${i + 1}:8080 -m comment --comment ${name}`.split(
+          " ",
+        ),
+      );
+    await m1.run("iptables", "-t nat -A POSTROUTING -m conntrack --ctstate DNAT -j MASQUERADE".split(" "));
+    for (const [i, { name }] of [m1, m2].entries())
+      assert.match((await m1.namespace.ask({ protocol: "tcp", host: vip, port: 82 + i }))[0] as string, new RegExp(`^${name} `));
+    assert.equal((await m1.namespace.ask({ protocol: "tcp", host: vip, port: 8080 }))[0], "refused");
+  });
+
   const two = start(t, m2, client, [vip]);
   await t.test("a machine without the lease does not have the address", async () => {
     await waitFor(() => client.actions.filter(({ verb }) => verb === "get").length > 4);

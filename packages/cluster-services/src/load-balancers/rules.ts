@@ -15,6 +15,9 @@ export const isOfAddresses =
 export const hasRules = (chainPrefix: string, family: Family, run: RunProgram): Promise<boolean> =>
   hasChains(family, isOfAddresses(chainPrefix), run);
 
+/** Answers of Services to programs of the machine itself, whose connections begin at the address, come to it as well. */
+const isNew = "-m conntrack --ctstate NEW";
+
 /**
  * Pure: rules that reject packets to one of the addresses that belong to no Service, so that programs that listen on all addresses
  * of the machine cannot be reached at an address that users choose. Connections to Services have another destination by then.
@@ -25,7 +28,7 @@ export function addressRules(
 ): { readonly text: string; readonly jumps: readonly Jump[] } {
   const chain = `${chainPrefix}${chainMark}INPUT`;
   const rules = addresses.flatMap((ip) =>
-    isIPv4(ip) ? [`-d ${ip}/32 ! -p icmp -j REJECT`] : [`-d ${ip}/128 ! -p ipv6-icmp -j REJECT`],
+    isIPv4(ip) ? [`-d ${ip}/32 ! -p icmp ${isNew} -j REJECT`] : [`-d ${ip}/128 ! -p ipv6-icmp ${isNew} -j REJECT`],
   );
   const text = ["*filter", `:${chain} - [0:0]`, ...rules.map((rule) => `-A ${chain} ${rule}`), "COMMIT", ""].join("\n");
   return { text, jumps: [{ table: "filter", from: "INPUT", rule: `-j ${chain}` }] };
