@@ -66,7 +66,8 @@ export class MachineCluster {
 
   /** By the API server of a machine of the control plane. */
   kubectl(name: string, ...args: string[]): Promise<string> {
-    return this.machine(name).kubectl(admin, ...args);
+    // The one in the file may be a name that only machines resolve.
+    return this.machine(name).kubectl(admin, `--server=https://${this.address(name)}:6443`, ...args);
   }
 
   /** The first machine of the control plane. @returns what init printed */

@@ -18,7 +18,7 @@ export function readGuide(name: string): ReadonlyMap<string, readonly Block[]> {
     sections.map((section) => [
       section.slice(0, section.indexOf("\n")),
       [...section.matchAll(/^```sh\n# on (.*)\n([\s\S]*?)^```$/gm)].map(([, on = "", commands = ""]) => ({
-        on: on.match(/\b(?:cp|n)\d\b/g) ?? [],
+        on: on.match(/\b(?:cp|n|lb)\d\b/g) ?? [],
         commands,
       })),
     ]),

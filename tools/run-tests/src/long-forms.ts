@@ -101,6 +101,7 @@ export const longForms: readonly LongForm[] = [
   { name: "metrics after a kill", files: ["e2e/cluster-services/process.test.ts"], minutes: 8 },
   { name: "several machines", files: ["e2e/deploy/machines.test.ts", "e2e/deploy/upgrade.test.ts"], minutes: 10 },
   { name: "high availability", files: ["e2e/deploy/ha.test.ts"], minutes: 55 },
+  { name: "balancers in front of API servers", files: ["e2e/deploy/balancers.test.ts"], minutes: 20 },
   { name: "guide to five machines", files: ["e2e/deploy/guide.test.ts"], minutes: 35 },
   { name: "what kubeadm leaves", files: ["e2e/deploy/kubeadm.test.ts"], minutes: 6 },
   { name: "upstream's daemons and ours in turn", files: ["e2e/deploy/upstream.test.ts"], minutes: 10 },
