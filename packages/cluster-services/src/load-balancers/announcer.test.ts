@@ -101,12 +101,10 @@ test("an address moves to another machine with its lease, and clients follow at 
   });
 
   await t.test("programs of the machine itself reach a Service by it, on whichever machine its endpoint is", async () => {
-    for (const [i, { name }] of [m1, m2].entries())
+    for (const i of [0, 1])
       await m1.run(
         "iptables",
-        `-t nat -A OUTPUT -d ${vip} -p tcp --dport ${82 + i} -j DNAT --to-destination 192.168.77.${i + 1}:8080 -m comment --comment ${name}`.split(
-          " ",
-        ),
+        `-t nat -A OUTPUT -d ${vip} -p tcp --dport ${82 + i} -j DNAT --to-destination 192.168.77.${i + 1}:8080`.split(" "),
       );
     await m1.run("iptables", "-t nat -A POSTROUTING -m conntrack --ctstate DNAT -j MASQUERADE".split(" "));
     for (const [i, { name }] of [m1, m2].entries())
