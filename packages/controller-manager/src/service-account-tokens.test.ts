@@ -1,14 +1,17 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { completeConfig } from "./config.ts";
 import { kubeControllerManager } from "./flags.ts";
 import { runManager } from "./manager.ts";
+import { serviceAccountTokens } from "./service-account-tokens.ts";
 import { startSmallApi } from "./testing/small-api.ts";
 
 async function whoWrites(t: TestContext, ...flags: string[]): Promise<Record<string, string | undefined>> {
@@ -45,4 +48,25 @@ test("with --use-service-account-credentials each controller writes as its own a
 
 test("without it all controllers write as the manager", async (t) => {
   assert.deepEqual(await whoWrites(t), { account: "Bearer manager", bundle: "Bearer manager" });
+});
+
+test("a token is renewed when it is refused, once for all requests that had it, and after 80 % of its lifetime", async () => {
+  const clock = newFakeClock();
+  let issued = 0;
+  const create = async () => {
+    const expirationTimestamp = new Date(clock.now() + 3_600_000).toISOString();
+    return { status: { token: `token-${++issued}`, expirationTimestamp } };
+  };
+  const token = serviceAccountTokens({ create } as unknown as Client, "a", clock);
+  assert.deepEqual([await token(undefined), await token(undefined)], ["token-1", "token-1"]);
+  assert.deepEqual(await Promise.all([token("token-1"), token("token-1")]), ["token-2", "token-2"]);
+  assert.deepEqual(
+    [await token("token-1"), await token(undefined)],
+    ["token-2", "token-2"],
+    "refused late: another one is there already",
+  );
+  await clock.advance(47 * 60_000);
+  assert.equal(await token("token-1"), "token-2");
+  await clock.advance(2 * 60_000);
+  assert.equal(await token("token-1"), "token-3");
 });

@@ -8,10 +8,14 @@ const namespace = "kube-system";
 
 /**
  * Provides tokens of a controller's service account in kube-system, which is created if it does not exist. A token is
- * renewed after 80 % of its lifetime.
+ * renewed after 80 % of its lifetime, and when the server refuses it: clocks jump, keys are exchanged, accounts are deleted and made again.
  * Source: k8s.io/controller-manager pkg/clientbuilder, DynamicControllerClientBuilder
  */
-export function serviceAccountTokens(client: Client, name: string, clock: Clock): () => Promise<string> {
+export function serviceAccountTokens(
+  client: Client,
+  name: string,
+  clock: Clock,
+): (refused: string | undefined) => Promise<string> {
   let current: { token: string; renewAt: number } | undefined;
   let checking: Promise<void> | undefined;
 
@@ -37,8 +41,8 @@ export function serviceAccountTokens(client: Client, name: string, clock: Clock)
     const expiresAt = parseTime(expirationTimestamp) ?? requestedAt + 3_600_000;
     current = { token, renewAt: requestedAt + (expiresAt - requestedAt) * 0.8 };
   };
-  return async () => {
-    if (current === undefined || clock.now() >= current.renewAt) {
+  return async (refused) => {
+    if (current === undefined || current.token === refused || clock.now() >= current.renewAt) {
       checking ??= check().finally(() => {
         checking = undefined;
       });

@@ -408,7 +408,7 @@ async function send(call: Call, request: TransportRequest): Promise<TransportRes
       continue;
     }
     observer?.requested(request.method, host, String(response.status), clock.monotonic() - startedAt);
-    if (response.status === 401 && !unauthorized && credentials.rejected()) {
+    if (response.status === 401 && !unauthorized && credentials.rejected(headers)) {
       unauthorized = true;
       response.body.resume();
       continue;

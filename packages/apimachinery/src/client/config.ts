@@ -29,8 +29,8 @@ export interface ClientConfig {
   readonly token?: string | undefined;
   /** Reread once a minute; takes precedence over `token` while it is readable. */
   readonly tokenFile?: string | undefined;
-  /** Called for each request; has to do its own caching. */
-  readonly tokenSource?: (() => Promise<string>) | undefined;
+  /** Called for each request; has to do its own caching. @param refused the token that the server has last refused: another one is needed */
+  readonly tokenSource?: ((refused: string | undefined) => Promise<string>) | undefined;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
   readonly exec?: ExecConfig | undefined;

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { parseTime } from "../objects/meta/time.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { ClientConfig, ExecConfig } from "./config.ts";
+import type { TransportRequest } from "./transport-messages.ts";
 import { parseWire, stringifyWire } from "./wire-json.ts";
 
 /** Supplies the authentication headers of each request, and a plugin's client certificate. */
@@ -11,8 +12,8 @@ export interface Credentials {
   /** @throws Error when a credential plugin or the token file fails */
   headers(): Promise<Record<string, string | string[]>>;
   certificate(): { cert: string; key: string } | undefined;
-  /** Reports a 401. @returns true when a retry may use different credentials */
-  rejected(): boolean;
+  /** Reports a 401. @param headers of the request @returns true when a retry may use different credentials */
+  rejected(headers: TransportRequest["headers"]): boolean;
 }
 
 /** @param onNewCertificate called when a plugin returns a different certificate */
@@ -23,17 +24,19 @@ export function newCredentials(config: ClientConfig, clock: Clock, onNewCertific
   }
   const tokenFile = config.tokenFile ? newTokenFile(config.tokenFile, config.token, clock) : undefined;
   const plugin = config.exec === undefined ? undefined : newExecPlugin(config.exec, config, clock, onNewCertificate);
+  let refused: string | undefined;
 
   return {
     async headers() {
-      const token = await (plugin?.token() ?? tokenFile?.read() ?? config.tokenSource?.() ?? config.token);
+      const token = await (plugin?.token() ?? tokenFile?.read() ?? config.tokenSource?.(refused) ?? config.token);
       return token === undefined || token === "" ? fixed : { ...fixed, authorization: `Bearer ${token}` };
     },
     certificate: () => plugin?.certificate(),
-    rejected() {
+    rejected(headers) {
       plugin?.forget();
       tokenFile?.forget();
-      return plugin !== undefined || tokenFile !== undefined;
+      refused = /^Bearer (.*)$/.exec(String(headers?.["authorization"]))?.[1];
+      return plugin !== undefined || tokenFile !== undefined || config.tokenSource !== undefined;
     },
   };
 }

@@ -298,7 +298,7 @@ echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","s
   const shown = async () => (await credentials.headers())["authorization"];
   assert.deepEqual(await Promise.all([shown(), shown()]), ["Bearer t-1", "Bearer t-1"]);
   assert.equal(await shown(), "Bearer t-1");
-  assert.equal(credentials.rejected(), true);
+  assert.equal(credentials.rejected({}), true);
   assert.deepEqual([await shown(), await shown()], ["Bearer t-2", "Bearer t-2"]);
   await clock.advance(600_000);
   assert.equal(await shown(), "Bearer t-3");
@@ -319,16 +319,16 @@ test("a plugin's new certificate is reported once, also when the server refused 
   await give(pair("a"));
   assert.deepEqual(await credentials.headers(), {});
   assert.deepEqual([credentials.certificate(), notifications], [{ cert: "cert a", key: "key a" }, 0]);
-  credentials.rejected();
+  credentials.rejected({});
   await credentials.headers();
   assert.equal(notifications, 0, "it is the same");
   await give(pair("b"));
-  credentials.rejected();
+  credentials.rejected({});
   assert.deepEqual(credentials.certificate(), { cert: "cert a", key: "key a" });
   await credentials.headers();
   await credentials.headers();
   assert.deepEqual([credentials.certificate(), notifications], [{ cert: "cert b", key: "key b" }, 1]);
-  credentials.rejected();
+  credentials.rejected({});
   for (const { status, version, want } of [
     { status: undefined, want: /didn't return a status field/ },
     { status: {}, want: /didn't return a token or cert\/key pair/ },

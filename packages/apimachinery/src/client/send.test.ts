@@ -139,6 +139,22 @@ test("after 401 the token file is read again and the request is retried once; a 
   assert.deepEqual([await call(), seen.length], [401, 5]);
 });
 
+test("a source of tokens learns which one was refused, and the request is retried once; another request's token is not given up", async () => {
+  const asked: (string | undefined)[] = [];
+  const tokens = ["one", "two", "three"];
+  const tokenSource = async (refused: string | undefined): Promise<string> => {
+    asked.push(refused);
+    if (refused === tokens[0]) tokens.shift();
+    return tokens[0] as string;
+  };
+  const { call, seen } = aClient([{ status: 401 }, { status: 401 }, ok, ok, { status: 401 }], { tokenSource });
+  assert.deepEqual(await Promise.all([call(), call()]), [200, 200]);
+  assert.deepEqual(asked, [undefined, undefined, "one", "one"]);
+  const sent = () => seen.map(({ headers }) => headers?.["authorization"]);
+  assert.deepEqual(sent(), ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]);
+  assert.deepEqual([await call(), sent().slice(4)], [401, ["Bearer two", "Bearer three"]]);
+});
+
 test("after 401 nothing is sent again where the credentials cannot change", async () => {
   const { call, seen } = aClient([{ status: 401 }, ok], { token: "fixed" });
   assert.deepEqual([await call(), seen.length], [401, 1]);

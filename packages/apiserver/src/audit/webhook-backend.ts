@@ -36,21 +36,22 @@ export function newWebhookBackend(
   const stopping = new AbortController();
 
   const post = async (body: Buffer): Promise<void> => {
+    const headers = {
+      accept: "application/json, */*",
+      "content-type": "application/json",
+      "user-agent": client.userAgent ?? userAgentOf("kube-apiserver"),
+      ...(await credentials.headers()),
+    };
     const response = await transport.request({
       method: "POST",
       path,
-      headers: {
-        accept: "application/json, */*",
-        "content-type": "application/json",
-        "user-agent": client.userAgent ?? userAgentOf("kube-apiserver"),
-        ...(await credentials.headers()),
-      },
+      headers,
       body,
       signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(requestTimeoutMs)]),
     });
     const answer = await readBody(response);
     if (response.status < 200 || response.status > 206) {
-      if (response.status === 401) credentials.rejected();
+      if (response.status === 401) credentials.rejected(headers);
       throw new Error(`the webhook answered ${response.status}: ${answer.toString("utf8").slice(0, 2048)}`);
     }
   };
