@@ -30,11 +30,14 @@ export class Moves {
     this.#agent = new Agent({ keepAlive: true, ca: options.ca });
   }
 
-  /** To whichever API server answers, until one does. Is repeated without knowing whether it was done. */
+  /**
+   * To whichever API server answers, until one does. Is repeated without knowing whether it was done. A server whose clock is an hour ahead
+   * refuses the client's token.
+   */
   async request(method: string, path: string, body?: unknown, type = "application/json"): Promise<Answer> {
     for (;;) {
       const answer = await this.#ask(method, path, body, type).catch(() => undefined);
-      if (answer !== undefined && answer.code < 500) return answer;
+      if (answer !== undefined && answer.code < 500 && answer.code !== 401) return answer;
       this.#server = (this.#server + 1) % this.#options.servers.length;
       await delay(20);
     }
