@@ -1,7 +1,6 @@
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
-import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { scopedInformers } from "@coxswain/apimachinery/informers/scoped-informers";
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -127,25 +126,4 @@ function newAttempt({ make, ctx }: SupervisedOptions): Attempt {
     end();
     throw err;
   }
-}
-
-/** Wraps the informers so that all handlers added through the wrapper can be removed together. */
-function scopedInformers(informers: InformerFactory): { informers: InformerFactory; removeHandlers(): void } {
-  const removals: (() => void)[] = [];
-  const scoped = <T>(informer: SharedInformer<T>): SharedInformer<T> =>
-    Object.create(informer, {
-      addHandler: {
-        value: (handler: Parameters<SharedInformer<T>["addHandler"]>[0]) => {
-          const remove = informer.addHandler(handler);
-          removals.push(remove);
-          return remove;
-        },
-      },
-    });
-  return {
-    informers: { ...informers, for: (ref, selectors) => scoped(informers.for(ref, selectors)) },
-    removeHandlers() {
-      for (const remove of removals.splice(0)) remove();
-    },
-  };
 }

@@ -41,12 +41,15 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
+/** Of the clone, below the volume: `.` for the volume itself. */
+const folderOf = (directory: string): string => normalize(directory).replace(/\/$/, "");
+
 /** @throws Error for values that git would take for an option, and where a checkout would run in a folder that the repository fills */
 function check({ repository, revision = "", directory = "" }: GitRepoVolumeSource): void {
   for (const [name, value] of Object.entries({ repository, revision, directory }))
     if (value.startsWith("-")) throw new Error(`${JSON.stringify(value)} is an invalid value for ${name}`);
   // Hooks of a repository whose work tree is named .git would run on the host (CVE-2024-10220).
-  if (revision !== "" && normalize(directory).replace(/\/$/, "").includes("/"))
+  if (revision !== "" && folderOf(directory).includes("/"))
     throw new Error(`${JSON.stringify(directory)} is not a valid directory, it must not contain a directory separator`);
 }
 
@@ -54,7 +57,7 @@ async function clone({ repository, revision = "", directory = "" }: GitRepoVolum
   await git(dir, ["clone", "--", repository, ...(directory === "" ? [] : [directory])]);
   if (revision === "") return;
   const names = await readdir(dir);
-  const isHere = directory !== "" && normalize(directory).replace(/\/$/, "") === ".";
+  const isHere = directory !== "" && folderOf(directory) === ".";
   if (!isHere && names.length !== 1) throw new Error(`unexpected directory contents: [${names.join(" ")}]`);
   const work = isHere ? dir : join(dir, names[0] as string);
   await git(work, ["checkout", revision]);

@@ -115,7 +115,7 @@ async function init(home: string, flags: Flags): Promise<void> {
     machineFacts(),
   );
   const print = (line: string): void => console.log(line);
-  const stored = flags.config === undefined && isPlain(flags) ? await ofThisCluster(node) : undefined;
+  const stored = flags.config === undefined && hasNoClusterFlags(flags) ? await ofThisCluster(node) : undefined;
   const cluster = stored?.cluster ?? clusterSettings(ClusterConfiguration ?? clusterDocument(flags));
   const machine: Machine = { home, cluster, node, print };
   const tokens = tokensOf(requested, flags);
@@ -142,8 +142,8 @@ async function init(home: string, flags: Flags): Promise<void> {
   if (!flags.dryRun) printJoinLines(machine, tokens[0], flags.uploadCerts ? key : undefined);
 }
 
-/** Whether the command line says nothing of the cluster. */
-const isPlain = (flags: Flags): boolean =>
+/** Whether none of the flags is about the cluster rather than this machine. */
+const hasNoClusterFlags = (flags: Flags): boolean =>
   [
     flags.apiserverCertExtraSans,
     flags.controlPlaneEndpoint,
@@ -159,7 +159,7 @@ async function ofThisCluster({ advertiseAddress, bindPort }: NodeSettings): Prom
     const client = await clientBy(adminConf, urlOf(advertiseAddress, bindPort));
     return await storedConfiguration(client).finally(() => client.close());
   } catch (err) {
-    if (err instanceof UsageFailure) throw err; // it has what cannot be honoured
+    if (err instanceof UsageFailure) throw err; // a field that is not supported
     return undefined; // preflight says what is wrong
   }
 }
