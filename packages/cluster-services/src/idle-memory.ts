@@ -10,7 +10,7 @@ const mostBusyShare = 0.2;
 /** A larger heap takes longer than 100 ms, and has reasons to be large. */
 const largestBytes = 60 * 1024 * 1024;
 
-export interface IdleMemoryOptions {
+interface IdleMemoryOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** Replaced by tests, as is `state`. */

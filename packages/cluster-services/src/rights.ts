@@ -26,7 +26,7 @@ const leaseRules = (name: string): readonly PolicyRule[] => [
   { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["create"] },
 ];
 
-export interface RightsOptions {
+interface RightsOptions {
   readonly leaseNamespace: string;
   readonly leaseName: string;
 }

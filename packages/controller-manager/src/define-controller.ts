@@ -13,10 +13,10 @@ import type { ControllerContext, Runnable } from "./controller-context.ts";
  * on the event that enqueued the key. A rejection is logged and retried with backoff.
  * @param ctx dependencies and state shared by all reconciliations of the controller
  */
-export type Reconcile<C extends ControllerContext> = (ctx: C, key: ObjectKey, signal: AbortSignal) => Promise<Result>;
+type Reconcile<C extends ControllerContext> = (ctx: C, key: ObjectKey, signal: AbortSignal) => Promise<Result>;
 
 /** A work queue, its event sources and the reconcile function of its keys. `name` is that of the work queue in logs and metrics. */
-export interface ControllerDefinition<C extends ControllerContext>
+interface ControllerDefinition<C extends ControllerContext>
   extends Pick<
     ControllerOptions,
     "name" | "sources" | "workers" | "maxRetries" | "limiter" | "batchMs" | "resource" | "objectOf"
@@ -35,7 +35,7 @@ export function defineController<C extends ControllerContext>(
 }
 
 /** A check that is repeated for all objects. */
-export interface PeriodicDefinition<C extends ControllerContext>
+interface PeriodicDefinition<C extends ControllerContext>
   extends Pick<PeriodicOptions, "name" | "periodMs" | "synced" | "startsLate"> {
   /** An error is logged and does not end the loop. */
   readonly work: (ctx: C, signal: AbortSignal) => Promise<void>;

@@ -16,7 +16,7 @@ export interface LeaderMigration {
 }
 
 /** Assignment of one controller to a program. */
-export interface ControllerLeader {
+interface ControllerLeader {
   /** Name as in `--controllers`. */
   readonly name: string;
   /** Program that runs the controller; `*` for any program that holds both locks. */

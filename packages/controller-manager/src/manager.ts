@@ -30,7 +30,7 @@ import { requireHealthyServer } from "./server-health.ts";
 import { serviceAccountTokens } from "./service-account-tokens.ts";
 import { type ControllerHealth, newControllerHealth, supervise } from "./supervise.ts";
 
-export interface ManagerOptions {
+interface ManagerOptions {
   readonly config: ControllerManagerConfig;
   readonly clientConfig: ClientConfig;
   /** Instead of connections to the configuration's host. */
@@ -58,7 +58,7 @@ interface SharedOptions extends ManagerOptions {
 }
 
 /** Reason why the manager stopped. */
-export type ManagerEnd = "stopped" | "leadership-lost";
+type ManagerEnd = "stopped" | "leadership-lost";
 
 /**
  * Acquires the leader lock, then starts informers and controllers; controllers fail independently of each other. With

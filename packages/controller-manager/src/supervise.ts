@@ -43,7 +43,7 @@ export function newControllerHealth({ clock, metrics }: { clock: Clock; metrics:
   };
 }
 
-export interface SupervisedOptions {
+interface SupervisedOptions {
   readonly name: string;
   readonly ctx: ControllerContext;
   readonly make: (ctx: ControllerContext) => Runnable | undefined;

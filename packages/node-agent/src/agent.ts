@@ -60,7 +60,7 @@ import { systemMounter } from "./volumes/mount.ts";
 import { type OpenedVolumes, openVolumes, startVolumes, volumesInUse } from "./volumes/open-volumes.ts";
 import { newVolumeUsages } from "./volumes/volume-usage.ts";
 
-export interface AgentOptions {
+interface AgentOptions {
   config: AgentConfig;
   /** Undefined in standalone mode: static Pods only, no API server. */
   api: ClientConfig | undefined;

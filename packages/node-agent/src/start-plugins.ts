@@ -9,7 +9,7 @@ import type { NodePod } from "./pod/pod.ts";
 import type { OpenedManagers } from "./resources/open-resource-managers.ts";
 import { servePodResources } from "./server/pod-resources.ts";
 
-export interface PluginsOptions extends Pick<PluginRegistryOptions, "clock" | "log"> {
+interface PluginsOptions extends Pick<PluginRegistryOptions, "clock" | "log"> {
   readonly config: AgentConfig;
   readonly featureGates: FeatureGates;
   readonly background: Background;

@@ -20,7 +20,7 @@ import { withReportedFailures } from "./status/reported-failures.ts";
 import type { FolderQuotas } from "./volumes/quota/folder-quotas.ts";
 import type { VolumeUsages } from "./volumes/volume-usage.ts";
 
-export interface UpkeepOptions extends HousekeepingOptions {
+interface UpkeepOptions extends HousekeepingOptions {
   config: AgentConfig;
   background: Background;
   runtime: ContainerRuntime;

@@ -24,7 +24,7 @@ import { interestsOf, type Profile } from "./profile.ts";
 import type { SchedulingQueue } from "./queue/scheduling-queue.ts";
 
 /** Dependencies of `watchCluster`. */
-export interface ClusterWatch {
+interface ClusterWatch {
   readonly informers: InformerFactory;
   readonly profiles: readonly Profile[];
   readonly cache: ClusterCache;

@@ -4,7 +4,7 @@ import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 
 /** The outcome of a failed cycle, for the PodScheduled condition. */
-export interface SchedulingState {
+interface SchedulingState {
   /** `Unschedulable` or `SchedulerError` */
   readonly reason: string;
   readonly message: string;

@@ -8,7 +8,7 @@ import type { Nominator } from "./framework/nominator.ts";
 import { FitError, NoNodesError, type Status } from "./framework/status.ts";
 import { type Profile, runFiltersWithNominated, runPreFilter, runPreScore, scoreNodes } from "./profile.ts";
 
-export interface ScoredNode {
+interface ScoredNode {
   readonly node: string;
   readonly score: number;
 }
@@ -24,7 +24,7 @@ export interface Decision {
   readonly nextStartIndex: number;
 }
 
-export interface CycleOptions {
+interface CycleOptions {
   /** 0: derived from the number of nodes. */
   readonly percentageOfNodesToScore: number;
   /** Index of the first node to evaluate. Advances with each cycle, so that all nodes get an equal chance. */

@@ -25,7 +25,7 @@ export interface Http2Client {
   close(): void;
 }
 
-export interface Http2Request {
+interface Http2Request {
   readonly method: string;
   readonly path: string;
   /** Lower-case names. Pass the same object for equal headers: its encoding is cached. */

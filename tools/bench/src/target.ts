@@ -30,7 +30,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const adminToken = "bench-admin";
 const userToken = "bench-user";
 
-export interface OurOptions {
+interface OurOptions {
   readonly cpuProfileFolder?: string | undefined;
   /** Enables priority and fairness; default off. */
   readonly fairness?: boolean;

@@ -7,7 +7,7 @@ export interface Known {
   readonly built: boolean;
 }
 
-export interface Expected {
+interface Expected {
   /** Names by heading of the table. */
   readonly sections: Readonly<Record<string, readonly Known[]>>;
   /** @returns undefined when the file does not exist */

@@ -1,5 +1,5 @@
 /** Names that documents may refer to. */
-export interface Tree {
+interface Tree {
   /** Files relative to the root, with slashes. */
   readonly files: readonly string[];
   /** Commands of `./cox`. */

@@ -20,13 +20,13 @@ import {
 import { API } from "typescript/unstable/sync";
 
 /** A source file: its path from the repository's root and its text. */
-export interface SourceText {
+interface SourceText {
   readonly path: string;
   readonly text: string;
 }
 
 /** A function that returns an object with methods: its local variables are fields that no type names. */
-export interface Closure {
+interface Closure {
   readonly path: string;
   /** The name of the function, or of the variable or property that holds it. */
   readonly name: string;

@@ -4,13 +4,21 @@ import { unusedExports } from "./exports.ts";
 
 const source = (path: string, text: string) => ({ path, text });
 
-test("an exported value that no other file mentions is reported", () => {
+test("an exported value or type that no other file mentions is reported", () => {
   const found = unusedExports([
-    source("packages/a/src/a.ts", "export const used = 1;\nexport function own() {}\nown();\nexport async function* dead() {}\n"),
+    source(
+      "packages/a/src/a.ts",
+      "export const used = 1;\nexport function own() {}\nown();\nexport async function* dead() {}\nexport interface Shape {}\nexport type Alias = Shape;\n",
+    ),
     source("packages/a/src/b.ts", 'import { used } from "./a.ts";\nexport class B {}\nconst local = used;\n'),
     source("tools/x/src/x.test.ts", "new B();\n"),
   ]);
-  assert.deepEqual(found, ["packages/a/src/a.ts: own", "packages/a/src/a.ts: dead"]);
+  assert.deepEqual(found, [
+    "packages/a/src/a.ts: own",
+    "packages/a/src/a.ts: dead",
+    "packages/a/src/a.ts: Shape",
+    "packages/a/src/a.ts: Alias",
+  ]);
 });
 
 test("tests and tools may export what they like, and tables of kinds are complete", () => {

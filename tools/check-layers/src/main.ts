@@ -9,7 +9,7 @@ import { unusedExports } from "./exports.ts";
 import { withTables } from "./tables.ts";
 
 /**
- * Prints every import against the module plan (rules.ts), every import cycle, every exported value that is not used, every
+ * Prints every import against the module plan (rules.ts), every import cycle, every export that is not used, every
  * large closure, files and names against the conventions, and whether ARCHITECTURE.md's tables are those of the plan; exit code 1 when anything is wrong. `--write` writes the tables.
  */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");

@@ -6,7 +6,7 @@ import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxsw
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 
-export interface Input {
+interface Input {
   readonly objects: readonly KubeObject[];
   /** Dropped parts of the input: unknown and duplicate fields. */
   readonly warnings: readonly string[];

@@ -5,7 +5,7 @@ import { uiAssets } from "@coxswain/build-ui/assets";
 import { build, type Plugin } from "esbuild";
 import { callSitesOf } from "./call-sites.ts";
 
-export interface Bundle {
+interface Bundle {
   /** By path below one folder. */
   readonly files: ReadonlyMap<string, Uint8Array>;
   /** Folders of bundled third-party packages below the root, sorted. */

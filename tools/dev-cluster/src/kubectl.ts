@@ -45,7 +45,7 @@ const packages = {
     helm: "210d576a6dc04b7864af4b5d9a5af58860bbc03d19174ffeddbd29d01d1b59a9",
   },
 } as const;
-export type KubectlRelease = keyof typeof packages;
+type KubectlRelease = keyof typeof packages;
 
 /** A kubectl within one minor version of 1.23 (upstream's skew policy): the user's own if it qualifies, else a fetched one. */
 export async function findKubectl(settings: Settings): Promise<string> {
@@ -71,7 +71,7 @@ export async function usersKubectl(settings: Settings): Promise<string> {
   return own;
 }
 
-export interface KubectlVersion {
+interface KubectlVersion {
   readonly major?: string;
   readonly minor?: string;
   readonly gitVersion?: string;

@@ -9,7 +9,7 @@ import { startTimeOf } from "./process-identity.ts";
 import type { Settings } from "./settings.ts";
 
 /** Holder of a lock, as written to the lock file. */
-export interface Holder {
+interface Holder {
   readonly pid: number;
   readonly startTime: string;
   /** Command, such as `up`. */
@@ -18,7 +18,7 @@ export interface Holder {
   readonly since: string;
 }
 
-export interface LockOptions {
+interface LockOptions {
   /** Maximum time to wait for the lock; 0 fails immediately. */
   readonly waitMs: number;
   /** Cancels waiting; its reason is thrown. */

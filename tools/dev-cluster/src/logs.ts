@@ -8,7 +8,7 @@ export interface LogSource {
   readonly file: string;
 }
 
-export interface LogSelection {
+interface LogSelection {
   /** Only lines since this time, in ms since the epoch. */
   readonly sinceMs: number | undefined;
   /** Only this many last lines of each log. */

@@ -30,7 +30,7 @@ export type Action =
   /** Sets the timer; replaces an earlier one of the same process. */
   | { readonly type: "wake"; readonly afterMs: number };
 
-export interface Decision {
+interface Decision {
   readonly state: ProcessState;
   readonly actions: readonly Action[];
 }

@@ -20,7 +20,7 @@ export interface Limits {
   readonly cpuSeconds: number;
 }
 
-export interface Progress {
+interface Progress {
   /** Before each input, for a watchdog. */
   begins(input: Buffer): void;
   finds(find: Find): void;

@@ -10,7 +10,7 @@ const hangSeconds = 10;
 /** The stack of a program's main thread, and less memory than one has. */
 const resourceLimits = { maxOldGenerationSizeMb: 512, stackSizeMb: 1 };
 
-export interface Watched extends Outcome {
+interface Watched extends Outcome {
   readonly finds: readonly Find[];
 }
 

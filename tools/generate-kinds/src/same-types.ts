@@ -2,7 +2,7 @@ import { compareKubeVersions } from "@coxswain/apimachinery/objects/meta/group-v
 import type { PackageFacts } from "./facts.ts";
 
 /** By folder: the types of a group version that are those of another one, by that one's folder. */
-export type SameTypes = ReadonlyMap<string, ReadonlyMap<string, string>>;
+type SameTypes = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
 /**
  * Which types a version of a group has in common with a better one (stable before beta before alpha): those whose text is

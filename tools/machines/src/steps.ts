@@ -20,7 +20,7 @@ export interface Remains<C> {
   remove(context: C): void | Promise<void>;
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly dryRun: boolean;
   /** Names of steps that are left out. */
   readonly skip?: readonly string[];

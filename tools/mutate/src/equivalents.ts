@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /** A mutant known to be equivalent: no test can detect it. */
-export interface Equivalent {
+interface Equivalent {
   readonly id: string;
   readonly kind: string;
   readonly file: string;

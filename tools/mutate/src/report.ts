@@ -12,7 +12,7 @@ export interface Outcome {
   readonly seconds: number;
 }
 
-export interface Summary {
+interface Summary {
   readonly tried: number;
   readonly caught: number;
   readonly percent: number;

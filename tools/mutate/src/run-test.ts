@@ -8,7 +8,7 @@ export interface TestRun {
   readonly output: string;
 }
 
-export interface Overlay {
+interface Overlay {
   /** Absolute path of the replaced module. */
   readonly file: string;
   /** Absolute path of the file with the replacement. */

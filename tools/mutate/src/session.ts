@@ -6,7 +6,7 @@ import { type Mutant, mutatedText } from "./mutants.ts";
 import type { Outcome } from "./report.ts";
 import { runTest, type TestRun } from "./run-test.ts";
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly root: string;
   readonly timeoutMs: number;
   /** Test files for a source file, the most relevant first. */

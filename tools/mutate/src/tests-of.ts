@@ -1,7 +1,7 @@
 import { basename, dirname, join, normalize } from "node:path";
 
 /** Imports of each file, by path relative to the repository. */
-export type ImportGraph = ReadonlyMap<string, readonly string[]>;
+type ImportGraph = ReadonlyMap<string, readonly string[]>;
 
 /** @param texts all sources by path: `packages/<package>/src/…`, `tools/<tool>/src/…` */
 export function importGraph(texts: ReadonlyMap<string, string>): ImportGraph {

@@ -5,7 +5,7 @@ import { type Made, makeMissing } from "./make.ts";
 import type { PkiPlan } from "./plan.ts";
 import { type Renewed, renew } from "./renew.ts";
 
-export interface CertsCommandOptions<Flags> {
+interface CertsCommandOptions<Flags> {
   /** Command to add the subcommands to; default a new one. */
   readonly command?: Command;
   /** Program name in messages, as users type it: `./cox certs`. */

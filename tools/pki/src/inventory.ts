@@ -25,7 +25,7 @@ export interface Found {
 }
 
 /** A file that should contain a certificate but does not. */
-export interface Unreadable {
+interface Unreadable {
   readonly name: string;
   readonly path: string;
   readonly reason: string;
@@ -97,7 +97,7 @@ function filesOf(plan: PkiPlan): string[] {
   return [...new Set([...authorityFiles, ...certificates(plan).map(({ file }) => file), ...others.sort()])];
 }
 
-export type Validity = "valid" | "ends soon" | "expired" | "not valid yet";
+type Validity = "valid" | "ends soon" | "expired" | "not valid yet";
 
 const dayMs = 86_400_000;
 

@@ -21,7 +21,7 @@ export function newKubeconfig({ server, commonName: user }: KubeconfigSpec, caPe
 }
 
 /** Certificates and servers in a kubeconfig. */
-export interface KubeconfigContent {
+interface KubeconfigContent {
   readonly servers: readonly string[];
   readonly users: readonly KubeconfigCertificate[];
   /** Embedded CA certificates, PEM. */
@@ -29,7 +29,7 @@ export interface KubeconfigContent {
 }
 
 /** A user's client certificate, embedded or in a referenced file. */
-export interface KubeconfigCertificate {
+interface KubeconfigCertificate {
   readonly user: string;
   readonly certPem?: string;
   readonly keyPem?: string;

@@ -24,7 +24,7 @@ import {
   splitNames,
 } from "./plan.ts";
 
-export interface MakeOptions {
+interface MakeOptions {
   /** Only reports what would be written. */
   readonly dryRun?: boolean;
   /** Current time in ms since the epoch. */

@@ -5,7 +5,7 @@ import { withCertificate } from "./kubeconfig-file.ts";
 import { belongsTo } from "./make.ts";
 import type { PkiPlan } from "./plan.ts";
 
-export interface RenewOptions {
+interface RenewOptions {
   /** Names as listed by `check`, with or without `.crt` or `.conf`; empty: all except authorities. */
   readonly names?: readonly string[];
   /** Only expired and expiring certificates. */

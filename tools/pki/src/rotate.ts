@@ -23,7 +23,7 @@ export const nextFile = (file: AuthorityFile): string => `${file}-next`;
 /** The certificate of `ca` that signs, alone, until `finish`: the controller manager takes no bundle to sign with. */
 export const signerFile = "ca-signer";
 
-export interface RotateOptions {
+interface RotateOptions {
   readonly dryRun?: boolean;
   /** Current time in ms since the epoch. */
   readonly now?: number;

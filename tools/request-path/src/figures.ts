@@ -1,6 +1,6 @@
 import type { RanFunction } from "./coverage.ts";
 
-export interface Figures {
+interface Figures {
   readonly files: number;
   readonly modules: number;
   readonly functions: number;

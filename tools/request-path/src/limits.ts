@@ -1,4 +1,4 @@
-export interface Limit {
+interface Limit {
   readonly files: number;
   readonly modules: number;
   /** How often the stages come back to a file that they have left. */

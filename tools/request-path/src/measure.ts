@@ -4,7 +4,7 @@ import { openWatch, prepare, type Request, requestsOf } from "./requests.ts";
 import { returnsIn, traceOrder } from "./trace.ts";
 
 /** What one warmed request runs. */
-export interface Path {
+interface Path {
   readonly functions: readonly RanFunction[];
   /** How often the stages enter a file again that they have left; undefined when it was not requested. */
   readonly returns?: number;

@@ -6,7 +6,7 @@ import { Worker } from "node:worker_threads";
 import { type RanFunction, root } from "./coverage.ts";
 
 /** A function whose entries are recorded; lines and columns count from 0. */
-export interface TracedFunction {
+interface TracedFunction {
   readonly scriptId: string;
   readonly from: Place;
   readonly to: Place;

@@ -1,5 +1,5 @@
 /** A long form of tests: what runs only with `--long`. */
-export interface LongForm {
+interface LongForm {
   readonly name: string;
   /** Test files; the long forms of the others are the files' own. */
   readonly files: readonly string[];

@@ -3,7 +3,7 @@ import type { Totals } from "./report.ts";
 import type { FileRun } from "./run-file.ts";
 
 /** Where and when a long run took place. */
-export interface Machine {
+interface Machine {
   readonly cpus: number;
   readonly memoryGb: number;
   /** Of the code that was tested; empty outside a Git repository. */
@@ -18,7 +18,7 @@ export interface Machine {
 const listedMs = 60_000;
 
 /** What was to run. */
-export interface Scope {
+interface Scope {
   readonly hours: number;
   readonly plan: readonly PlannedForm[];
 }

@@ -2,7 +2,7 @@ import type { Failed, Unrun } from "./reported.ts";
 import type { FileRun } from "./run-file.ts";
 
 /** What a part of a run took. */
-export interface Stage {
+interface Stage {
   readonly name: string;
   readonly durationMs: number;
   /** What all cores of the machine worked meanwhile, for whatever program. */

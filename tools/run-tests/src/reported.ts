@@ -36,7 +36,7 @@ export interface Unrun {
   readonly reason: string;
 }
 
-export interface Figure {
+interface Figure {
   readonly kind: "figure";
   /** Name of the test. */
   readonly name: string;
@@ -44,7 +44,7 @@ export interface Figure {
 }
 
 /** How one test or suite of a file ended. */
-export type Outcome = Pick<ReportedTest, "name" | "where" | "outcome">;
+type Outcome = Pick<ReportedTest, "name" | "where" | "outcome">;
 
 /** Test results of a file. */
 export interface FileResult {

@@ -3,7 +3,7 @@ import type { Random } from "./random.ts";
 /** Definitions of an OpenAPI v2 document by name. */
 export type Definitions = Readonly<Record<string, Schema>>;
 
-export interface Schema {
+interface Schema {
   readonly type?: string;
   readonly format?: string;
   readonly $ref?: string;
@@ -15,7 +15,7 @@ export interface Schema {
   readonly "x-kubernetes-group-version-kind"?: readonly { group: string; version: string; kind: string }[];
 }
 
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
 
 /** Valid values by field name, regardless of the field's type. */

@@ -6,7 +6,7 @@ import { Random } from "./random.ts";
 import type { Resource, Surface } from "./surface.ts";
 
 const qualities = ["good", "missing", "wrong", "huge", "odd"] as const;
-export type Quality = (typeof qualities)[number];
+type Quality = (typeof qualities)[number];
 
 /** A request with the resource, verb and input quality that it covers. */
 export interface Step extends Sent {

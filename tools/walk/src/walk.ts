@@ -4,7 +4,7 @@ import { complaintAbout } from "./judge.ts";
 import { newSteps, type Step } from "./requests.ts";
 import { readSurface } from "./surface.ts";
 
-export interface WalkOptions {
+interface WalkOptions {
   readonly seed: number;
   readonly count: number;
   /** Number of the first request; default 0. */
@@ -15,12 +15,12 @@ export interface WalkOptions {
   readonly limitMs?: number;
 }
 
-export interface Finding {
+interface Finding {
   readonly step: Step;
   readonly complaint: string;
 }
 
-export interface WalkReport {
+interface WalkReport {
   readonly sent: number;
   /** Number of responses by status code. */
   readonly codes: Readonly<Record<string, number>>;

@@ -119,7 +119,7 @@ export interface Patch {
   readonly body: unknown;
 }
 
-export interface RawOptions extends CallOptions {
+interface RawOptions extends CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer | string | undefined;
 }

@@ -8,7 +8,7 @@ import type { TransportRequest } from "./transport-messages.ts";
 import { parseWire, stringifyWire } from "./wire-json.ts";
 
 /** Supplies the authentication headers of each request, and a plugin's client certificate. */
-export interface Credentials {
+interface Credentials {
   /** @throws Error when a credential plugin or the token file fails */
   headers(): Promise<Record<string, string | string[]>>;
   certificate(): { cert: string; key: string } | undefined;

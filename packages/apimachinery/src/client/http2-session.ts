@@ -4,7 +4,7 @@ import { ClientConnection } from "../transport/http2/client/connection.ts";
 import type { PoolEvents } from "./stream-pool.ts";
 import { ConnectionLost, NotProcessed } from "./transport-errors.ts";
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly clock: Clock;
   readonly pingIntervalMs?: number;
   readonly pingTimeoutMs?: number;

@@ -2,7 +2,7 @@ import type { Clock, Timer } from "../process/clock/clock.ts";
 import { NotProcessed, StreamTimeout } from "./transport-errors.ts";
 
 /** One connection of a pool. */
-export interface PooledConnection {
+interface PooledConnection {
   /** Current limit of concurrent streams; 0 when it accepts no more. */
   maxStreams(): number;
   /** Closes the connection after its open streams. */
@@ -34,7 +34,7 @@ export interface StreamLease<C> {
   release(): void;
 }
 
-export interface StreamPool<C> {
+interface StreamPool<C> {
   /**
    * Reserves a stream on the oldest connection with a free one; dials another connection if there is none. Waiters are served in
    * order.

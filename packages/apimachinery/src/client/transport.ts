@@ -33,7 +33,7 @@ export interface Transport {
   certificateFault?(): string | undefined;
 }
 
-export interface TransportOptions {
+interface TransportOptions {
   readonly clock: Clock;
   /** Client certificate of a credential plugin; takes precedence over the configuration's. */
   readonly certificate?: (() => { cert: string; key: string } | undefined) | undefined;

@@ -23,9 +23,9 @@ export interface EventObject extends TypeMeta {
 }
 
 /** The decision on an event: drop it, create it, or patch the count of an existing one. */
-export type Correlated = { readonly drop: true } | { readonly drop: false; readonly event: EventObject; readonly patch: boolean };
+type Correlated = { readonly drop: true } | { readonly drop: false; readonly event: EventObject; readonly patch: boolean };
 
-export interface EventCorrelator {
+interface EventCorrelator {
   correlate(event: EventObject): Correlated;
   /** Records the stored object, on which later events of the same kind are counted. */
   written(event: EventObject, stored: EventObject): void;

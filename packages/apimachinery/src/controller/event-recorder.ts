@@ -23,14 +23,14 @@ export interface EventRecorder {
   flush(): Promise<void>;
 }
 
-export interface EventOptions {
+interface EventOptions {
   readonly action?: string;
   readonly related?: KubeObject | ObjectReference;
   /** Annotations of the event. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
-export interface EventRecorderOptions {
+interface EventRecorderOptions {
   readonly client: Client;
   /** `source.component`, e.g. `deployment-controller`. */
   readonly component: string;

@@ -11,7 +11,7 @@ import type { Clock, Timer } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import { type EventRecorder, newUniqueSuffix, referenceTo } from "./event-recorder.ts";
 
-export interface SeriesRecorderOptions {
+interface SeriesRecorderOptions {
   readonly client: Client;
   /** `reportingController`, e.g. `default-scheduler`. */
   readonly controller: string;

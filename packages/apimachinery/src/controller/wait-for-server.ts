@@ -5,7 +5,7 @@ import { causesOf } from "../objects/errors/message.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
 
-export interface WaitForServerOptions {
+interface WaitForServerOptions {
   /** What the daemon waits to do, for the log: `the leader election`. */
   readonly purpose: string;
   readonly clock: Clock;

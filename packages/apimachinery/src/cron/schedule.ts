@@ -12,7 +12,7 @@ export interface Field {
   readonly star: boolean;
 }
 
-export interface ScheduleFields {
+interface ScheduleFields {
   readonly minute: Field;
   readonly hour: Field;
   readonly dayOfMonth: Field;

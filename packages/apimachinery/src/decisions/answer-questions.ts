@@ -7,7 +7,7 @@ import type { Decision, ObjectRef } from "./decision.ts";
 import type { DecisionLog } from "./decision-log.ts";
 import { type Answer, answerLimitBytes, answersSubresource, type Question, questionsRef } from "./question.ts";
 
-export interface AnswererOptions {
+interface AnswererOptions {
   /** Should not share a rate limit with the daemon's work. */
   readonly client: Client;
   /** `kube-scheduler`, or `kubeletRecipient(…)`. */

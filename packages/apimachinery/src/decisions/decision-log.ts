@@ -28,7 +28,7 @@ export interface Outcome {
   readonly sizeBytes?: number;
 }
 
-export interface DecisionLogOptions {
+interface DecisionLogOptions {
   readonly component: string;
   readonly clock: Pick<Clock, "now">;
   readonly registry?: MetricsRegistry | undefined;

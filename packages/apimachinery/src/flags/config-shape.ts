@@ -5,7 +5,7 @@ type Scalar = "string" | "bool" | "int" | "int64" | "float" | "float64" | "durat
 
 /** Type of a configuration field: a scalar, a list, a map or an object. */
 export type Shape = Scalar | "any" | readonly [Shape] | MapShape | ObjectShape;
-export interface MapShape {
+interface MapShape {
   readonly mapOf: Shape;
 }
 export interface ObjectShape {

@@ -8,7 +8,7 @@ export type FlagTable = Readonly<Record<string, Flag<any>>>;
 export type FlagValues<T extends FlagTable> = { readonly [Name in keyof T]: T[Name] extends Flag<infer Value> ? Value : never };
 
 /** A group of flags in --help. */
-export interface Section<T extends FlagTable> {
+interface Section<T extends FlagTable> {
   readonly title: string;
   readonly flags: T;
 }

@@ -16,7 +16,7 @@ export const metricsFlags = {
   }),
 };
 
-export interface MetricsFlags {
+interface MetricsFlags {
   readonly "allow-metric-labels": Readonly<Record<string, string>>;
   readonly "disabled-metrics": readonly string[];
   readonly "show-hidden-metrics-for-version": string;

@@ -2,7 +2,7 @@ import type { FlagTable, FlagValues } from "./flags.ts";
 import type { Flag } from "./types.ts";
 
 /** Checks the rules of a program's flags in the order in which its errors stand; none twice. */
-export interface RuleCheck<Name> {
+interface RuleCheck<Name> {
   /** Problems of these flags. */
   of(...names: readonly Name[]): string[];
   /** Problems of all flags that were not checked yet. */

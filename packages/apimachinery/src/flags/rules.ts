@@ -1,7 +1,7 @@
 import { formatDuration } from "../objects/meta/time.ts";
 
 /** How a setting is called: on the command line, in the configuration file, or both. */
-export interface SettingNames {
+interface SettingNames {
   readonly flag?: string;
   readonly field?: string;
 }

@@ -6,7 +6,7 @@ import { type GoInteger, parseGoInteger } from "./go-integer.ts";
 import type { Rule } from "./rules.ts";
 
 /** Options common to flags of all types. */
-export interface FlagOptions<T> {
+interface FlagOptions<T> {
   readonly help: string;
   readonly default?: T;
   /** Deprecation notice; shown in the help and printed when the flag is set. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseJsonText } from "../objects/codec/json-parse.ts";
 
 /** Capabilities that a driver reports on `init`. Defaults: attach and fsGroup true, supportsMetrics false. */
-export interface FlexCapabilities {
+interface FlexCapabilities {
   readonly attach: boolean;
   readonly supportsMetrics: boolean;
   readonly fsGroup: boolean;
@@ -20,7 +20,7 @@ export interface FlexDriver {
 }
 
 /** Result of a successful driver call. */
-export interface FlexAnswer {
+interface FlexAnswer {
   /** Device path from `attach` and `waitforattach`; `""` for none. */
   readonly device: string;
   /** Result of `isattached`. */

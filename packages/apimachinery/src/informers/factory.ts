@@ -18,7 +18,7 @@ export interface InformerFactory {
   readonly client: Client;
 }
 
-export interface InformerSelectors {
+interface InformerSelectors {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly metadataOnly?: boolean;

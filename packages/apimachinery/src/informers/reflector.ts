@@ -19,7 +19,7 @@ export interface ReflectorTarget {
 }
 
 /** The store a reflector fills. Called in order, never concurrently. */
-export interface ReflectorSink<T> {
+interface ReflectorSink<T> {
   /**
    * Replaces the content: objects that are not in `objects` were deleted.
    * @param isOtherHistory etcd may have been restored: an equal resourceVersion may belong to another state

@@ -44,7 +44,7 @@ export interface SharedInformer<T> {
   run(signal: AbortSignal): Promise<void>;
 }
 
-export interface SharedInformerOptions<T> extends ReflectorTarget {
+interface SharedInformerOptions<T> extends ReflectorTarget {
   readonly client: Client;
   readonly clock: Clock;
   readonly log: Logger;

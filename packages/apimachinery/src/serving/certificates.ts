@@ -19,7 +19,7 @@ export interface KeyPair {
   readonly keyPem: string;
 }
 
-export type CertificateUsage = "server" | "client";
+type CertificateUsage = "server" | "client";
 
 const dayMs = 86_400_000;
 const extendedUsages: Readonly<Record<CertificateUsage, string>> = {
@@ -27,7 +27,7 @@ const extendedUsages: Readonly<Record<CertificateUsage, string>> = {
   client: x509.ExtendedKeyUsage.clientAuth,
 };
 
-export interface CaOptions {
+interface CaOptions {
   readonly commonName: string;
   /** Default 3650. */
   readonly validDays?: number;

@@ -40,7 +40,7 @@ export interface ComponentServingFlags extends TrustFlags {
   readonly profiling: boolean;
 }
 
-export interface ComponentServerOptions {
+interface ComponentServerOptions {
   readonly name: string;
   readonly flags: ComponentServingFlags;
   readonly log: RootLogger;

@@ -24,7 +24,7 @@ export interface ConnectionsOptions {
 }
 
 /** A connection whose protocol is implemented here and not by Node. */
-export interface ServedConnection {
+interface ServedConnection {
   /** Number of running requests. */
   readonly size: number;
   /** Graceful shutdown: notifies the client and completes running requests. */
@@ -228,7 +228,7 @@ function refuseUrl(exchange: Exchange): void {
 }
 
 /** An element of an UnorderedSet: `place` is its index, -1 when it is not in the set. */
-export interface Listed {
+interface Listed {
   place: number;
 }
 

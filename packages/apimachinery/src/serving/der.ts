@@ -1,5 +1,5 @@
 /** One DER element. Source: ITU-T X.690 */
-export interface Element {
+interface Element {
   readonly tag: number;
   readonly content: Buffer;
   /** Offset of the next element. */

@@ -49,7 +49,7 @@ export function subjectOfName(name: Buffer): Subject {
 }
 
 /** One RDN: values by object identifier, typed as UTF8String so that the library does not interpret escapes. */
-export type RelativeName = Record<string, { utf8String: string }[]>;
+type RelativeName = Record<string, { utf8String: string }[]>;
 
 /**
  * The subject of a signed certificate for a request's subject: the known attributes, with all values of one attribute in one RDN.

@@ -3,7 +3,7 @@ import type { Writable } from "node:stream";
 import { validateHeaderName } from "../transport/node-http.ts";
 import type { ResponseStream } from "./exchange.ts";
 
-export type HeaderValue = string | number | string[];
+type HeaderValue = string | number | string[];
 
 type Header = [name: string, value: HeaderValue];
 

@@ -3,7 +3,7 @@ import type { Clock } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import type { ServingCertificate } from "./tls-options.ts";
 
-export interface ExpiryLog {
+interface ExpiryLog {
   /** Checks all certificates: called after a reload and after a failed handshake. */
   look(): void;
   close(): void;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { makeFolderSync } from "../process/files/make-folder.ts";
 import { pairOfTemporaryAuthority } from "./temporary-authority.ts";
 
-export interface SelfSignedOptions {
+interface SelfSignedOptions {
   /** `--cert-dir`; `""`: the pair is kept in memory only. */
   readonly certDir: string;
   /** Base name of the files: `apiserver` → `apiserver.crt`, `apiserver.key`. */

@@ -5,7 +5,7 @@ import { SimpleExchange } from "./simple-exchange.ts";
 import { SimpleHeadReader } from "./simple-head.ts";
 import { SimpleOutput } from "./simple-output.ts";
 
-export interface SimpleConnectionOptions {
+interface SimpleConnectionOptions {
   /** Time limit for the first request. */
   readonly headersTimeoutMs: number;
   /** Time limit between requests. */
@@ -13,7 +13,7 @@ export interface SimpleConnectionOptions {
   readonly log: Logger;
 }
 
-export interface SimpleConnectionEvents {
+interface SimpleConnectionEvents {
   request(exchange: SimpleExchange): void;
   /** The exchange is complete or aborted. */
   done(exchange: SimpleExchange): void;

@@ -6,7 +6,7 @@ import type { Logger } from "../process/logging/logger.ts";
 import { newExpiryLog } from "./expired-certificates.ts";
 import { asksForCertificates, loadTls, type TlsOptions } from "./tls-options.ts";
 
-export interface TlsListenerOptions {
+interface TlsListenerOptions {
   readonly tls: TlsOptions;
   readonly alpnProtocols: string[];
   readonly handshakeTimeoutMs: number;

@@ -16,7 +16,7 @@ export interface ServingCertificate {
   readonly file: string | undefined;
 }
 
-export interface CertificateFiles {
+interface CertificateFiles {
   readonly certFile: string;
   readonly keyFile: string;
 }
@@ -113,7 +113,7 @@ export function asksForCertificates(options: TlsOptions): boolean {
   return requestClientCertificate === true || clientCaFile !== undefined || clientCaFiles.length > 0 || clientCa !== undefined;
 }
 
-export interface LoadedTls {
+interface LoadedTls {
   readonly certificates: readonly ServingCertificate[];
   /** Context of the default certificate. */
   readonly context: SecureContextOptions;

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { reserve } from "./reserve.ts";
 import { waitFor } from "./wait-for.ts";
 
-export interface TestEtcd {
+interface TestEtcd {
   /** `http://127.0.0.1:<port>` */
   readonly endpoint: string;
   readonly pid: number;

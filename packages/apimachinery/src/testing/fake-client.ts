@@ -26,7 +26,7 @@ import type { ObjectEvent } from "../watch-stream/event.ts";
 import { FakeStore, success } from "./fake-store.ts";
 
 /** A recorded request of the code under test. */
-export interface Action {
+interface Action {
   readonly verb: "get" | "list" | "create" | "update" | "patch" | "delete" | "deletecollection" | "watch";
   readonly resource: string;
   readonly namespace: string;
@@ -39,7 +39,7 @@ export interface Action {
 }
 
 /** Overrides the response to a request: returns or throws it; undefined for the default behaviour. */
-export type Reaction = (action: Action) => unknown;
+type Reaction = (action: Action) => unknown;
 
 /**
  * An in-memory client that emulates an API server for controllers: resource versions and conflicts, generations, the

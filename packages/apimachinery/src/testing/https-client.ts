@@ -15,7 +15,7 @@ export interface RequestSettings {
   readonly pair?: { readonly certPem: string; readonly keyPem: string } | undefined;
 }
 
-export interface OpenAnswer {
+interface OpenAnswer {
   readonly status: number;
   readonly headers: Record<string, unknown>;
   /** Header names as sent by the server. */
@@ -29,7 +29,7 @@ export interface FullAnswer extends Omit<OpenAnswer, "body" | "leave"> {
   readonly body: string;
 }
 
-export type Protocol = "HTTP/1.1" | "HTTP/2";
+type Protocol = "HTTP/1.1" | "HTTP/2";
 
 const open: Record<Protocol, (requested: RequestSettings) => Promise<OpenAnswer>> = {
   async "HTTP/1.1"({ port, ca, method = "GET", path = "/", headers = {}, body, pair }) {

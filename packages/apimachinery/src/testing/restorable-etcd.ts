@@ -7,7 +7,7 @@ import { etcdFlags, freePort, isHealthy } from "./etcd.ts";
 import { waitFor } from "./wait-for.ts";
 
 /** An etcd whose data can be restored to an earlier state, at the same address. */
-export interface RestorableEtcd {
+interface RestorableEtcd {
   /** `http://127.0.0.1:<port>` */
   readonly endpoint: string;
   /** Copies the current data directory; etcd continues to run. */

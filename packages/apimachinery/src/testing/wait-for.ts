@@ -3,7 +3,7 @@ import { inspect } from "node:util";
 /** The original function: tests may mock `performance.now`. */
 const realNow = performance.now.bind(performance);
 
-export interface WaitOptions {
+interface WaitOptions {
   /** Detects hangs only; not a limit for slow operations on a loaded machine. Default 60 s. */
   readonly timeoutMs?: number;
   /** Describes the condition in the error, e.g. "the deployment to be complete". */

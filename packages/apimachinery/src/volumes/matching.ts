@@ -9,7 +9,7 @@ import { fitsNode } from "./node-affinity.ts";
  * Matching of persistent volumes and claims, shared by the volume binder and the scheduler.
  * Source: pkg/controller/volume/persistentvolume/util/util.go, index.go
  */
-export interface MatchOptions {
+interface MatchOptions {
   /** For the scheduler: only volumes reachable from a node with these labels. Also checks access modes. */
   readonly nodeLabels?: Readonly<Record<string, string>> | undefined;
   /** Names of volumes already assigned to other claims of the same Pod. */

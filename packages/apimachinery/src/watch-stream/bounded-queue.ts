@@ -5,7 +5,7 @@
  * Values are delivered in FIFO order. After `close()` the reader gets the remaining values, then the end; after
  * `close(error)` the remaining values, then the error. A reader that leaves its loop closes the queue.
  */
-export interface BoundedQueue<T> extends AsyncIterable<T> {
+interface BoundedQueue<T> extends AsyncIterable<T> {
   /** @returns false, without adding the value, when the queue is full or closed */
   push(value: T): boolean;
   /** Idempotent; only the first call's error counts. */

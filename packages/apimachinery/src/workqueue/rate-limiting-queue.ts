@@ -8,7 +8,7 @@ import { defaultControllerRateLimiter, type RateLimiter } from "./rate-limiters.
  * `done` is required in any case.
  * Source: k8s.io/client-go util/workqueue/rate_limiting_queue.go
  */
-export interface RateLimitingQueue<K> extends DelayingQueue<K> {
+interface RateLimitingQueue<K> extends DelayingQueue<K> {
   /** @returns ms until the key is handed out again */
   addRateLimited(key: K): number;
   forget(key: K): void;

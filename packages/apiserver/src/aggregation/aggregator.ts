@@ -40,7 +40,7 @@ import { newProxy } from "./proxy.ts";
 import type { ProxyCertificate } from "./proxy-certificate.ts";
 import type { ServiceResolver } from "./service-resolver.ts";
 
-export interface AggregatorOptions {
+interface AggregatorOptions {
   readonly informers: InformerFactory;
   /** Dialer for servers behind services; undefined: direct. */
   readonly tunnel: Connect | undefined;

@@ -31,7 +31,7 @@ export interface Autoregistration {
   missing(): string[];
 }
 
-export interface AutoregistrationOptions {
+interface AutoregistrationOptions {
   readonly client: Client;
   readonly apiServices: SharedInformer<ApiService>;
   /** Group versions served without custom resources. */

@@ -28,7 +28,7 @@ import { type ApiService, availableCondition, isAvailable, nameOf, serviceOf } f
 import type { Probe } from "./discovery-probe.ts";
 import type { AggregatorMetrics } from "./metrics.ts";
 
-export interface AvailabilityOptions {
+interface AvailabilityOptions {
   readonly client: Client;
   readonly apiServices: SharedInformer<ApiService>;
   readonly services: SharedInformer<Service & KubeObject>;

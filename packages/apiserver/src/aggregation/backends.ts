@@ -13,7 +13,7 @@ import { type ApiService, nameOf, serviceOf } from "./api-services.ts";
 import type { KeyPair, ProxyCertificate } from "./proxy-certificate.ts";
 import { formatLocation, type Location } from "./service-resolver.ts";
 
-export interface BackendTls {
+interface BackendTls {
   readonly servername: string;
   readonly rejectUnauthorized: boolean;
   readonly ca?: string;
@@ -125,7 +125,7 @@ function dialTimeout(location: Location): Error {
   return new Error(`dial tcp ${formatLocation(location)}: i/o timeout`);
 }
 
-export interface BackendRequest {
+interface BackendRequest {
   readonly method: string;
   /** Path with query. */
   readonly path: string;

@@ -15,7 +15,7 @@ import { formatLocation, type Location, type ServiceResolver } from "./service-r
 /** @returns the error text; undefined on success. */
 export type Probe = (apiService: ApiService, signal: AbortSignal) => Promise<string | undefined>;
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly resolve: ServiceResolver;
   /** Its TLS options skip certificate verification, since probes transfer no confidential data. */
   readonly backendOf: (apiService: ApiService) => Backend | undefined;

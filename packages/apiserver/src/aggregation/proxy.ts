@@ -18,7 +18,7 @@ import { type Backend, send } from "./backends.ts";
 import { identityHeaders } from "./identity-headers.ts";
 import { formatLocation, type Location, type ServiceResolver } from "./service-resolver.ts";
 
-export interface ProxyOptions {
+interface ProxyOptions {
   readonly resolve: ServiceResolver;
   /** Called for each request that fails here without reaching the server. */
   readonly refused: (ctx: RequestContext, code: number) => void;
@@ -27,7 +27,7 @@ export interface ProxyOptions {
 }
 
 /** Answers the request in every case. @param apiService current version @param backend the backend of that APIService */
-export type Proxy = (ctx: RequestContext, apiService: ApiService, backend: Backend) => Promise<void>;
+type Proxy = (ctx: RequestContext, apiService: ApiService, backend: Backend) => Promise<void>;
 
 /** Clients query discovery of all groups first: a slow server must not block them. */
 const discoveryTimeoutMs = 5_000;

@@ -19,7 +19,7 @@ export interface Location {
 /** @throws Error with upstream's text when the service cannot be resolved. */
 export type ServiceResolver = (namespace: string, name: string, port: number) => Location;
 
-export interface ServiceResolverOptions {
+interface ServiceResolverOptions {
   readonly services: Pick<Lister<Service & KubeObject>, "get">;
   /** Set to route to endpoints; undefined to use the cluster IP. */
   readonly endpoints: Pick<Lister<Endpoints & KubeObject>, "get"> | undefined;

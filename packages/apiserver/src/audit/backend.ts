@@ -79,7 +79,7 @@ export function ignoringErrors(backend: AuditBackend): AuditBackend {
   };
 }
 
-export interface TruncateOptions {
+interface TruncateOptions {
   /** API version in which sizes are measured. */
   readonly version: AuditVersion;
   readonly maxEventBytes: number;
@@ -126,7 +126,7 @@ function sizeOf(record: AuditRecord, version: AuditVersion): number {
   return eventJson(record, version).length + 1;
 }
 
-export interface BatchOptions {
+interface BatchOptions {
   readonly bufferSize: number;
   readonly maxBatchSize: number;
   readonly maxBatchWaitMs: number;

@@ -11,7 +11,7 @@ import type { AuditBackend, PluginError } from "./backend.ts";
 import { type AuditVersion, eventJson } from "./event.ts";
 import { newRotatingFile, type RotatingFile, type RotatingFileOptions } from "./rotating-file.ts";
 
-export interface LogBackendOptions extends RotatingFileOptions {
+interface LogBackendOptions extends RotatingFileOptions {
   /** `path` `-` selects standard output. */
   readonly format: "json" | "legacy";
   /** API version of the JSON format. */

@@ -22,7 +22,7 @@ export type Level = (typeof levels)[number];
 const stages = ["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"] as const;
 export type Stage = (typeof stages)[number];
 
-export interface GroupResources {
+interface GroupResources {
   readonly group?: string;
   /** `pods`, `pods/log`, `pods/*`, `*\/status`, `*`; empty matches all. */
   readonly resources?: readonly string[];
@@ -42,7 +42,7 @@ export interface PolicyRule {
   readonly omitManagedFields?: boolean;
 }
 
-export interface AuditPolicy {
+interface AuditPolicy {
   readonly rules: readonly PolicyRule[];
   readonly omitStages?: readonly Stage[];
   readonly omitManagedFields?: boolean;

@@ -40,7 +40,7 @@ export interface ObjectRecorder {
   convert(sent: SentObject): RecordedObject | Promise<RecordedObject>;
 }
 
-export interface ObjectRecorderOptions {
+interface ObjectRecorderOptions {
   readonly maxObjectBytes?: number;
   readonly maxHeldBytes?: number;
 }

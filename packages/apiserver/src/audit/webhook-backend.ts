@@ -11,7 +11,7 @@ import type { Connect } from "@coxswain/apimachinery/transport/connect";
 import type { AuditBackend, PluginError } from "./backend.ts";
 import type { AuditRecord, AuditVersion } from "./event.ts";
 
-export interface WebhookBackendOptions {
+interface WebhookBackendOptions {
   readonly client: ClientConfig;
   readonly initialBackoffMs: number;
   readonly version: AuditVersion;

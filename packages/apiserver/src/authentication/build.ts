@@ -36,7 +36,7 @@ import type { VerificationKey } from "./service-account-keys.ts";
 import { tokenFile } from "./token-file.ts";
 import { webhookToken } from "./webhook.ts";
 
-export interface AuthenticationOptions {
+interface AuthenticationOptions {
   anonymous: boolean;
   apiAudiences: readonly string[];
   clientCa: CertificatePool | undefined;

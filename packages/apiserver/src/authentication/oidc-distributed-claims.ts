@@ -8,7 +8,7 @@ import { LRUCache } from "lru-cache";
 import type { HttpsGet } from "./oidc-https.ts";
 import { type Claims, type TokenVerifier, untrustedIssuer } from "./oidc-verifier.ts";
 
-export interface ClaimSources {
+interface ClaimSources {
   readonly get: HttpsGet;
   /** @throws Error when the verifier of the issuer is not available. */
   verifierOf(issuer: string): Promise<TokenVerifier>;

@@ -12,7 +12,7 @@ import type { HttpsGet } from "./oidc-https.ts";
 /** Claims by name; own properties only. */
 export type Claims = Record<string, unknown>;
 
-export interface VerifierConfig {
+interface VerifierConfig {
   /** Required audience of the token. */
   readonly clientId: string;
   readonly signingAlgorithms: readonly string[];

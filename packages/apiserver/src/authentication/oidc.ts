@@ -34,7 +34,7 @@ export interface OidcOptions {
   readonly signingAlgorithms: readonly string[];
 }
 
-export interface OidcRuntime {
+interface OidcRuntime {
   readonly clock: Clock;
   readonly log: Logger;
   /** Stops discovery and aborts requests. */

@@ -17,7 +17,7 @@ import type { Status } from "@coxswain/apimachinery/objects/meta/types";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Connect } from "@coxswain/apimachinery/transport/connect";
 
-export interface ReviewWebhookOptions {
+interface ReviewWebhookOptions {
   readonly config: ClientConfig;
   readonly clock: Clock;
   /** Aborts requests and backoff when the server stops. */
@@ -27,7 +27,7 @@ export interface ReviewWebhookOptions {
   readonly connect?: Connect | undefined;
 }
 
-export interface Review {
+interface Review {
   readonly apiVersion: string;
   readonly kind: string;
 }

@@ -43,7 +43,7 @@ export interface ServiceAccountTokenOptions {
 }
 
 /** Counters of verified tokens by type. */
-export type TokenUse = ReturnType<typeof newTokenUse>;
+type TokenUse = ReturnType<typeof newTokenUse>;
 
 /** Source: pkg/serviceaccount/metrics.go */
 export function newTokenUse(metrics: MetricsRegistry) {

@@ -5,7 +5,7 @@
 import { CompactSign } from "jose";
 import { keySet, type VerificationKey } from "./service-account-keys.ts";
 
-export interface TokenIssuerOptions {
+interface TokenIssuerOptions {
   issuer: string;
   defaultAudiences: readonly string[];
   signingKey: VerificationKey;
@@ -14,7 +14,7 @@ export interface TokenIssuerOptions {
 }
 
 /** Signs tokens for the TokenRequest subresource. */
-export interface TokenSigner extends Omit<TokenIssuerOptions, "signingKey"> {
+interface TokenSigner extends Omit<TokenIssuerOptions, "signingKey"> {
   /** @param claims without "iss", which is added. @returns compact serialization */
   sign(claims: Record<string, unknown>): Promise<string>;
 }

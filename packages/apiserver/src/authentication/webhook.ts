@@ -8,7 +8,7 @@ import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authenti
 import type { UserInfo } from "../request/context.ts";
 import type { ReviewWebhook } from "./review-webhook.ts";
 
-export interface WebhookTokenOptions {
+interface WebhookTokenOptions {
   readonly review: ReviewWebhook;
   /** Version of authentication.k8s.io: `v1` or `v1beta1`. */
   readonly version: string;

@@ -14,7 +14,7 @@ import { newRuleResolver } from "./rule-resolver.ts";
 import { alwaysAllow, alwaysDeny, privilegedGroups, unionAuthorizer } from "./union.ts";
 import { webhookAuthorizer, webhookRules } from "./webhook.ts";
 
-export interface AuthorizationOptions {
+interface AuthorizationOptions {
   modes: readonly string[];
   informers: InformerFactory;
   nodeRules: readonly PolicyRule[];

@@ -8,7 +8,7 @@ import type { UserInfo } from "../request/context.ts";
 import { serviceAccountUsername } from "../request/user-names.ts";
 import type { PolicyRule, RuleResolver } from "./authorizer.ts";
 
-export interface RbacSubject {
+interface RbacSubject {
   kind: string;
   name: string;
   namespace?: string;
@@ -32,7 +32,7 @@ export interface RbacPolicy {
   clusterRoleBindings(): readonly RbacBinding[];
 }
 
-export interface AppliedRules {
+interface AppliedRules {
   readonly rules: readonly { readonly rule: PolicyRule; readonly source: () => string }[];
   readonly errors: readonly string[];
 }

@@ -7,7 +7,7 @@ import { LRUCache } from "lru-cache";
 import type { ReviewWebhook } from "../authentication/review-webhook.ts";
 import type { Attributes, Authorizer, Decision, RuleResolver } from "./authorizer.ts";
 
-export interface WebhookAuthorizerOptions {
+interface WebhookAuthorizerOptions {
   readonly review: ReviewWebhook;
   /** Version of authorization.k8s.io: `v1` or `v1beta1`. */
   readonly version: string;

@@ -2,8 +2,8 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { FlowSchema, PriorityLevelConfiguration } from "@coxswain/apimachinery/objects/schema/kinds/flowcontrol/v1beta2";
 import defaults from "./flow-schemas.json" with { type: "json" };
 
-export type Level = PriorityLevelConfiguration & KubeObject;
-export type Schema = FlowSchema & KubeObject;
+type Level = PriorityLevelConfiguration & KubeObject;
+type Schema = FlowSchema & KubeObject;
 
 /**
  * The priority levels and flow schemas of a new cluster, in `flow-schemas.json`.

@@ -31,17 +31,17 @@ export interface SubjectRow {
   name: string;
   namespace?: string;
 }
-export interface BindingRow {
+interface BindingRow {
   name: string;
   role: string;
   subjects: SubjectRow[];
 }
-export interface RoleRow {
+interface RoleRow {
   namespace: string;
   name: string;
   rules: RuleRow[];
 }
-export interface NamespacedBindingRow extends BindingRow {
+interface NamespacedBindingRow extends BindingRow {
   namespace: string;
 }
 

@@ -11,7 +11,7 @@ interface Node {
   readonly at: number;
 }
 
-export interface Constant extends Node {
+interface Constant extends Node {
   readonly kind: "constant";
   readonly value: Value;
 }
@@ -38,17 +38,17 @@ export interface Call extends Node {
   readonly args: readonly Expression[];
 }
 
-export interface ListLiteral extends Node {
+interface ListLiteral extends Node {
   readonly kind: "list";
   readonly items: readonly Expression[];
 }
 
-export interface MapLiteral extends Node {
+interface MapLiteral extends Node {
   readonly kind: "map";
   readonly entries: readonly { readonly key: Expression; readonly value: Expression }[];
 }
 
-export interface MessageLiteral extends Node {
+interface MessageLiteral extends Node {
   readonly kind: "message";
   readonly type: string;
   readonly values: readonly Expression[];

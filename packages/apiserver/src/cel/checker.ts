@@ -29,7 +29,7 @@ import { mostGeneral, renamed, Substitutions } from "./unification.ts";
 import { typeOf } from "./values.ts";
 
 /** The inferred type, which is only meaningful when there are no issues. */
-export interface Checked {
+interface Checked {
   readonly type: Type;
   readonly issues: readonly Issue[];
 }

@@ -7,7 +7,7 @@ import { accumulator, type Call, type Expression, type Name } from "./ast.ts";
 import type { Issue } from "./issues.ts";
 
 /** The expanded expression, or the error of an invalid macro call. */
-export type Expansion = { readonly expression: Expression } | { readonly issue: Issue };
+type Expansion = { readonly expression: Expression } | { readonly issue: Issue };
 
 /** @returns undefined when the call is not a macro */
 export function expandMacro(call: Call): Expansion | undefined {

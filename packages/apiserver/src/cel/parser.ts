@@ -9,7 +9,7 @@ import { endOfInput, expectation, type Token, type TokenKind, tokenize } from ".
 import { bytesOf, numberOf, textOf } from "./literals.ts";
 import { expandMacro } from "./macros.ts";
 
-export interface Parsed {
+interface Parsed {
   /** Meaningless when there are issues. */
   readonly expression: Expression;
   readonly issues: readonly Issue[];

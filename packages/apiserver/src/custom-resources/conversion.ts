@@ -21,7 +21,7 @@ export const renameOnly: Convert = (objects, apiVersion) => {
   return [...objects];
 };
 
-export interface TranslationOptions {
+interface TranslationOptions {
   readonly group: string;
   /** By version name. */
   readonly schemas: ReadonlyMap<string, SchemaApplication>;

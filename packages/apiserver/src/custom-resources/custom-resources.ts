@@ -14,7 +14,7 @@ import { newFinalizer } from "./finalizer.ts";
 import { newServing, type ServingOptions, servedGroupVersions } from "./serving.ts";
 import { newStatusControllers } from "./status-controllers.ts";
 
-export interface CustomResourcesOptions
+interface CustomResourcesOptions
   extends Pick<ServingOptions, "catalogue" | "storage" | "storeOptions" | "turns" | "memory" | "builtInGroups" | "converterFor"> {
   readonly client: Client;
   readonly informers: InformerFactory;

@@ -17,7 +17,7 @@ import type { RegistryStore } from "../registry/generic/resource.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
 import { type CustomResourceDefinition, isTrue, statusOf } from "./definitions.ts";
 
-export interface FinalizerOptions {
+interface FinalizerOptions {
   readonly client: Client;
   readonly definitions: SharedInformer<CustomResourceDefinition>;
   readonly storeOf: (definition: CustomResourceDefinition) => RegistryStore | undefined;

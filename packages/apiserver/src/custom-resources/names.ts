@@ -7,7 +7,7 @@ import type { CustomResourceDefinitionNames } from "@coxswain/apimachinery/objec
 import type { ConditionState } from "../registry/apiextensions/customresourcedefinitions/conditions.ts";
 import { type CustomResourceDefinition, conditionOf, statusOf } from "./definitions.ts";
 
-export interface NamingOutcome {
+interface NamingOutcome {
   readonly acceptedNames: CustomResourceDefinitionNames;
   readonly namesAccepted: ConditionState;
   /** Established starts as False and becomes True once the resource is served. */

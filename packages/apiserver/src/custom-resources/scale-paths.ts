@@ -8,7 +8,7 @@ import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/obje
 import type { ScalePaths } from "../registry/generic/resource.ts";
 
 /** Result of a lookup by path. */
-export interface Found<T> {
+interface Found<T> {
   /** undefined: the field is absent. */
   readonly value?: T;
   /** Error text when the field, or one above it, has another type. */

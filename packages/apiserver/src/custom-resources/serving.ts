@@ -20,7 +20,7 @@ import { type CustomResourceDefinition, isTrue, nameOf } from "./definitions.ts"
 import { type ServedVersion, servedVersions, storedResource } from "./served-versions.ts";
 
 /** Registry of the resources that handlers serve. */
-export interface Catalogue {
+interface Catalogue {
   add(definition: ResourceDefinition, version: ResourceVersionDefinition, store: RegistryStore): void;
   remove(group: string, version: string, resource: string): void;
 }

@@ -26,7 +26,7 @@ import {
 import { decideNames } from "./names.ts";
 import { apiApproval, nonStructuralSchema } from "./status-rules.ts";
 
-export interface StatusControllerOptions {
+interface StatusControllerOptions {
   readonly client: Client;
   readonly definitions: SharedInformer<CustomResourceDefinition>;
   readonly queues?: QueueMetrics | undefined;
@@ -35,7 +35,7 @@ export interface StatusControllerOptions {
   readonly log: Logger;
 }
 
-export interface StatusControllers {
+interface StatusControllers {
   /** Sets the Established condition after `delayMs`, for a definition whose names are accepted and served. */
   establish(name: string, delayMs: number): void;
   run(signal: AbortSignal): Promise<void>;

@@ -16,7 +16,7 @@ import type { Schema } from "../structural-schema/schema.ts";
 import { schemaFaultSteps } from "../structural-schema/values.ts";
 import { numberAt, textAt } from "./scale-paths.ts";
 
-export interface StrategyInput {
+interface StrategyInput {
   readonly namespaced: boolean;
   readonly schema: Schema | undefined;
   readonly hasStatus: boolean;

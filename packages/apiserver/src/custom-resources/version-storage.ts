@@ -31,7 +31,7 @@ export interface Translation {
   store(object: KubeObject): KubeObject | Promise<KubeObject>;
 }
 
-export interface VersionStorage extends Storage {
+interface VersionStorage extends Storage {
   /** Ends all watches, because the definition changed or was deleted. */
   close(): void;
 }

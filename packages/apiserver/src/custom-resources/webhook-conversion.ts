@@ -18,7 +18,7 @@ import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { type Convert, renameOnly } from "./conversion.ts";
 
 /** Posts a review to a webhook and resolves with the response body. */
-export type CallWebhook = (
+type CallWebhook = (
   config: WebhookClientConfig,
   question: { readonly body: string; readonly timeoutSeconds: number },
 ) => Promise<Buffer>;

@@ -3,7 +3,7 @@ import { MessageStream, RequestBlocks } from "@coxswain/apimachinery/transport/g
 import type { GrpcError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
 import { ClientConnection } from "@coxswain/apimachinery/transport/http2/client/connection";
 
-export interface MessageStreamEvents {
+interface MessageStreamEvents {
   message(message: Buffer): void;
   /** Called last, once. @param err undefined when the server ended the call with status OK */
   ended(err: GrpcError | undefined): void;

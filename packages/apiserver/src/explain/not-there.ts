@@ -8,7 +8,7 @@ import { matchesNode, matchesTerm } from "@coxswain/apimachinery/scheduling/node
 import { untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import { conditionOf, isSeen, labelsText, oneLine, type Problem, type Reader } from "./rule.ts";
 
-export interface NodeFacts {
+interface NodeFacts {
   readonly pod: Pod;
   readonly node: Node;
   /** Pods on the node; undefined when the user may not list the pods of all namespaces. */

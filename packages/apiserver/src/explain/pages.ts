@@ -30,7 +30,7 @@ const endBeforeMs = 1_000;
 /** Watches of a server at the same time. */
 const mostWatches = 64;
 
-export interface ExplainOptions {
+interface ExplainOptions {
   readonly resources: ServedResources;
   readonly authorize: Authorizer;
   readonly decisions: DecisionReader;

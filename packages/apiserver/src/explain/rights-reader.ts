@@ -19,7 +19,7 @@ const mostReads = 400;
 const mostObjectsOfList = 500;
 const mostEvents = 2_000;
 
-export interface RightsReaderOptions {
+interface RightsReaderOptions {
   readonly resources: ServedResources;
   readonly authorize: Authorizer;
   readonly user: UserInfo;

@@ -65,7 +65,7 @@ export interface KindRules<T = KubeObject, R = unknown> {
 /** Rules of a kind, with the type of the kind erased. */
 export const rulesFor = <T extends KubeObject, R>(rules: KindRules<T, R>): KindRules => rules as KindRules;
 
-export interface AnyCondition {
+interface AnyCondition {
   readonly type: string;
   readonly status: string;
   readonly reason?: string;

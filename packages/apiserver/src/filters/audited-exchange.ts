@@ -3,7 +3,7 @@ import type { TLSSocket } from "node:tls";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 
 /** Receives the parts of a response that audit events record. */
-export interface AnswerObserver {
+interface AnswerObserver {
   started(code: number): void;
   /** The body of a response that is neither a watch nor a proxied stream; called before `complete`. */
   body(headers: OutgoingHttpHeaders, bytes: Buffer): void;

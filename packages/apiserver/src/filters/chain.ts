@@ -37,7 +37,7 @@ import { type Drain, drain, timeout } from "./lifetime.ts";
 import { endOfFilter, newTargetMetrics, type RequestMetrics, startOfFilter } from "./metrics.ts";
 import { logRequest } from "./request-log.ts";
 
-export interface FilterChainOptions {
+interface FilterChainOptions {
   /** The handler behind the filters. Errors it throws become responses. */
   handle: Handler;
   /** As `handle`, for requests whose path names no resource of the registry. */

@@ -9,7 +9,7 @@ import type { Filter } from "./filter.ts";
 import type { RequestMetrics } from "./metrics.ts";
 import { tooManyRequests } from "./too-many-requests.ts";
 
-export interface MaxInFlightOptions {
+interface MaxInFlightOptions {
   /** 0: no limit. */
   maxReadOnly: number;
   /** 0: no limit. */

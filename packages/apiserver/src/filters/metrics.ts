@@ -33,7 +33,7 @@ export function newRequestMetrics(registry: MetricsRegistry) {
 }
 
 /** Metric children of one kind of request, cached because looking up nine labels costs more than counting. */
-export interface TargetMetrics {
+interface TargetMetrics {
   total(code: number): CounterChild;
   readonly duration: HistogramChild;
   readonly sloDuration: HistogramChild;

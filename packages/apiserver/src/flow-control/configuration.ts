@@ -14,7 +14,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { FlowSchema, PriorityLevel } from "./plan.ts";
 import type { FlowControl } from "./priority-and-fairness.ts";
 
-export interface ConfigurationOptions {
+interface ConfigurationOptions {
   readonly informers: InformerFactory;
   readonly client: Client;
   readonly flowControl: Pick<FlowControl, "configure">;

@@ -24,7 +24,7 @@ export interface FlowMetrics {
   waited(seconds: number, runs: boolean): void;
 }
 
-export type RejectionReason = "queue-full" | "concurrency-limit" | "time-out" | "cancelled";
+type RejectionReason = "queue-full" | "concurrency-limit" | "time-out" | "cancelled";
 
 export interface LevelMetrics {
   /** As a share of the queue length limit. */

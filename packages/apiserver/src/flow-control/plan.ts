@@ -31,7 +31,7 @@ export interface LevelPlan {
   readonly shares: number;
 }
 
-export interface Plan {
+interface Plan {
   readonly levels: readonly LevelPlan[];
   /** By precedence; each references a level of the plan. */
   readonly schemas: readonly FlowSchema[];

@@ -18,7 +18,7 @@ export interface QueueSetConfig {
   readonly requestWaitLimitMs: number;
 }
 
-export interface Queuing {
+interface Queuing {
   readonly queues: number;
   readonly handSize: number;
   readonly queueLengthLimit: number;

@@ -1,5 +1,5 @@
 /** A waiting request, as its queue sees it. */
-export interface Queued {
+interface Queued {
   /** Estimated seat-seconds. */
   readonly work: number;
   /** Virtual time of arrival. */

@@ -89,7 +89,7 @@ class WriteAttributes implements AdmissionAttributes {
 }
 
 /** The two admission stages of a create or an update, which change the object in place. */
-export interface WriteAdmission {
+interface WriteAdmission {
   /** @param current undefined when the object is created */
   mutateAdmission(object: KubeObject, current: KubeObject | undefined): Promise<void>;
   validateAdmission(object: KubeObject, current?: KubeObject): Promise<void>;

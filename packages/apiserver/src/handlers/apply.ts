@@ -53,7 +53,7 @@ export async function apply(call: Call, store: RegistryStore): Promise<void> {
   await writeEntry(call, created ? 201 : 200, entry, output);
 }
 
-export interface AppliedConfig {
+interface AppliedConfig {
   readonly options: WriteRequestOptions;
   /**
    * @param live in the request's version; undefined when the object does not exist

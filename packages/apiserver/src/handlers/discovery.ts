@@ -13,7 +13,7 @@ import { send, writeObject } from "./response.ts";
 import type { ServedResource, ServedResources } from "./served-resources.ts";
 import { findSubresource, subresourceNames } from "./subresource.ts";
 
-export interface DiscoveryOptions {
+interface DiscoveryOptions {
   readonly rootPaths: () => readonly string[];
   readonly advertiseAddress: () => string;
   /** The gate StorageVersionHash. */
@@ -33,7 +33,7 @@ export function ownGroups(resources: ServedResources): AnnouncedGroup[] {
 }
 
 /** @returns false when the path is not a discovery path */
-export type Discovery = (ctx: RequestContext, parts: readonly string[]) => Promise<boolean>;
+type Discovery = (ctx: RequestContext, parts: readonly string[]) => Promise<boolean>;
 
 /** Documents are generated for each request, from the resources that are served then. */
 export function newDiscovery(resources: ServedResources, options: DiscoveryOptions): Discovery {

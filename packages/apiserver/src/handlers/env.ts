@@ -33,7 +33,7 @@ export interface HandlerEnv {
 }
 
 /** The feature gates that decide how requests are handled; they do not change after the start. */
-export interface HandlerGates {
+interface HandlerGates {
   readonly compressesResponses: boolean;
   readonly allowsDryRun: boolean;
   readonly validatesFields: boolean;

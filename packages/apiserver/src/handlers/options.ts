@@ -29,7 +29,7 @@ export interface WriteRequestOptions {
   readonly force: boolean | undefined;
 }
 
-export type WriteOptionsKind = "CreateOptions" | "UpdateOptions" | "PatchOptions";
+type WriteOptionsKind = "CreateOptions" | "UpdateOptions" | "PatchOptions";
 
 /** @throws BadRequest, Invalid */
 export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isApply = false): WriteRequestOptions {

@@ -34,7 +34,7 @@ import { writeVersion } from "./version.ts";
 import { watch } from "./watch.ts";
 
 /** Options beyond HandlerEnv; `rootPaths` are paths served elsewhere, for the index at `/`. */
-export interface RouterOptions extends Omit<HandlerEnv, "gates"> {
+interface RouterOptions extends Omit<HandlerEnv, "gates"> {
   readonly rootPaths?: () => readonly string[];
   /** Address of this server in `/api`: `10.0.0.1:6443`. */
   readonly advertiseAddress?: () => string;

@@ -20,7 +20,7 @@ export interface Answer {
   readonly body: any;
 }
 
-export interface Watch {
+interface Watch {
   readonly code: number;
   // biome-ignore lint/suspicious/noExplicitAny: events hold objects of every shape.
   next(): Promise<any>;

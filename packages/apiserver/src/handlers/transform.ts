@@ -15,7 +15,7 @@ import type { Entry } from "../storage/storage.ts";
 import { jsonOf } from "./convert.ts";
 import type { ServedResource } from "./served-resources.ts";
 
-export type IncludeObject = "None" | "Metadata" | "Object";
+type IncludeObject = "None" | "Metadata" | "Object";
 
 /** @throws BadRequest for another value */
 export function includeObjectParam(query: URLSearchParams): IncludeObject {

@@ -16,7 +16,7 @@ export interface Sink {
   end(): void;
 }
 
-export interface Delivery {
+interface Delivery {
   readonly stream: WatchStream;
   readonly sink: Sink;
   readonly framer: Framer;

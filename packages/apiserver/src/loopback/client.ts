@@ -35,7 +35,7 @@ import { apiserverUser, privilegedGroup } from "../request/user-names.ts";
 import type { Entry, Selection } from "../storage/storage.ts";
 import { LoopbackExchange } from "./exchange.ts";
 
-export interface LoopbackOptions {
+interface LoopbackOptions {
   handle: (request: ServerRequest) => Promise<void>;
   writeError: (exchange: Exchange, err: unknown, request?: ServerRequest) => void;
   /** Returns the store of a resource whose hub version is the requested one. */

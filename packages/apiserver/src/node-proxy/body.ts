@@ -1,7 +1,7 @@
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 
 /** A request body to forward. */
-export interface ForwardedBody {
+interface ForwardedBody {
   /** undefined without a body. */
   readonly stream?: NodeJS.ReadableStream;
   /** Framing headers to add when the client's headers contain none. */

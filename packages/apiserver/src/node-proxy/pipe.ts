@@ -50,7 +50,7 @@ export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dia
   await relay(ctx, returned, code, headers);
 }
 
-export type Headers = Record<string, string | string[]>;
+type Headers = Record<string, string | string[]>;
 
 /** The raw query string as sent by the client. */
 function queryOf({ url }: Exchange): string {

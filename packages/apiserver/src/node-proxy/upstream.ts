@@ -26,7 +26,7 @@ export interface NodeProxy {
   forward(ctx: RequestContext, target: ConnectTarget, resource: GroupResource & { name: string }): Promise<void>;
 }
 
-export interface NodeProxyOptions extends NodeProxyConfig {
+interface NodeProxyOptions extends NodeProxyConfig {
   /** For redirects of kubelets on exec, attach and port-forward; undefined: not followed. */
   readonly redirects?: Pick<Redirects, "sameHost"> | undefined;
   /** Default: turns of this proxy only. */

@@ -5,7 +5,7 @@ import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { ResourceDefinition, ResourceVersionDefinition } from "./generic/resource.ts";
 
 /** Conversion between the versions of built-in resources. */
-export interface Conversions {
+interface Conversions {
   /**
    * @param object in any current or former version, in canonical form; owned by the conversion from now on
    * @returns the object in version `to`, in canonical form, without defaults

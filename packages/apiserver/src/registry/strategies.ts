@@ -10,7 +10,7 @@ import type { Strategy, StrategyContext } from "./generic/strategy.ts";
 // biome-ignore lint/suspicious/noExplicitAny: the parts are those of many kinds.
 type SpecAndStatus = KubeObject & { spec?: any; status?: any };
 
-export interface StrategyOptions<T extends KubeObject> extends Omit<Strategy<T>, "namespaceScoped" | "validate"> {
+interface StrategyOptions<T extends KubeObject> extends Omit<Strategy<T>, "namespaceScoped" | "validate"> {
   /** For create and update; `current` is the stored object on update, for ratcheting. */
   validate?(next: T, ctx: StrategyContext, current?: T): FieldError[];
   readonly namespaced: boolean;
@@ -22,7 +22,7 @@ export interface StrategyOptions<T extends KubeObject> extends Omit<Strategy<T>,
   readonly template?: TemplateOf<T>;
 }
 
-export interface TemplateOf<T> {
+interface TemplateOf<T> {
   /** Path of the template, e.g. `spec.template`. */
   readonly path: string;
   readonly of: (object: T) => PodTemplateSpec | undefined;
@@ -82,7 +82,7 @@ function templateWarningsOf<T extends KubeObject>({ path, of }: TemplateOf<T>) {
   };
 }
 
-export interface StatusStrategyOptions<T extends KubeObject> {
+interface StatusStrategyOptions<T extends KubeObject> {
   readonly namespaced: boolean;
   readonly anyFinalizer?: boolean;
   /** Runs after everything but status and metadata was restored from the stored object. */

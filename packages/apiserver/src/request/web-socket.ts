@@ -7,7 +7,7 @@ import type { IncomingMessage } from "node:http";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { type WebSocket, WebSocketServer } from "ws";
 
-export interface WebSocketRules {
+interface WebSocketRules {
   /** Reject requests without an Origin header, which browsers always send, with 403. */
   readonly originRequired: boolean;
   /** Supported subprotocols, `""` for none; undefined: any single protocol that the client names. */

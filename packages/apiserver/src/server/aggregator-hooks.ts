@@ -5,7 +5,7 @@ import { goesOn, type PostStartHook } from "./post-start-hooks.ts";
 /** Its completion has a separate health check, `autoregister-completion`. */
 export const autoregistrationHook = "kube-apiserver-autoregistration";
 
-export interface AggregatorHookOptions {
+interface AggregatorHookOptions {
   readonly aggregator: Aggregator;
   /** Whether --proxy-client-cert-file is reloaded. */
   readonly followsCertificate: boolean;

@@ -9,7 +9,7 @@ import { ClusterDecisions } from "../registry/diagnostics/reader.ts";
 import { storedAnswers, storedQuestions } from "../registry/diagnostics/stored.ts";
 import type { StorageSet } from "../storage/open.ts";
 
-export interface DiagnosticsOptions {
+interface DiagnosticsOptions {
   readonly storage: Pick<StorageSet, "for">;
   /** This server's own. */
   readonly decisions: DecisionLog;

@@ -16,7 +16,7 @@ import { methodNotAllowed } from "../handlers/negotiation.ts";
 /** Restricted to GET, unlike the other pages. */
 const documentPaths = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
 
-export interface EdgeOptions {
+interface EdgeOptions {
   readonly metrics: MetricsRegistry;
   readonly log: Logger;
   readonly clock: Clock;

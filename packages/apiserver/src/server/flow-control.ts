@@ -27,7 +27,7 @@ export interface LoadLimit {
   readonly follow: ((signal: AbortSignal) => void) | undefined;
 }
 
-export interface LoadLimitOptions {
+interface LoadLimitOptions {
   readonly config: ApiserverConfig;
   readonly fairness: boolean;
   readonly client: Client;

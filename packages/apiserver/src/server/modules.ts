@@ -69,7 +69,7 @@ import { storeGetter, tokenIssuer } from "./service-accounts.ts";
 import { withStorageVersionBarrier } from "./storage-version-barrier.ts";
 import { newWebhookMetrics } from "./webhook-metrics.ts";
 
-export interface ModuleOptions
+interface ModuleOptions
   extends Pick<
     Foundation,
     "config" | "clock" | "log" | "featureEnabled" | "turns" | "metrics" | "memory" | "tunnels" | "keys" | "drain" | "signal"

@@ -12,7 +12,7 @@ export interface PostStartHook {
   run(signal: AbortSignal): Promise<void>;
 }
 
-export interface PostStartHooks {
+interface PostStartHooks {
   /** @returns why a hook is not finished; undefined when it is */
   problem(name: string): string | undefined;
   /** Names of the unfinished hooks. */

@@ -28,7 +28,7 @@ export function whileStarting(edge: Edge, options: { readonly anonymousAuth: boo
   };
 }
 
-export interface StartProgress {
+interface StartProgress {
   /** Names of the unfinished steps; empty when the server can serve requests. */
   missing(): readonly string[];
   /** Milliseconds for which startup has been failing. */

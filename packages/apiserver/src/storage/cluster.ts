@@ -42,7 +42,7 @@ export interface EtcdOptions {
   around?: ((client: EtcdClient) => EtcdClient) | undefined;
 }
 
-export interface ClusterOptions {
+interface ClusterOptions {
   readonly etcd: EtcdOptions;
   readonly clock: Clock;
   readonly log: Logger;

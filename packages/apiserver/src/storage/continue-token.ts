@@ -8,7 +8,7 @@ import { goQuote } from "@coxswain/apimachinery/objects/meta/go-quote";
  * of the page. `rv` -1 continues at the current revision, after a token expired.
  * Source: k8s.io/apiserver pkg/storage/etcd3/store.go decodeContinue, encodeContinue
  */
-export interface ContinueToken {
+interface ContinueToken {
   /** Relative to the listed prefix. */
   start: string;
   revision: number;

@@ -37,7 +37,7 @@ export interface StorageSet {
 }
 
 /** The memory that storages of all resources share. */
-export interface StorageMemory {
+interface StorageMemory {
   readonly entries: EntryMemory;
   readonly histories: HistoryMemory;
 }

@@ -26,7 +26,7 @@ export interface StorageUnderTest {
   compact(): Promise<number>;
 }
 
-export type OpenStorage = (t: { after(fn: () => void | Promise<void>): void }) => Promise<StorageUnderTest>;
+type OpenStorage = (t: { after(fn: () => void | Promise<void>): void }) => Promise<StorageUnderTest>;
 
 /** Registers the tests. @param open opens a fresh storage for each test */
 export function runStorageSuite(name: string, open: OpenStorage): void {

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 
-export interface AggregatedRequest {
+interface AggregatedRequest {
   readonly method: string;
   /** Path and query. */
   readonly url: string;
@@ -37,7 +37,7 @@ export interface AggregatedServer {
   stop(): void;
 }
 
-export interface AggregatedServerOptions {
+interface AggregatedServerOptions {
   readonly group: string;
   /** IP address of this machine to listen on. */
   readonly address: string;

@@ -4,7 +4,7 @@ import type { TestServer } from "./start-test-server.ts";
 
 export const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-export interface WidgetVersion {
+interface WidgetVersion {
   readonly name: string;
   readonly served?: boolean;
   readonly storage?: boolean;

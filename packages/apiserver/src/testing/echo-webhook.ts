@@ -6,7 +6,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 
-export interface EchoWebhookData {
+interface EchoWebhookData {
   readonly cert: string;
   readonly key: string;
 }

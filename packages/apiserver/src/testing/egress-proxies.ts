@@ -16,7 +16,7 @@ export interface EgressProxy {
   stop(): Promise<void>;
 }
 
-export interface ProxyOptions {
+interface ProxyOptions {
   /** Path of a unix socket, or a port. */
   readonly at: string | number;
   /** Port of this machine to connect to for a target; undefined refuses the connection. */
@@ -88,12 +88,12 @@ type WirePacket = any;
 
 export type KonnectivityCall = ServerDuplexStream<WirePacket, WirePacket>;
 
-export interface KonnectivityServer extends EgressProxy {
+interface KonnectivityServer extends EgressProxy {
   /** Types of received packets, in order. */
   readonly packets: readonly string[];
 }
 
-export interface KonnectivityOptions extends ProxyOptions {
+interface KonnectivityOptions extends ProxyOptions {
   /** Called for each call; `true` skips the default handling. */
   readonly onCall?: (call: KonnectivityCall) => boolean;
 }

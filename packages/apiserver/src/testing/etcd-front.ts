@@ -15,7 +15,7 @@ import protobuf from "protobufjs/minimal.js";
  * A proxy for a real etcd that reports another version. Requests are forwarded unchanged; in responses the version of the
  * member and the members' client addresses are replaced.
  */
-export interface EtcdFront {
+interface EtcdFront {
   readonly endpoint: string;
   /** Version reported by members; with undefined, status requests get no response. */
   version: string | undefined;

@@ -11,7 +11,7 @@ import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
 
 /** A table row: a change to a valid object, and all expected errors in order. */
-export interface KindRule {
+interface KindRule {
   readonly name: string;
   /** Values by path, such as `spec.ports[0].name`; undefined removes. */
   readonly change: Changes;
@@ -26,7 +26,7 @@ export interface KindRule {
   readonly want: readonly string[];
 }
 
-export type Changes = Readonly<Record<string, unknown>>;
+type Changes = Readonly<Record<string, unknown>>;
 
 const featureEnabled = (gate: string): boolean => gates[gate]?.default ?? false;
 const config = {

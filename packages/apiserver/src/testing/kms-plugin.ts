@@ -3,7 +3,7 @@ import { Server, ServerCredentials, type ServiceDefinition, status } from "@grpc
 import protobuf from "protobufjs";
 
 /** A KMS plugin for tests: v1beta1 on a unix socket, with its own key. */
-export interface KmsPlugin {
+interface KmsPlugin {
   /** Method names in call order: `Version`, `Encrypt`, `Decrypt`. */
   readonly calls: string[];
   /** When set, all calls fail with this text. */
@@ -11,7 +11,7 @@ export interface KmsPlugin {
   stop(): Promise<void>;
 }
 
-export interface KmsPluginOptions {
+interface KmsPluginOptions {
   readonly path: string;
   readonly key?: Buffer;
   readonly version?: string;

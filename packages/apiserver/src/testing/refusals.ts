@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type FieldError, formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 
 /** An invalid input and all expected errors in order. */
-export interface Refusal<Input> {
+interface Refusal<Input> {
   readonly name: string;
   readonly input: Input;
   readonly want: readonly string[];

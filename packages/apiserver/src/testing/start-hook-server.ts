@@ -7,7 +7,7 @@ import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificat
 // biome-ignore lint/suspicious/noExplicitAny: reviews hold objects of every kind.
 export type ReviewRequest = any;
 
-export interface CalledWebhook {
+interface CalledWebhook {
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   readonly version: string;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 
-export interface TlsEtcd {
+interface TlsEtcd {
   readonly port: number;
   /** PEM, also as files: the CA, and a client certificate accepted by etcd. */
   readonly ca: string;

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { asyncRequestListener } from "@coxswain/apimachinery/testing/async-listener";
 
-export interface PeerRequest {
+interface PeerRequest {
   readonly method: string;
   /** Path and query. */
   readonly url: string;
@@ -22,7 +22,7 @@ export interface PeerAnswer {
   readonly body: unknown;
 }
 
-export interface TlsPeer {
+interface TlsPeer {
   readonly url: string;
   readonly ca: string;
   readonly caFile: string;

@@ -2,7 +2,7 @@ import { Server, ServerCredentials } from "@grpc/grpc-js";
 import protobuf from "protobufjs";
 
 /** Fields of an OTLP span used by tests; IDs in hexadecimal. */
-export interface CollectedSpan {
+interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
@@ -16,7 +16,7 @@ export interface CollectedSpan {
   readonly status: number;
 }
 
-export interface TraceCollector {
+interface TraceCollector {
   readonly endpoint: string;
   readonly spans: readonly CollectedSpan[];
   /** Resource attributes of the sender. */

@@ -1,7 +1,7 @@
 import type { Storage, WatchRequest, WatchStream } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 
-export interface ResumedWatchOptions {
+interface ResumedWatchOptions {
   readonly store: Pick<Storage, "watch">;
   readonly request: WatchRequest;
   /** The client has seen all events up to this revision. */

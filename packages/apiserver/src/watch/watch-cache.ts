@@ -49,7 +49,7 @@ export interface CachedStore extends Storage {
   readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
 }
 
-export interface WatchCacheOptions {
+interface WatchCacheOptions {
   store: CachedStore;
   multiplexer: WatchMultiplexer;
   /** Folder below the prefix: `services/specs`. */

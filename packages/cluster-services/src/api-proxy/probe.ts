@@ -16,7 +16,7 @@ const connectTicks = 15;
 const answersToTrust = 5;
 const windows = { streamWindowBytes: 65_535, connectionWindowBytes: 1 << 20 };
 
-export interface ProbeOptions {
+interface ProbeOptions {
   /** `192.0.2.11:6443` */
   readonly address: string;
   readonly host: string;

@@ -13,7 +13,7 @@ const connectMs = 1_000;
 /** More than the programs of a node need; a loop of connections to oneself ends here. */
 const mostConnections = 1_000;
 
-export interface ApiProxyOptions {
+interface ApiProxyOptions {
   readonly port: number;
   /** The servers of the last run, or those that the machine was given when it joined. */
   readonly servers: readonly string[];

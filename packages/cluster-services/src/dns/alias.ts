@@ -5,7 +5,7 @@ import type { Relayed } from "./relay-cache.ts";
 import type { ResourceRecord } from "./reply.ts";
 import type { Found, Zone } from "./zone.ts";
 
-export interface Resolved {
+interface Resolved {
   readonly rcode: number;
   readonly answers: readonly ResourceRecord[];
   readonly additionals?: readonly ResourceRecord[] | undefined;

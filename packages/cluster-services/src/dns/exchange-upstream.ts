@@ -6,7 +6,7 @@ import { flags } from "./protocol.ts";
 import type { Upstream } from "./resolv-conf.ts";
 import { newFrameReader, withLength } from "./stream-frames.ts";
 
-export interface ExchangeOptions {
+interface ExchangeOptions {
   readonly upstream: Upstream;
   readonly request: Buffer;
   /** Whether a message with the request's ID answers this request; others are ignored. */

@@ -19,7 +19,7 @@ export interface LoopDetector {
   run(forwarder: Forwarder, signal: AbortSignal): Promise<void>;
 }
 
-export interface LoopDetectorOptions {
+interface LoopDetectorOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: DnsMetrics;

@@ -18,7 +18,7 @@ export interface DnsMetrics {
   failed(): void;
 }
 
-export type DropReason = "client" | "rate" | "malformed" | "size" | "connections";
+type DropReason = "client" | "rate" | "malformed" | "size" | "connections";
 
 export function newDnsMetrics(registry: MetricsRegistry): DnsMetrics {
   const requests = registry.counter(definitions.coredns_dns_requests_total);

@@ -47,7 +47,7 @@ export function dnsService(ip: string): Service {
   };
 }
 
-export interface Listening {
+interface Listening {
   /** The node's addresses of one family. */
   readonly address: string;
   readonly port: number;
@@ -83,7 +83,7 @@ function sliceName(nodeName: string, family: string): string {
   return `${name.slice(0, 230)}-${createHash("sha256").update(nodeName).digest("hex").slice(0, 10)}${suffix}`;
 }
 
-export type ServicePlan = "create" | "keep" | "standBack";
+type ServicePlan = "create" | "keep" | "standBack";
 
 /** Pure: a Service with a selector belongs to another DNS server, whose endpoints must not be mixed with this one's. */
 export function planService(existing: Service | undefined): ServicePlan {
@@ -92,7 +92,7 @@ export function planService(existing: Service | undefined): ServicePlan {
   return Object.keys(selector).length > 0 || type === "ExternalName" ? "standBack" : "keep";
 }
 
-export interface PublisherOptions {
+interface PublisherOptions {
   readonly client: Client;
   readonly services: SharedInformer<Service>;
   readonly slices: SharedInformer<EndpointSlice>;
@@ -103,7 +103,7 @@ export interface PublisherOptions {
   readonly clock: Clock;
 }
 
-export interface Publisher {
+interface Publisher {
   readonly run: Controller["run"];
   /** Why pods cannot reach this server; undefined when they can. */
   readonly problem: string | undefined;

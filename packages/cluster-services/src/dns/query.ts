@@ -14,14 +14,14 @@ export interface Query {
   readonly edns: Edns | undefined;
 }
 
-export interface Edns {
+interface Edns {
   /** Longest UDP response that the client takes. */
   readonly payloadBytes: number;
   readonly dnssecOk: boolean;
 }
 
 /** A message that gets a response without being looked at further, or none. */
-export interface Unanswerable {
+interface Unanswerable {
   /** undefined: a response, or too short to identify the query; to be dropped. */
   readonly rcode: number | undefined;
   readonly query: Query;

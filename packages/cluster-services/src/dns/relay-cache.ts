@@ -14,7 +14,7 @@ export interface Relayed {
   readonly ageSeconds?: number;
 }
 
-export interface RelayCache {
+interface RelayCache {
   get(key: string): Relayed | undefined;
   /** Keeps an answer as long as it says, but no longer than the limits. */
   put(key: string, answer: Relayed): void;

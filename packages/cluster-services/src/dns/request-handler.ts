@@ -14,7 +14,7 @@ export type RequestHandler = (
   transport: DnsTransport,
 ) => Buffer | undefined | Promise<Buffer | undefined>;
 
-export interface RequestHandlerOptions {
+interface RequestHandlerOptions {
   readonly clients: Clients;
   readonly respond: Responder;
   readonly metrics: DnsMetrics;

@@ -9,7 +9,7 @@ import { encodeRelayed, type Relayed } from "./relay-cache.ts";
 import { encodeReply, plainReply, type Reply } from "./reply.ts";
 import type { Zone } from "./zone.ts";
 
-export interface ResponderOptions {
+interface ResponderOptions {
   readonly zone: Zone;
   /** False until the zone was loaded: its names get SERVFAIL, because resolvers would cache NXDOMAIN. */
   readonly isReady: () => boolean;

@@ -11,7 +11,7 @@ import { type RunningServer, startTcpServer } from "./tcp-server.ts";
 import { startUdpServer } from "./udp-server.ts";
 import { type ClusterView, newZone, type ZoneOptions } from "./zone.ts";
 
-export interface DnsServerOptions {
+interface DnsServerOptions {
   readonly addresses: readonly string[];
   /** 0: any free port, the same for all addresses. */
   readonly port: number;

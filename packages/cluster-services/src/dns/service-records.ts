@@ -5,7 +5,7 @@ import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/
 import { addressRecord } from "./encode-record.ts";
 import type { ResourceRecord } from "./reply.ts";
 
-export interface ServicePortName {
+interface ServicePortName {
   readonly name: string;
   /** Lower case. */
   readonly protocol: string;
@@ -27,7 +27,7 @@ export interface EndpointRecord {
   readonly address: ResourceRecord;
 }
 
-export interface SliceRecords {
+interface SliceRecords {
   /** Ready endpoints. */
   readonly endpoints: readonly EndpointRecord[];
   readonly byHostname: ReadonlyMap<string, readonly EndpointRecord[]>;

@@ -11,7 +11,7 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-export interface TcpServerOptions {
+interface TcpServerOptions {
   readonly address: string;
   readonly port: number;
   readonly handle: RequestHandler;

@@ -18,7 +18,7 @@ export interface TestContext {
   after(fn: () => void | Promise<void>): void;
 }
 
-export interface TestView extends ClusterView {
+interface TestView extends ClusterView {
   isSynced: boolean;
   services: Service[];
   slices: EndpointSlice[];
@@ -76,7 +76,7 @@ export function aView(): TestView {
   return view;
 }
 
-export interface TestUpstream {
+interface TestUpstream {
   readonly port: number;
   /** Names that were queried, with the type. */
   readonly requested: string[];

@@ -5,14 +5,14 @@ import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/
 import type { Backend } from "./routes.ts";
 
 /** Endpoints of a port of a Service, as `http://10.244.0.7:8080`; or why there are none. */
-export type Endpoints = { readonly urls: readonly string[] } | { readonly problem: Problem };
-export interface Problem {
+type Endpoints = { readonly urls: readonly string[] } | { readonly problem: Problem };
+interface Problem {
   readonly reason: "MissingService" | "MissingPort" | "NotServed" | "NoEndpoints";
   /** For the users of the Ingress; clients do not see it. */
   readonly message: string;
 }
 
-export interface BackendsOptions {
+interface BackendsOptions {
   readonly services: Lister<Service>;
   /** @param service key */
   readonly slicesOf: (service: ObjectKey) => readonly EndpointSlice[];

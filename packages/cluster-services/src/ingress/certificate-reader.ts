@@ -6,7 +6,7 @@ import type { Certificates } from "./certificates.ts";
 /** How often Secrets are read again: a renewed certificate is used after at most this time. */
 const periodMs = 30_000;
 
-export interface CertificateReaderOptions {
+interface CertificateReaderOptions {
   readonly certificates: Certificates;
   /** After each round. */
   readonly onRead: () => void;

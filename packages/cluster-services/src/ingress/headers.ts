@@ -16,7 +16,7 @@ const hopByHop = new Set([
 /** What clients say about where they come from is replaced; an answer to `expect` was given already. */
 const ours = new Set(["expect", "forwarded", "x-real-ip"]);
 
-export interface Forwarded {
+interface Forwarded {
   readonly clientAddress: string;
   readonly protocol: "http" | "https";
   readonly host: string;

@@ -9,7 +9,7 @@ import { ClientLimits } from "./client-limits.ts";
 import { addressOf, type ProxyOptions, type Request, type Response, ReverseProxy } from "./proxy.ts";
 import { asksForWebSocket, upgrade } from "./upgrade.ts";
 
-export interface IngressServerOptions extends ProxyOptions {
+interface IngressServerOptions extends ProxyOptions {
   /** undefined: all addresses of the machine. */
   readonly address?: string;
   /** 0: any free port. */

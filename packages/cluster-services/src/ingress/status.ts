@@ -11,7 +11,7 @@ import { ingresses } from "@coxswain/apimachinery/objects/schema/kinds/resources
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
-export interface StatusOptions {
+interface StatusOptions {
   readonly ingresses: Lister<Ingress>;
   readonly nodes: Lister<Node>;
   readonly nodeName: string;

@@ -5,7 +5,7 @@ import { requestHeaders, responseHeaders } from "./headers.ts";
 import type { IngressMetrics } from "./metrics.ts";
 import { connectionOf, type Destination, refusalText } from "./proxy.ts";
 
-export interface UpgradeOptions {
+interface UpgradeOptions {
   readonly destinationOf: (request: IncomingMessage) => Destination;
   readonly connectTimeoutMs: number;
   readonly responseTimeoutMs: number;

@@ -4,7 +4,7 @@ import { isServed, statusAddresses } from "./assign.ts";
 import { excludedLabel } from "./names.ts";
 import type { Pool } from "./pool.ts";
 
-export interface AnnounceInput {
+interface AnnounceInput {
   readonly node: Node | undefined;
   readonly nodeName: string;
   readonly services: readonly Service[];
@@ -27,7 +27,7 @@ export function candidatesFor({ node, nodeName, services, pool, nodesWithEndpoin
   );
 }
 
-export interface HostPortConflict {
+interface HostPortConflict {
   readonly service: Service;
   readonly message: string;
 }

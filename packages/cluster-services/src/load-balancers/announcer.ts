@@ -14,7 +14,7 @@ import { leaseNamespace } from "./names.ts";
 import { leaseName } from "./pool.ts";
 import { addressRules, hasRules } from "./rules.ts";
 
-export interface AnnouncerOptions {
+interface AnnouncerOptions {
   readonly client: Client;
   /** Unique name of this process. */
   readonly identity: string;

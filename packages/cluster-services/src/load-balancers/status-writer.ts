@@ -12,7 +12,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type Assignment, assignAddresses, type Cluster, statusAddresses } from "./assign.ts";
 import type { LoadBalancerMetrics } from "./metrics.ts";
 
-export interface StatusWriterOptions {
+interface StatusWriterOptions {
   readonly client: Client;
   /** As the caches show it now. */
   readonly cluster: () => Cluster;

@@ -16,7 +16,7 @@ const hostnameLabel = "kubernetes.io/hostname";
 const isDefaultClass = "storageclass.kubernetes.io/is-default-class";
 const uidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-export type ClaimPlan =
+type ClaimPlan =
   | { readonly action: "none" }
   /** The claim can never be satisfied as it is. */
   | { readonly action: "refuse"; readonly reason: string }
@@ -85,7 +85,7 @@ export function newVolume(
 
 export const hostnameOf = ({ metadata }: Node): string => metadata.labels?.[hostnameLabel] ?? metadata.name ?? "";
 
-export type VolumePlan =
+type VolumePlan =
   | { readonly action: "none" }
   | { readonly action: "refuse"; readonly reason: string }
   | { readonly action: "delete"; readonly name: string };

@@ -9,7 +9,7 @@ import definitions from "../metrics.json" with { type: "json" };
 import { inGi } from "./controllers.ts";
 import type { Folders, Space } from "./folders.ts";
 
-export interface DiskWatchOptions {
+interface DiskWatchOptions {
   readonly nodeName: string;
   readonly folders: Pick<Folders, "root" | "space">;
   readonly claims: Pick<Lister<PersistentVolumeClaim>, "get">;
@@ -32,7 +32,7 @@ export function fullness({ totalBytes, freeBytes, totalFiles, freeFiles }: Space
   return undefined;
 }
 
-export interface DiskWatch extends Periodic {
+interface DiskWatch extends Periodic {
   /** What `fullness` said last. */
   readonly problem: string | undefined;
 }

@@ -71,7 +71,7 @@ const documents: Readonly<Record<string, () => unknown>> = {
   "/openapi/v2": openApiDocument,
 };
 
-export interface ResourceRequest {
+interface ResourceRequest {
   readonly target: Extract<Target, { kind: "resource" }>;
   readonly query: URLSearchParams;
   readonly accept: string;

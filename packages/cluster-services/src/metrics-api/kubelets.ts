@@ -20,7 +20,7 @@ function kubeletUrl({ status }: Node): string | undefined {
 /** Source: metrics-server's --kubelet-preferred-address-types in its manifest */
 const preferred = ["InternalIP", "ExternalIP", "Hostname"];
 
-export interface ScraperOptions {
+interface ScraperOptions {
   readonly nodes: () => readonly Node[];
   readonly newClient: (url: string) => Pick<Client, "raw" | "close">;
   readonly store: UsageStore;
@@ -35,7 +35,7 @@ const timeoutMs = 10_000;
 /** Kubelets that are queried at the same time. */
 const mostAtOnce = 50;
 
-export interface Scraper {
+interface Scraper {
   /** Asks all kubelets once. */
   round(signal: AbortSignal): Promise<void>;
   /** Rounds until `signal` is aborted. */

@@ -13,7 +13,7 @@ import { group } from "./objects.ts";
 const labels = { "app.kubernetes.io/managed-by": "coxswain-services" };
 const portName = "https";
 
-export interface Registration {
+interface Registration {
   readonly address: string;
   readonly port: number;
   /** Port of the Service, as it is when that exists already. Default 443. */

@@ -19,7 +19,7 @@ import { answerResource, type Inventory, type Target, targetOf } from "./api.ts"
 import { group } from "./objects.ts";
 import type { UsageStore } from "./usage-store.ts";
 
-export interface MetricsServerOptions {
+interface MetricsServerOptions {
   readonly address: string;
   /** 0: any free port. */
   readonly port: number;

@@ -4,7 +4,7 @@ import { gatewayOf, hostNetwork, parseNetwork } from "./networks.ts";
 import type { Link, Plan, PodRoute, Vxlan } from "./plan.ts";
 
 /** What the kernel has of this network. */
-export interface KernelState {
+interface KernelState {
   readonly links: readonly Link[];
   /** All routes with this program's mark. */
   readonly routes: readonly PodRoute[];
@@ -79,7 +79,7 @@ async function json<T>(run: RunProgram, program: string, args: readonly string[]
 }
 
 /** Commands for `ip -batch` and `bridge -batch`, one a line. `ip` before `bridge`. */
-export interface Commands {
+interface Commands {
   readonly ip: readonly string[];
   readonly bridge: readonly string[];
 }

@@ -32,7 +32,7 @@ export interface PodRoute {
 }
 
 /** How packets to another node's VXLAN interface are addressed. */
-export interface Peer {
+interface Peer {
   readonly mac: string;
   /** Addresses to which routes lead. */
   readonly gateways: readonly string[];
@@ -72,7 +72,7 @@ export interface Plan {
   readonly problems: readonly Problem[];
 }
 
-export interface PlanInput {
+interface PlanInput {
   readonly nodeName: string;
   readonly nodes: readonly Node[];
   readonly links: readonly Link[];

@@ -15,7 +15,7 @@ import { podRules } from "./rules.ts";
 import type { PodNetworkSettings } from "./settings.ts";
 import { isOurRoute, withdraw } from "./withdraw.ts";
 
-export interface PodNetworkOptions {
+interface PodNetworkOptions {
   readonly nodeName: string;
   readonly settings: PodNetworkSettings;
   readonly host: PodNetworkHost;

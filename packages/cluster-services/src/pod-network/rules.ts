@@ -6,7 +6,7 @@ import type { Plan } from "./plan.ts";
 import type { PodNetworkSettings } from "./settings.ts";
 
 /** Rules of one IP family: input for `iptables-restore --noflush`, and the rules that lead to its chains. */
-export interface PodRules {
+interface PodRules {
   readonly text: string;
   readonly jumps: readonly Jump[];
 }

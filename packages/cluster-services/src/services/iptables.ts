@@ -3,7 +3,7 @@ import type { Family } from "./addresses.ts";
 import { type Jump, type Table, tables } from "./rule-set.ts";
 
 /** The kernel's rules of one family, by Debian's iptables. */
-export interface Iptables {
+interface Iptables {
   /** Each table of the text is replaced atomically; chains that it does not name stay. */
   restore(text: string): Promise<void>;
   /** Names of the chains of Services: they begin with the prefix, and not as those of other parts. */
@@ -12,7 +12,7 @@ export interface Iptables {
   missing(jumps: readonly Jump[]): Promise<MissingJump[]>;
 }
 
-export interface MissingJump extends Jump {
+interface MissingJump extends Jump {
   /** Rules of the chain that come first, without this one. */
   readonly rulesBefore: number;
   /** It is in the chain, at another place. */

@@ -30,7 +30,7 @@ export async function prepareKernel({
   return existsSync(bridgeCalls) && set(bridgeCalls, log);
 }
 
-export interface ConntrackTimeouts {
+interface ConntrackTimeouts {
   readonly establishedMs: number;
   readonly closeWaitMs: number;
 }

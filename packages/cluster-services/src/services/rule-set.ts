@@ -28,7 +28,7 @@ export interface RuleSet {
   count(table: Table): number;
 }
 
-export interface RestoreInput {
+interface RestoreInput {
   /** For `iptables-restore --noflush`: each table is replaced atomically. */
   readonly text: string;
   /** To be called when the kernel has accepted it. */

@@ -13,7 +13,7 @@ import { findRefused, isRefusal } from "./refused.ts";
 import { newRuleSet, type RuleSet, tables } from "./rule-set.ts";
 import type { ServicePort } from "./service-port.ts";
 
-export interface ServiceRulesOptions {
+interface ServiceRulesOptions {
   readonly settings: RuleSettings;
   /** All Services that there may be rules for. */
   readonly keys: () => Iterable<ObjectKey>;

@@ -6,7 +6,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { createServer } from "@coxswain/apimachinery/transport/node-http";
 
 /** Where a port listens. */
-export interface Address {
+interface Address {
   readonly host: string;
   readonly port: number;
 }

@@ -120,7 +120,7 @@ export const aNode = (
   status: { addresses: addresses.map((address) => ({ type: "InternalIP", address })) },
 });
 
-export interface Reported {
+interface Reported {
   readonly network: PodNetwork;
   /** `<type> <reason> <message>` of each event. */
   readonly events: string[];

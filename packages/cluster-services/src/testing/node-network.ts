@@ -22,7 +22,7 @@ export const addresses = {
   outside: "192.168.77.2",
 } as const;
 
-export interface NodeNetwork {
+interface NodeNetwork {
   readonly node: Namespace;
   /** Two pods of the node, each serving its name on port 8080. */
   readonly pod1: Namespace;

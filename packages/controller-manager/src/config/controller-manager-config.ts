@@ -49,9 +49,9 @@ export interface ControllerManagerConfig extends Readonly<FlagConfig> {
   readonly volumes: VolumesConfig;
 }
 
-export type Concurrency = Readonly<SettingValues<typeof concurrencySettings>>;
+type Concurrency = Readonly<SettingValues<typeof concurrencySettings>>;
 
-export interface HorizontalPodAutoscalerConfig extends Readonly<SettingValues<typeof autoscalingSettings>> {
+interface HorizontalPodAutoscalerConfig extends Readonly<SettingValues<typeof autoscalingSettings>> {
   readonly rules: Readonly<SettingValues<typeof autoscalingRuleSettings>>;
 }
 

@@ -7,7 +7,7 @@ import { podTemplates } from "@coxswain/apimachinery/objects/schema/kinds/resour
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 
 /** A strategic merge patch, which kubectl sends unchanged to roll back. */
-export interface RevisionData {
+interface RevisionData {
   readonly spec: { readonly template: PodTemplateSpec & { readonly $patch: "replace" } };
 }
 

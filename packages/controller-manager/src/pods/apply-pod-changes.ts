@@ -9,7 +9,7 @@ import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/objects/schema
 import { createPod, deletePod, type PodWriter, slowStartBatch } from "./pod-control.ts";
 
 /** Pods to create and delete for one owner. */
-export interface PodChanges {
+interface PodChanges {
   readonly owner: KubeObject;
   readonly ownerResource: ResourceRef;
   /** One template for each Pod to create. */
@@ -18,7 +18,7 @@ export interface PodChanges {
 }
 
 /** The first failure of each kind, if any. */
-export interface PodChangeFailures {
+interface PodChangeFailures {
   readonly creating?: unknown;
   readonly deleting?: unknown;
 }

@@ -7,7 +7,7 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 
 /** Input of `claimObjects`. */
-export interface Claim<T extends KubeObject> {
+interface Claim<T extends KubeObject> {
   readonly client: Client;
   /** Resource of the claimed objects. */
   readonly ref: ResourceRef;
@@ -25,7 +25,7 @@ export interface Claim<T extends KubeObject> {
 type Writes = Omit<Claim<KubeObject>, "candidates" | "filter">;
 
 /** Action for one candidate. */
-export type ClaimDecision = "own" | "adopt" | "release" | "ignore";
+type ClaimDecision = "own" | "adopt" | "release" | "ignore";
 
 /**
  * Adopts matching orphans and releases controlled objects that no longer match.

@@ -11,7 +11,7 @@ export interface GroupSize {
  * Metrics common to the EndpointSlice controllers.
  * Source: pkg/controller/endpointslice/metrics, endpointslicemirroring/metrics
  */
-export interface SliceMetrics {
+interface SliceMetrics {
   /** Creates a histogram of a count observed once per sync. */
   perSync(what: string, help: string): HistogramChild;
   /** Sets the current groups of a Service. */

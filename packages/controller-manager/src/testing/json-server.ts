@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-export interface JsonRequest {
+interface JsonRequest {
   readonly method: string | undefined;
   readonly url: URL;
   /** Parsed body; undefined when none was sent. */

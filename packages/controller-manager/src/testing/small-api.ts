@@ -1,6 +1,6 @@
 import { startJsonServer } from "./json-server.ts";
 
-export interface SmallApi {
+interface SmallApi {
   readonly host: string;
   /** All created objects except ServiceAccounts and tokens, in order. */
   readonly writes: readonly { readonly path: string; readonly name: string; readonly authorization: string }[];

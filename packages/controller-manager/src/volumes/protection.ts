@@ -8,7 +8,7 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { ControllerContext } from "../controller-context.ts";
 import { defineController } from "../define-controller.ts";
 
-export interface ProtectionOptions<T> {
+interface ProtectionOptions<T> {
   readonly name: string;
   readonly ref: ResourceRef;
   /** Finalizer that protects objects in use. */

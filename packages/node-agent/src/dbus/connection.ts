@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 import { type DbusMessage, type DbusValue, decodeMessage, encodeMessage } from "./message.ts";
 
 /** A method call; `signature` lists the types of `body`. */
-export interface DbusCall {
+interface DbusCall {
   destination: string;
   path: string;
   interface: string;

@@ -5,7 +5,7 @@ export interface Variant {
 }
 export type DbusValue = string | number | bigint | boolean | Variant | readonly DbusValue[];
 
-export type MessageKind = "call" | "return" | "error" | "signal";
+type MessageKind = "call" | "return" | "error" | "signal";
 
 export interface DbusMessage {
   kind: MessageKind;

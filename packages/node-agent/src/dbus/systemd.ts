@@ -16,7 +16,7 @@ export interface Systemd {
   close(): void;
 }
 
-export interface SystemdOptions {
+interface SystemdOptions {
   clock: Clock;
   /** @throws Error when systemd is currently unreachable */
   connect?: () => Promise<DbusConnection>;

@@ -18,7 +18,7 @@ import { makeFolderSync } from "@coxswain/apimachinery/process/files/make-folder
 import { type ConfigSource, decodeSource, encodeSource, showSource } from "./config-source.ts";
 
 /** `assigned` is the configuration the cluster wants; `last-known-good` the fallback, which was in use for the trial period. */
-export type Slot = "assigned" | "last-known-good";
+type Slot = "assigned" | "last-known-good";
 
 /** Local copies of the cluster's configurations; each contains the files of its config map. */
 export interface Checkpoints {

@@ -7,7 +7,7 @@ import { type ConfigSource, showSource } from "./config-source.ts";
 import { problems } from "./problems.ts";
 
 /** The configuration to start with. */
-export interface ConfigChoice {
+interface ConfigChoice {
   /** Undefined for the local configuration. */
   config: AgentConfig | undefined;
   /** Initial value of the node's `status.config`. */
@@ -17,7 +17,7 @@ export interface ConfigChoice {
 }
 
 /** Reads and validates checkpointed configuration files. */
-export interface ConfigLoader {
+interface ConfigLoader {
   /** @throws Error when the file cannot be read or decoded */
   read(path: string): unknown;
   /** Merges the file with the flags. @throws ConfigError when the configuration is invalid */

@@ -58,7 +58,7 @@ const absent = (config: NodeConfigStatus = {}): Record<string, null> =>
   Object.fromEntries(Object.keys(config).map((name) => [name, null]));
 
 /** The metrics `kubelet_node_config_*`. */
-export interface ConfigMetrics {
+interface ConfigMetrics {
   show(status: NodeConfigStatus): void;
 }
 

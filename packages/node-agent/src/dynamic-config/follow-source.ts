@@ -11,7 +11,7 @@ import type { FollowOptions } from "./follow-options.ts";
 import { SyncProblem } from "./problems.ts";
 import { takeOver } from "./take-over.ts";
 
-export interface FollowSourceOptions extends Pick<FollowOptions, "nodeName" | "notify" | "background"> {
+interface FollowSourceOptions extends Pick<FollowOptions, "nodeName" | "notify" | "background"> {
   api: NonNullable<FollowOptions["api"]>;
   /** The source that the agent was started with. */
   assigned: NodeConfigSource | undefined;

@@ -17,7 +17,7 @@ export interface DnsSettings {
 }
 
 /** Reports a problem with the DNS settings as an event of the Pod. */
-export type DnsProblem = (reason: string, message: string) => void;
+type DnsProblem = (reason: string, message: string) => void;
 
 const maxServers = 3;
 export const maxSearches = 6;

@@ -6,7 +6,7 @@ import { type DownwardContext, fieldValue, resourceValue } from "./downward-api-
 import { expand } from "./expansion.ts";
 import { serviceEnvironment } from "./service-links.ts";
 
-export interface EnvironmentContext extends DownwardContext {
+interface EnvironmentContext extends DownwardContext {
   objects: PodObjects;
   services: readonly Service[];
   /** Called with keys that are not valid variable names and are skipped. */

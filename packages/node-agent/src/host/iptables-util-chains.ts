@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
-export interface UtilChainOptions {
+interface UtilChainOptions {
   masqueradeBit: number;
   dropBit: number;
   clock: Clock;

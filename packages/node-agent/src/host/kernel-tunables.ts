@@ -12,7 +12,7 @@ const tunables: Readonly<Record<string, number>> = {
   "kernel/keys/root_maxbytes": 25_000_000,
 };
 
-export interface KernelTunableOptions {
+interface KernelTunableOptions {
   /** `--protect-kernel-defaults`: differences are errors and nothing is changed. */
   protect: boolean;
   log: Logger;

@@ -5,7 +5,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
 /** A held lock. */
-export interface LockFile {
+interface LockFile {
   /**
    * Resolves when another process waits for the lock (`--exit-on-lock-contention`), when the lock is lost, or when the
    * signal is aborted.

@@ -32,7 +32,7 @@ export interface ApiConnection {
   close(): void;
 }
 
-export interface ApiConnectionOptions {
+interface ApiConnectionOptions {
   api: ClientConfig;
   config: AgentConfig;
   nodeName: string;

@@ -16,7 +16,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import type { CertificateMetrics } from "./certificate-metrics.ts";
 
-export interface CertificateOptions {
+interface CertificateOptions {
   nodeName: string;
   certDir: string;
   clock: Clock;
@@ -37,7 +37,7 @@ const retryMs = 30_000;
 /** Source: bootstrap.go LoadClientCert, waitForServer */
 const bootstrapWaitMs = 60_000;
 
-export interface BootstrapOptions extends CertificateOptions {
+interface BootstrapOptions extends CertificateOptions {
   /**
    * `--rotate-certificates`: wait for the API server without limit. Otherwise wait one minute; the following request fails
    * and ends the kubelet.
@@ -101,7 +101,7 @@ function kubeconfigOf(config: ClientConfig, certificateFile: string): unknown {
   };
 }
 
-export interface RotationOptions extends CertificateOptions {
+interface RotationOptions extends CertificateOptions {
   purpose: Purpose;
   /** SANs of a serving certificate. */
   names?: () => { dnsNames: readonly string[]; ips: readonly string[] };

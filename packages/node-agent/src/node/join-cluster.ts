@@ -11,7 +11,7 @@ import { rotateCertificate } from "./certificates.ts";
 import { runNodeLease } from "./lease.ts";
 import { newRegistration, type Registration } from "./registration.ts";
 
-export interface JoinOptions {
+interface JoinOptions {
   config: AgentConfig;
   api: ApiConnection;
   background: Background;

@@ -7,7 +7,7 @@ import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
-export interface NodeLeaseOptions {
+interface NodeLeaseOptions {
   client: Client;
   clock: Clock;
   log: Logger;

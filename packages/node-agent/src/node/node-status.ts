@@ -31,7 +31,7 @@ export interface NodeStatusInput {
   now: number;
 }
 
-export interface NodeConditionInput {
+interface NodeConditionInput {
   /** Reasons why the node is not ready, in order. */
   problems: readonly string[];
   /** Whether AppArmor profiles can be enforced: part of the message. */
@@ -221,7 +221,7 @@ export function nodeStatusEvent(name: string, reason: string): NodeEvent {
 /** Set when the attach/detach controller attaches volumes for this node, rather than the kubelet. */
 export const attachDetachAnnotation = "volumes.kubernetes.io/controller-managed-attach-detach";
 
-export interface InitialNodeInput {
+interface InitialNodeInput {
   name: string;
   hostname: string;
   labels: Readonly<Record<string, string>>;

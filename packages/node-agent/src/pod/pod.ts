@@ -13,7 +13,7 @@ export const configMirrorAnnotation = "kubernetes.io/config.mirror";
 export const configSeenAnnotation = "kubernetes.io/config.seen";
 
 /** `name_namespace`: identical for a static Pod and its mirror Pod. */
-export type PodFullName = string;
+type PodFullName = string;
 
 export function fullName(pod: { metadata: { name: string; namespace: string } }): PodFullName {
   return `${pod.metadata.name}_${pod.metadata.namespace}`;

@@ -10,7 +10,7 @@ import type { Rejection } from "../pod/pod-verdict.ts";
 import type { Pressure } from "../resources/eviction-thresholds.ts";
 
 /** A Pod to admit, and the state of the node. */
-export interface AdmissionInput {
+interface AdmissionInput {
   pod: NodePod;
   /** Active Pods on this node. */
   others: readonly NodePod[];

@@ -7,7 +7,7 @@ import type { PodRunner } from "./pod-runner.ts";
 /** What a worker does for its Pod. */
 export type PodWork = "create" | "update" | "sync" | "kill";
 
-export interface PodWorkersOptions {
+interface PodWorkersOptions {
   runner: PodRunner;
   clock: Clock;
   log: Logger;

@@ -9,7 +9,7 @@ import type { EndPod } from "./end-pod.ts";
 /** Terminates other Pods to make resources available for a critical Pod. Never rejects: failures become a Rejection. */
 export type Preempt = (pod: NodePod, others: readonly NodePod[], missing: readonly Shortage[]) => Promise<Rejection | undefined>;
 
-export interface PreemptOptions {
+interface PreemptOptions {
   endPod: EndPod;
   /** Called for each preempted Pod with the resource that was missing. */
   onPreempted: (resource: string) => void;

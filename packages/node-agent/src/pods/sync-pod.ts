@@ -5,7 +5,7 @@ import { type ContainerRecord, newestContainer, type PodRecord } from "../runtim
 import { shouldRestart } from "../runtime/should-restart.ts";
 
 /** A container that has to be killed, and why. */
-export interface ContainerToKill {
+interface ContainerToKill {
   record: ContainerRecord;
   container: AnyContainer;
   message: string;

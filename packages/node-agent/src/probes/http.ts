@@ -32,7 +32,7 @@ function checked(port: number): number {
 }
 
 /** Values by lower-case name. */
-export type ProbeHeaders = ReadonlyMap<string, readonly string[]>;
+type ProbeHeaders = ReadonlyMap<string, readonly string[]>;
 
 /** The URL and headers of an HTTP action. @throws Error when the port cannot be resolved */
 export function httpTarget(action: HTTPGetAction, container: AnyContainer, podIp: string): { url: URL; headers: ProbeHeaders } {

@@ -4,7 +4,7 @@ import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { cpuWeight } from "./container-resources.ts";
 
-export interface CgroupTreeOptions {
+interface CgroupTreeOptions {
   cfsPeriodUs: number;
   log: Logger;
   /** Where the controllers are mounted; default `/sys/fs/cgroup`. */

@@ -36,7 +36,7 @@ export interface CgroupOptions {
 }
 
 /** The node's allocatable resources, applied as limits of the `kubepods` cgroup. */
-export interface NodeAllocatable {
+interface NodeAllocatable {
   milliCpu: number;
   memoryBytes: number;
   /** Processes; absent for no limit. */

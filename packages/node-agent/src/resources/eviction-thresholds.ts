@@ -30,7 +30,7 @@ export interface Observation {
 export type Observations = Partial<Record<Signal, Observation>>;
 
 /** The eviction settings of the configuration by signal; grace periods in milliseconds. */
-export interface EvictionSettings {
+interface EvictionSettings {
   hard: Readonly<Record<string, string>>;
   soft: Readonly<Record<string, string>>;
   softGraceMs: Readonly<Record<string, number>>;

@@ -79,7 +79,7 @@ export function evictionVerdict(pod: NodePod, signal: Signal, used: PodUsage | u
 }
 
 /** The local storage limit that a Pod exceeded, as a label value of the metric `kubelet_evictions`. */
-export type StorageLimit = "emptydirfs.limit" | "ephemeralpodfs.limit" | "ephemeralcontainerfs.limit";
+type StorageLimit = "emptydirfs.limit" | "ephemeralpodfs.limit" | "ephemeralcontainerfs.limit";
 
 /** Pure: the first local storage limit that the Pod exceeds. Source: eviction_manager.go localStorageEviction */
 export function exceededStorage(pod: NodePod, used: PodUsage): { limit: StorageLimit; message: string } | undefined {

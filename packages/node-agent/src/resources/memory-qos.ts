@@ -3,7 +3,7 @@ import { quantityOf } from "../pod/pod-resources.ts";
 import { requestedMemory } from "./qos-reserve.ts";
 
 /** Node settings for the feature gate MemoryQoS. */
-export interface MemoryQos {
+interface MemoryQos {
   /** The node's allocatable memory, before eviction thresholds are subtracted. */
   allocatableBytes: number;
   /** `memoryThrottlingFactor`: the fraction of the memory limit above which a container is throttled. */

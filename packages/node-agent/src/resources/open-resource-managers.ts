@@ -21,7 +21,7 @@ import { newResourceManagers, type ResourceManagers } from "./resource-managers.
 import type { MachineTopology } from "./topology/machine-topology.ts";
 import { newTopologyManager, type TopologyPolicy, type TopologyScope } from "./topology/topology-manager.ts";
 
-export interface OpenOptions {
+interface OpenOptions {
   config: AgentConfig;
   featureGates: FeatureGates;
   topology: MachineTopology;

@@ -24,7 +24,7 @@ export interface ResourceManagers {
   reconcile(): Promise<void>;
 }
 
-export interface ResourceManagersOptions {
+interface ResourceManagersOptions {
   cpu: CpuManager;
   memory: MemoryManager;
   devices: DeviceManager;

@@ -3,7 +3,7 @@ import { unitOf } from "./cgroup-names.ts";
 import type { CgroupLimits } from "./cgroup-tree.ts";
 import { cpuWeight } from "./container-resources.ts";
 
-export interface SliceOptions {
+interface SliceOptions {
   /** True for cgroup v2. */
   unified: boolean;
   cfsPeriodUs: number;

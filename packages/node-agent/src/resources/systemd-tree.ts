@@ -4,7 +4,7 @@ import { unitOf } from "./cgroup-names.ts";
 import type { CgroupTree } from "./cgroup-tree.ts";
 import { limitProperties, newSliceProperties } from "./slice-properties.ts";
 
-export interface SystemdTreeOptions {
+interface SystemdTreeOptions {
   systemd: Systemd;
   /** The same cgroups through cgroupfs: for controllers that systemd does not manage, and for exact values. */
   files: CgroupTree;

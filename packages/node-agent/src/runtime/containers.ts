@@ -41,7 +41,7 @@ export interface ContainerDependencies {
 }
 
 /** A container to start and its Pod's state. */
-export interface StartRequest {
+interface StartRequest {
   pod: NodePod;
   container: AnyContainer;
   kind: ContainerKind;
@@ -59,7 +59,7 @@ export interface StartRequest {
 }
 
 /** Parts of the container configuration that depend on volumes, environment and devices. */
-export interface ContainerOptions {
+interface ContainerOptions {
   environment: ReadonlyMap<string, string>;
   mounts: readonly CriInput<"Mount">[];
   devices: readonly CriInput<"Device">[];

@@ -20,7 +20,7 @@ export interface CredentialProviders {
   loginsFor(image: string): Promise<Login[]>;
 }
 
-export interface CredentialProviderOptions {
+interface CredentialProviderOptions {
   readonly configFile: string;
   readonly binDir: string;
   readonly clock: Clock;

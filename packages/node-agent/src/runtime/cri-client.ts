@@ -6,7 +6,7 @@ import { newMessageCodec } from "./messages.ts";
 import type { LabelFilter } from "./runtime.ts";
 import { type ContainerRuntime, isRuntimeNotFound, RuntimeError } from "./runtime.ts";
 
-export interface CriClientOptions {
+interface CriClientOptions {
   /** `unix:///run/containerd/containerd.sock`, or a path. */
   endpoint: string;
   /** Endpoint of the image service, when it differs. */

@@ -9,7 +9,7 @@ import {
   sandboxState,
 } from "./runtime.ts";
 
-export interface FakeContainer {
+interface FakeContainer {
   id: string;
   sandboxId: string;
   config: CriInput<"ContainerConfig">;
@@ -21,7 +21,7 @@ export interface FakeContainer {
   reason: string;
 }
 
-export interface FakeSandbox {
+interface FakeSandbox {
   id: string;
   config: CriInput<"PodSandboxConfig">;
   state: number;

@@ -2,7 +2,7 @@ import type { LifecycleHandler } from "@coxswain/apimachinery/objects/schema/kin
 import type { AnyContainer, NodePod } from "../pod/pod.ts";
 
 /** A lifecycle hook and the container to run it for. */
-export interface HookCall {
+interface HookCall {
   pod: NodePod;
   container: AnyContainer;
   containerId: string;

@@ -22,7 +22,7 @@ export interface ImagePullerOptions {
   credentialProviders?: CredentialProviders | undefined;
 }
 
-export type RecordEvent = (type: "Normal" | "Warning", reason: string, message: string) => void;
+type RecordEvent = (type: "Normal" | "Warning", reason: string, message: string) => void;
 
 /** Pulls images with back-off per Pod and image. */
 export interface ImagePuller {

@@ -5,7 +5,7 @@ import { labelNames } from "./labels.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 
 /** State of a Pod's sandboxes and containers at a relist. */
-export interface RuntimePodSummary {
+interface RuntimePodSummary {
   uid: string;
   name: string;
   namespace: string;
@@ -13,7 +13,7 @@ export interface RuntimePodSummary {
   states: ReadonlyMap<string, string>;
 }
 
-export interface LifecycleEventsOptions {
+interface LifecycleEventsOptions {
   runtime: ContainerRuntime;
   clock: Clock;
   log: Logger;

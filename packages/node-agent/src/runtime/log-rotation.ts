@@ -7,7 +7,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type ContainerRuntime, containerState } from "./runtime.ts";
 
-export interface LogRotationOptions {
+interface LogRotationOptions {
   runtime: ContainerRuntime;
   clock: Clock;
   log: Logger;

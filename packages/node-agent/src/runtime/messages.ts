@@ -1,7 +1,7 @@
 import protobuf from "protobufjs";
 
 /** Protobuf messages by name; a field is `[number, type]`, `T[]` is repeated, `map` is a map from string to string. */
-export type MessageTable = Readonly<Record<string, Readonly<Record<string, readonly [number, string]>>>>;
+type MessageTable = Readonly<Record<string, Readonly<Record<string, readonly [number, string]>>>>;
 
 /** Converts plain objects to protobuf and back. */
 export interface MessageCodec {

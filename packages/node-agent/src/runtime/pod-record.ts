@@ -5,7 +5,7 @@ import { annotationNames, labelNames } from "./labels.ts";
 import { readLogTail } from "./logs.ts";
 import { type ContainerRuntime, containerState, isRuntimeNotFound, sandboxState } from "./runtime.ts";
 
-export type ContainerStateName = "created" | "running" | "exited" | "unknown";
+type ContainerStateName = "created" | "running" | "exited" | "unknown";
 
 /** A Pod sandbox in the runtime. */
 export interface SandboxRecord {

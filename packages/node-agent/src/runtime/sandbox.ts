@@ -4,7 +4,7 @@ import { sandboxAnnotations, sandboxLabels } from "./labels.ts";
 import { namespaceOptions, runtimeDefault } from "./security-context.ts";
 
 /** Sandbox settings that are not in the Pod's spec. */
-export interface SandboxSettings {
+interface SandboxSettings {
   attempt: number;
   hostname: string;
   dns: { servers: readonly string[]; searches: readonly string[]; options: readonly string[] };

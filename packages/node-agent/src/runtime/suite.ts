@@ -5,7 +5,7 @@ import type { CriInput } from "./cri-schema.ts";
 import { type ContainerRuntime, containerState, isRuntimeNotFound, RuntimeError, sandboxState } from "./runtime.ts";
 
 /** The runtime to test. */
-export interface RuntimeUnderTest {
+interface RuntimeUnderTest {
   runtime: ContainerRuntime;
   /** An image that is present in the runtime, with `sh`, `sleep` and `true`. */
   image: string;

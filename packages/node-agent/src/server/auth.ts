@@ -9,7 +9,7 @@ import { delegatedAuthorization } from "@coxswain/apimachinery/serving/delegated
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { verbOfMethod } from "@coxswain/apimachinery/serving/verb-of-method";
 
-export interface AuthOptions {
+interface AuthOptions {
   /** Undefined in standalone mode: no delegated authentication and authorization. */
   client: Client | undefined;
   clock: Clock;
@@ -27,7 +27,7 @@ export interface AuthOptions {
 }
 
 /** Result of authentication and authorization; `status` and `message` are for the response. */
-export type Verdict = { allowed: true; user: UserInfo } | { allowed: false; status: 401 | 403; message: string };
+type Verdict = { allowed: true; user: UserInfo } | { allowed: false; status: 401 | 403; message: string };
 
 /**
  * Authenticates by client certificate or TokenReview and authorizes by SubjectAccessReview.

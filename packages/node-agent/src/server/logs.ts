@@ -6,7 +6,7 @@ import { findContainer } from "../pod/pod.ts";
 import { type LogOptions, readLog } from "../runtime/logs.ts";
 import { type ContainerRuntime, containerState, isRuntimeNotFound } from "../runtime/runtime.ts";
 
-export interface LogsContext {
+interface LogsContext {
   runtime: ContainerRuntime;
   podLogsDir: string;
   podByName: (namespace: string, name: string) => NodePod | undefined;

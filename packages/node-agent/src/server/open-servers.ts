@@ -14,7 +14,7 @@ import { type Auth, newAuth } from "./auth.ts";
 import { type Listening, listen } from "./listen.ts";
 import type { ServerContext } from "./server.ts";
 
-export interface OpenServersOptions
+interface OpenServersOptions
   extends Pick<ServerContext, "runtime" | "metrics" | "probeMetrics" | "podLogsDir" | "cgroupParentOf"> {
   config: AgentConfig;
   featureGates: FeatureGates;

@@ -8,7 +8,7 @@ import type { PodWork } from "../pods/pod-workers.ts";
 import type { Cgroups } from "../resources/cgroups.ts";
 
 /** Times of pods from when the agent sees them. Source: pkg/kubelet/kubelet.go syncPod, pod_workers.go */
-export interface PodTimes {
+interface PodTimes {
   /** The pod's worker starts for the first time. */
   started(pod: NodePod, waitedMs: number): void;
   worked(work: PodWork, tookMs: number): void;

@@ -35,7 +35,7 @@ const messages = newMessageCodec({
 });
 export const podResourcesMessages = messages;
 
-export interface PodResourcesOptions {
+interface PodResourcesOptions {
   /** `<root-dir>/pod-resources`. */
   dir: string;
   managers: Pick<OpenedManagers, "cpu" | "memory" | "devices">;

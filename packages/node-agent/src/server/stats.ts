@@ -28,7 +28,7 @@ export interface Summary {
   pods: PodSummary[];
 }
 
-export interface PodSummary extends Pick<SandboxSummary, "network" | "process_stats"> {
+interface PodSummary extends Pick<SandboxSummary, "network" | "process_stats"> {
   podRef: { name: string; namespace: string; uid: string };
   startTime: string;
   containers: ContainerSummary[];
@@ -43,7 +43,7 @@ interface VolumeStats extends Omit<VolumeUsage, "at"> {
   pvcRef?: { name: string; namespace: string };
 }
 
-export interface ContainerSummary {
+interface ContainerSummary {
   name: string;
   startTime: string;
   cpu: CpuStats;
@@ -175,7 +175,7 @@ function containerSummary(stat: Cri<"ContainerStats">, name: string, sampler: Cp
 }
 
 /** Computes CPU usage rates from cumulative counters; at most one new sample per second and ID. */
-export interface CpuSampler {
+interface CpuSampler {
   rate(id: string, usedNs: number, atNs: number): number;
 }
 

@@ -6,7 +6,7 @@ import { describePod, type NodePod } from "../pod/pod.ts";
 import { readPodRecord } from "../runtime/pod-record.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 
-export interface StreamingContext {
+interface StreamingContext {
   runtime: ContainerRuntime;
   log: Logger;
   podByName: (namespace: string, name: string) => NodePod | undefined;

@@ -20,7 +20,7 @@ import type { VolumeUsage } from "../volumes/volume-usage.ts";
 import { newAuth } from "./auth.ts";
 import { newKubeletHandler } from "./server.ts";
 
-export interface Answer {
+interface Answer {
   status: number;
   body: string;
 }

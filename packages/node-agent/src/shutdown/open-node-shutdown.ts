@@ -4,7 +4,7 @@ import { connectToLogind } from "./logind.ts";
 import { type NodeShutdown, type NodeShutdownOptions, newNodeShutdown } from "./node-shutdown.ts";
 import { groupsOf } from "./shutdown-groups.ts";
 
-export interface OpenShutdownOptions extends Omit<NodeShutdownOptions, "groups" | "connect"> {
+interface OpenShutdownOptions extends Omit<NodeShutdownOptions, "groups" | "connect"> {
   config: Pick<AgentConfig, "shutdownGroups" | "shutdownGraceMs" | "shutdownGraceCriticalMs">;
   featureGates: FeatureGates;
 }

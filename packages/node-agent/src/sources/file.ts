@@ -7,7 +7,7 @@ import type { NodePod } from "../pod/pod.ts";
 import type { PodSources } from "./merge.ts";
 import { staticPod } from "./static-pod.ts";
 
-export interface FileSourceOptions {
+interface FileSourceOptions {
   /** A file, or a directory of manifests; names that begin with a dot are ignored. */
   path: string;
   nodeName: string;

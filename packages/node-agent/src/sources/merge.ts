@@ -4,7 +4,7 @@ import { withBoundedTimes } from "./bounded-times.ts";
 export type SourceName = "api" | "file" | "http";
 
 /** Receives the changes of the merged Pods. */
-export interface SourceHandler {
+interface SourceHandler {
   added(pod: NodePod): void;
   updated(pod: NodePod, previous: NodePod): void;
   removed(pod: NodePod): void;

@@ -5,7 +5,7 @@ import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { configHashAnnotation, configMirrorAnnotation, fullName, isMirrorPod, isStaticPod, type NodePod } from "../pod/pod.ts";
 
-export interface MirrorPodsOptions {
+interface MirrorPodsOptions {
   client: Client;
   log: Logger;
   /** All Pods of this node in the API server. */

@@ -6,7 +6,7 @@ import { isStaticPod, type NodePod } from "../pod/pod.ts";
 import { type MirrorPods, newMirrorPods } from "./mirror-pods.ts";
 import { newStatusManager, type StatusManager } from "./status-manager.ts";
 
-export interface OpenStatusesOptions {
+interface OpenStatusesOptions {
   api: Pick<ApiConnection, "client" | "pods"> | undefined;
   node: Pick<OwnNode, "registered">;
   clock: Clock;
@@ -14,7 +14,7 @@ export interface OpenStatusesOptions {
 }
 
 /** The status manager and the mirror Pods. */
-export interface OpenedStatuses {
+interface OpenedStatuses {
   status: StatusManager;
   /** Undefined in standalone mode. */
   mirrors: MirrorPods | undefined;

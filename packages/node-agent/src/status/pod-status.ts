@@ -8,7 +8,7 @@ import { type ContainerRecord, newestContainer, type PodRecord, podIps } from ".
 import { shouldRestart } from "../runtime/should-restart.ts";
 
 /** Inputs of the status of a Pod. */
-export interface StatusInput {
+interface StatusInput {
   pod: NodePod;
   record: PodRecord;
   /** The last status computed for the Pod. */

@@ -8,7 +8,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { describePod, type NodePod } from "../pod/pod.ts";
 import { ownConditions } from "./pod-status.ts";
 
-export interface StatusManagerOptions {
+interface StatusManagerOptions {
   /** Undefined in standalone mode: statuses are only kept in memory. */
   client: Client | undefined;
   clock: Clock;

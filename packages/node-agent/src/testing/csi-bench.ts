@@ -40,7 +40,7 @@ const objects: PodObjects = {
 /** Longer than the maximum back-off of the plugin registry. */
 const longestRetryMs = 122_001;
 
-export interface CsiBenchOptions extends Partial<TestDriverOptions> {
+interface CsiBenchOptions extends Partial<TestDriverOptions> {
   readonly controllerAttaches?: boolean;
   readonly gates?: Readonly<Record<string, boolean>>;
 }

@@ -29,7 +29,7 @@ export const aDevice = (ID: string, ...nodes: number[]): PluginDevice => ({
   topology: nodes.length === 0 ? null : { nodes: nodes.map((node) => ({ ID: node })) },
 });
 
-export interface TestPluginOptions {
+interface TestPluginOptions {
   readonly devices: readonly PluginDevice[];
   readonly access?: (ids: readonly string[]) => Partial<DeviceAccess>;
   readonly preStart?: boolean;

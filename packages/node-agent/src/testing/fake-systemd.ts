@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DbusError } from "../dbus/connection.ts";
 import { type DbusMessage, type DbusValue, decodeMessage, encodeMessage, type Variant } from "../dbus/message.ts";
 
-export interface FakeSystemdOptions {
+interface FakeSystemdOptions {
   readonly onStart?: (unit: string) => void;
   readonly onStop?: (unit: string) => void;
 }

@@ -10,7 +10,7 @@ export interface ImageSpec {
   files: readonly ArchiveEntry[];
 }
 
-export interface ArchiveEntry {
+interface ArchiveEntry {
   path: string;
   mode?: number;
   /** Omitted for a directory. */

@@ -23,7 +23,7 @@ const busConfig = (socket: string): string => `<!DOCTYPE busconfig PUBLIC "-//fr
 <busconfig><type>system</type><listen>unix:path=${socket}</listen><auth>EXTERNAL</auth>
 <policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/></policy></busconfig>`;
 
-export interface PlayedMachine {
+interface PlayedMachine {
   /** Address of the bus. */
   address: string;
   /** Directory of logind's configuration drop-ins. */

@@ -17,7 +17,7 @@ import { newStatusManager, type StatusManager } from "../status/status-manager.t
 import type { Mounter } from "../volumes/mount.ts";
 import { newVolumeManager, type VolumeManager } from "../volumes/volume-manager.ts";
 
-export interface TestRunner {
+interface TestRunner {
   runner: PodRunner;
   status: StatusManager;
   volumes: VolumeManager;

@@ -25,7 +25,7 @@ export interface PayloadFile {
 }
 
 /** Relative path → file; paths may contain directories: `etc/app/config`. */
-export type Payload = ReadonlyMap<string, PayloadFile>;
+type Payload = ReadonlyMap<string, PayloadFile>;
 
 const dataLink = "..data";
 const newDataLink = "..data_tmp";

@@ -2,10 +2,10 @@ import { execFile } from "node:child_process";
 import type { Mounter } from "./mount.ts";
 
 /** Executes a program; resolves to its exit code and combined output. */
-export type RunTool = (program: string, args: readonly string[]) => Promise<{ code: number; output: string }>;
+type RunTool = (program: string, args: readonly string[]) => Promise<{ code: number; output: string }>;
 
 /** A block device to mount. */
-export interface DiskMount {
+interface DiskMount {
   readonly device: string;
   readonly target: string;
   /** Empty for ext4. */

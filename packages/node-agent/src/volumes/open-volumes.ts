@@ -17,7 +17,7 @@ import { type FolderQuotas, newFolderQuotas } from "./quota/folder-quotas.ts";
 import { newVolumeManager, type VolumeManager } from "./volume-manager.ts";
 import { countVolumes, newVolumeOperations } from "./volume-operations.ts";
 
-export interface OpenVolumesOptions extends Required<Pick<CsiOptions, "onCall">> {
+interface OpenVolumesOptions extends Required<Pick<CsiOptions, "onCall">> {
   config: AgentConfig;
   featureGates: FeatureGates;
   nodeName: string;

@@ -6,7 +6,7 @@ import type { PodObjects } from "../pod/pod-objects.ts";
 import type { PayloadFile } from "./atomic-writer.ts";
 
 /** Fields that configMap and secret volume sources share: a selection of keys that become files. */
-export interface KeyedSource {
+interface KeyedSource {
   name: string;
   items?: readonly KeyToPath[] | undefined;
   optional?: boolean | undefined;
@@ -70,7 +70,7 @@ function project(
 }
 
 /** An item of a downwardAPI volume. */
-export interface DownwardItem {
+interface DownwardItem {
   path: string;
   fieldRef?: { fieldPath: string };
   resourceFieldRef?: ResourceFieldRef;

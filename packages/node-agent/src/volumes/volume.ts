@@ -12,7 +12,7 @@ export interface SetUpVolume {
 }
 
 /** Steps of volume set-up, as named in events. */
-export type VolumeStep =
+type VolumeStep =
   | "AttachVolume.Attach failed"
   | "MountVolume.NewMounter initialization failed"
   | "MountVolume.NodeAffinity check failed"

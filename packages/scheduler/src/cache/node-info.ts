@@ -3,7 +3,7 @@ import type { Container, Node, Pod, Taint } from "@coxswain/apimachinery/objects
 import { type PodAffinityTerms, parseAffinity } from "./affinity-terms.ts";
 
 /** Resource amounts as numbers: cpu in millicores, memory and storage in bytes, others in units. */
-export interface Resources {
+interface Resources {
   milliCpu: number;
   memory: number;
   ephemeralStorage: number;

@@ -2,7 +2,7 @@ import { type ExtensionPoint, extensionPoints } from "../framework/extension-poi
 import names from "./default-plugins.json" with { type: "json" };
 
 /** A plugin in a configuration; weight 0 means unset. */
-export interface PluginRef {
+interface PluginRef {
   readonly name: string;
   readonly weight: number;
 }

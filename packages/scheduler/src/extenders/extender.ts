@@ -29,7 +29,7 @@ export interface Extender {
   bind(pod: Pod, nodeName: string): Promise<void>;
 }
 
-export interface ExtenderFilterResult {
+interface ExtenderFilterResult {
   readonly feasible: readonly NodeInfo[];
   /** Node name → reason. */
   readonly failed: ReadonlyMap<string, string>;

@@ -13,7 +13,7 @@ export type EventResource =
   | "CSIDriver"
   | "CSIStorageCapacity";
 
-export type NodeUpdate = "UpdateAllocatable" | "UpdateLabel" | "UpdateTaint" | "UpdateUnschedulable" | "UpdateCondition";
+type NodeUpdate = "UpdateAllocatable" | "UpdateLabel" | "UpdateTaint" | "UpdateUnschedulable" | "UpdateCondition";
 
 export type ClusterEvent = `${EventResource}/${"Add" | "Delete" | "Update" | "*"}` | `Node/${NodeUpdate}` | "*/*";
 

@@ -3,7 +3,7 @@ import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-referenc
 import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** A claim that a pod references, or that is created for one of its ephemeral volumes. */
-export interface ClaimUse {
+interface ClaimUse {
   readonly name: string;
   readonly ephemeral: boolean;
 }

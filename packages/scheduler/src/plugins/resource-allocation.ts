@@ -3,7 +3,7 @@ import type { ResourceWeight, ScoringStrategy, ShapePoint } from "../config/plug
 import { maxNodeScore } from "../framework/extension-points.ts";
 
 /** Requested amount of one resource on the node, incoming pod included, and the allocatable amount. */
-export interface Allocation {
+interface Allocation {
   readonly requested: number;
   readonly allocatable: number;
   readonly weight: number;

@@ -42,7 +42,7 @@ export interface SchedulingQueue {
   close(): void;
 }
 
-export interface SchedulingQueueOptions {
+interface SchedulingQueueOptions {
   readonly clock: Clock;
   readonly compare: (a: QueuedPodView, b: QueuedPodView) => number;
   /** True when the event may resolve a rejection by the plugin. */

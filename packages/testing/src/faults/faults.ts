@@ -33,7 +33,7 @@ export interface Fault extends FaultMatch {
 }
 
 /** What happens to one request. */
-export interface Hit {
+interface Hit {
   readonly delayMs: number;
   readonly status: number | undefined;
   readonly message: string | undefined;

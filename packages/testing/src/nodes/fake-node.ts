@@ -31,7 +31,7 @@ export interface PodRules {
 }
 
 /** What an agent is made of until it crashes or stops. */
-export interface AgentLife {
+interface AgentLife {
   readonly client: Client;
   readonly clock: Clock;
   readonly log: Logger;

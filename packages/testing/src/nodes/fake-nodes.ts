@@ -25,7 +25,7 @@ export interface NodeSpec {
   readonly capacity?: Readonly<Record<string, string>>;
 }
 
-export interface FakeNodesOptions {
+interface FakeNodesOptions {
   readonly client: Client;
   readonly clock: Clock;
   readonly log: Logger;

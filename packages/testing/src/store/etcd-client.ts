@@ -16,7 +16,7 @@ export interface EtcdNetwork {
   carriedOut?(): void;
 }
 
-export interface SimulatedEtcdClient extends EtcdClient {
+interface SimulatedEtcdClient extends EtcdClient {
   /** Breaks all watch streams, as a member that stops does. */
   breakWatches(): void;
 }

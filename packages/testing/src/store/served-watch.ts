@@ -3,7 +3,7 @@ import type { MemoryEtcd, Revision } from "./memory-etcd.ts";
 import { decodeWatchRequest, encodeWatchResponse } from "./watch-messages.ts";
 
 /** Where a watch's messages go. */
-export interface WatchOutput {
+interface WatchOutput {
   /** @param what names the message, for traces */
   send(what: string, message: Buffer): void;
   /** The store has become another one; nothing is sent any more. */

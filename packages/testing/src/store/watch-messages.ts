@@ -2,7 +2,7 @@ import type { KeyValue, WatchCreateRequest, WatchResponse } from "@coxswain/apis
 import protobuf from "protobufjs/minimal.js";
 
 /** etcd's side of a watch stream: reads what the storage layer sends, writes what it reads. */
-export type WatchRequestMessage =
+type WatchRequestMessage =
   | { type: "create"; create: WatchCreateRequest }
   | { type: "cancel"; watchId: number }
   | { type: "progress" };

@@ -1,6 +1,6 @@
 /** Lines of a log: colours of terminals become classes, all other control characters go. */
 
-export interface Segment {
+interface Segment {
   readonly text: string;
   /** Space separated CSS classes; `""` for none. */
   readonly look: string;

@@ -1,13 +1,13 @@
 import type { FromWorker, Source, Usage } from "./protocol.ts";
 import { isNode, isPod, type NodeRow, type PodRow, type Resource, type Row } from "./row.ts";
 
-export interface Amounts {
+interface Amounts {
   readonly cpuMilli: number;
   readonly memoryBytes: number;
 }
 
 /** The pods of one node, in the order of their names. Replaced when one of them changes. */
-export interface NodePods {
+interface NodePods {
   readonly pods: readonly PodRow[];
   /** The sum of what they request. */
   readonly requested: Amounts;

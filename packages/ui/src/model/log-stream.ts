@@ -8,7 +8,7 @@ const tail = 1_000;
 const drawMs = 100;
 const againMs = 1_000;
 
-export interface LogOptions {
+interface LogOptions {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;

@@ -14,7 +14,7 @@ export interface Start {
  * `loading`: the first list is under way; `live`: up to date; `away`: the server cannot be reached, or failed, and is tried again;
  * `denied`: the user may not; `absent`: not served.
  */
-export type SourceState = "loading" | "live" | "away" | "denied" | "absent";
+type SourceState = "loading" | "live" | "away" | "denied" | "absent";
 
 export interface Source {
   readonly state: SourceState;

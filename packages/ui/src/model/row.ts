@@ -75,7 +75,7 @@ export interface WorkloadRow extends Row {
   readonly images: string;
 }
 
-export type WorkloadResource =
+type WorkloadResource =
   | "deployments.apps"
   | "replicasets.apps"
   | "statefulsets.apps"

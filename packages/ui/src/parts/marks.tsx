@@ -17,7 +17,7 @@ export function Status({ health, text }: { readonly health: Health; readonly tex
   );
 }
 
-export interface BarProps {
+interface BarProps {
   readonly label: string;
   /** 0 to 100 */
   readonly value: number;

@@ -12,7 +12,7 @@ export interface Column<T> {
   readonly compare?: (a: T, b: T) => number;
 }
 
-export interface RowsProps<T> {
+interface RowsProps<T> {
   readonly label: string;
   readonly items: readonly T[];
   readonly keyOf: (item: T) => string;

@@ -1,7 +1,7 @@
 /** Dark or light: the system's setting until the user chooses. */
 import { useEffect, useState } from "preact/hooks";
 
-export type Theme = "dark" | "light";
+type Theme = "dark" | "light";
 const key = "coxswain-theme";
 const system = (): Theme => (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark");
 

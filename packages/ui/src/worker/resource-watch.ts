@@ -16,7 +16,7 @@ const pollMs = 5_000;
 /** After which the user's rights, or what is served, may have changed. */
 const retryAfterMs = 60_000;
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly api: Api;
   readonly kind: Kind;
   readonly rows: Rows;

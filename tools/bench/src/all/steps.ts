@@ -59,7 +59,7 @@ export const steps: readonly Step[] = [
   },
 ];
 
-export interface StepFiles {
+interface StepFiles {
   /** Folder of the other implementation's programs. */
   readonly peer: string;
   /** Folder of the pictures. */

@@ -18,7 +18,7 @@ export async function repeat(count: number, operation: (index: number) => Promis
   await closedLoop(timed, { concurrency, seconds: 600, maxOperations: count });
 }
 
-export interface Capacity {
+interface Capacity {
   readonly cpu: string;
   readonly memory: string;
   readonly pods: string;
@@ -50,7 +50,7 @@ export function addNodes({ client }: DaemonCluster, count: number, capacity: Cap
 
 export const nodeName = (index: number): string => `node-${String(index).padStart(4, "0")}`;
 
-export interface PodOptions {
+interface PodOptions {
   readonly name: string;
   readonly labels?: Record<string, string>;
   readonly cpu?: string;

@@ -17,7 +17,7 @@ import { addNodes, addPods, benchPod, nodeName, removeAll, repeat, untilLeft, un
 import { isReady } from "./pod-view.ts";
 import type { Scenario, ScenarioLimits } from "./scenario.ts";
 
-export interface ControllerSizes {
+interface ControllerSizes {
   readonly replicas: number;
   readonly deployments: number;
   readonly completions: number;

@@ -28,7 +28,7 @@ const packages = {
 } as const;
 export type DaemonName = keyof typeof packages;
 
-export interface ProgramOptions {
+interface ProgramOptions {
   /** Folder of the second implementation's programs. */
   readonly peerBin?: string | undefined;
   /** Folder for CPU profiles of ours. */

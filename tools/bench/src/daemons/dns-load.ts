@@ -2,7 +2,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 
-export interface DnsLoadOptions {
+interface DnsLoadOptions {
   readonly address: string;
   readonly port: number;
   /** One after the other. */
@@ -11,7 +11,7 @@ export interface DnsLoadOptions {
   readonly seconds: number;
 }
 
-export interface DnsLoadResult {
+interface DnsLoadResult {
   readonly answers: number;
   /** Queries without an answer half a second after the last one. */
   readonly lost: number;

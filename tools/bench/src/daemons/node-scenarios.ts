@@ -7,7 +7,7 @@ import type { NodeCluster } from "./node-stage.ts";
 import { isReady } from "./pod-view.ts";
 import type { Scenario, ScenarioLimits } from "./scenario.ts";
 
-export interface NodeSizes {
+interface NodeSizes {
   /** Pods that are started and deleted at once, and that run while the kubelet is idle. */
   readonly pods: number;
   readonly idleSeconds: number;

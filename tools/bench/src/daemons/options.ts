@@ -20,7 +20,7 @@ export interface DaemonBenchOptions {
 }
 
 /** A flag for the size of a row. */
-export interface SizeFlag {
+interface SizeFlag {
   readonly help: string;
   readonly normal: readonly number[];
   readonly quick: readonly number[];

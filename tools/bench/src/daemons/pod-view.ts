@@ -5,7 +5,7 @@ import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 
 /** What happens to pods in place of a kubelet: nothing, they become ready, or they succeed. */
-export type PodFate = "none" | "ready" | "succeeded";
+type PodFate = "none" | "ready" | "succeeded";
 
 /** All pods of a cluster by a watch, and their fate. */
 export class PodView {

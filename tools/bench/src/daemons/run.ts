@@ -5,7 +5,7 @@ import { ReportPrinter } from "./printer.ts";
 import { type RowReport, reportOf } from "./report.ts";
 import { type RoundResult, runScenario, type Scenario } from "./scenario.ts";
 
-export interface DaemonBench {
+interface DaemonBench {
   readonly daemon: DaemonName;
   /** Flags of all implementations. */
   readonly flags: readonly string[];

@@ -4,7 +4,7 @@ import type { DaemonCluster } from "./cluster.ts";
 import { addNodes, addPods, benchPod, nodeName, removeAll } from "./cluster-objects.ts";
 import type { Scenario, ScenarioLimits } from "./scenario.ts";
 
-export interface SchedulerSizes {
+interface SchedulerSizes {
   /** A row for each number of nodes. */
   readonly nodes: readonly number[];
   readonly pods: number;

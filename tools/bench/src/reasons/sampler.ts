@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** What is used of a profile by V8's sampling profiler. */
-export interface CpuProfile {
+interface CpuProfile {
   readonly nodes: readonly ProfileNode[];
   /** Node of each sample. */
   readonly samples: readonly number[];
@@ -14,7 +14,7 @@ interface ProfileNode {
 }
 
 /** Samples while the program was busy, and those of them in code that was called by one of the files. */
-export interface Sampled {
+interface Sampled {
   readonly busy: number;
   readonly within: number;
 }

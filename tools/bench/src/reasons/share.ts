@@ -1,7 +1,7 @@
 /** What keeping reasons may add to a daemon's CPU time. */
 export const mostShare = 0.02;
 
-export interface Estimate {
+interface Estimate {
   readonly share: number;
   /** Twice the standard error. */
   readonly error: number;
@@ -21,7 +21,7 @@ export function sampledShare({ busy, within }: { readonly busy: number; readonly
   return { share: within / busy, error: (2 * Math.sqrt(within + 1)) / busy };
 }
 
-export type Verdict = "ok" | "NOT OK" | "not shown, take more rounds on an idle machine";
+type Verdict = "ok" | "NOT OK" | "not shown, take more rounds on an idle machine";
 
 /** An error above the limit shows nothing: neither that it is kept nor that it is exceeded. */
 export function verdictOf({ share, error }: Estimate): Verdict {

@@ -5,7 +5,7 @@ import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/ti
 import type { DoctorFacts, Sample } from "./facts.ts";
 
 /** critical: something does not work; warning: it soon will not, or fails now and then; notice: worth a change. */
-export type Harm = "critical" | "warning" | "notice";
+type Harm = "critical" | "warning" | "notice";
 const harms: readonly Harm[] = ["critical", "warning", "notice"];
 
 export interface DoctorFinding {

@@ -6,7 +6,7 @@ import { type DoctorTarget, gatherFacts } from "./facts.ts";
 
 export type DoctorFormat = "text" | "json";
 
-export interface DoctorPlaces extends Pick<DoctorTarget, "folders" | "data"> {
+interface DoctorPlaces extends Pick<DoctorTarget, "folders" | "data"> {
   readonly kubeconfig: string;
 }
 

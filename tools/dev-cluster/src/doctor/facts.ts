@@ -16,7 +16,7 @@ import type { Namespace, Node, Pod, ResourceQuota, Service } from "@coxswain/api
 import * as refs from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { parse } from "yaml";
 
-export interface CertificateFact {
+interface CertificateFact {
   /** Path of the file it is in. */
   readonly file: string;
   readonly subject: string;
@@ -25,7 +25,7 @@ export interface CertificateFact {
   readonly ends: number;
 }
 
-export interface DiskFact {
+interface DiskFact {
   readonly path: string;
   readonly freeBytes: number;
   readonly totalBytes: number;
@@ -39,7 +39,7 @@ export interface Sample {
 }
 
 /** A deprecated version of a resource that somebody requested since the start of the server. */
-export interface DeprecatedUse {
+interface DeprecatedUse {
   /** `policy/v1beta1` */
   readonly version: string;
   readonly resource: string;

@@ -8,7 +8,7 @@ import { readSettings } from "../read-settings.ts";
 import { type Settings, stateFolder } from "../settings.ts";
 
 /** Contents of `--help` besides the flags. */
-export interface HelpText {
+interface HelpText {
   readonly examples: readonly string[];
   readonly files?: readonly string[];
   readonly environment?: readonly string[];

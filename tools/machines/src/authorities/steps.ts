@@ -30,7 +30,7 @@ import { endBootstrap } from "../node/join-steps.ts";
 import { answers, bootstrapConf, kubeletConf } from "../node/steps.ts";
 import type { Step } from "../steps.ts";
 
-export interface Rotation {
+interface Rotation {
   readonly stage: RotationStage;
 }
 

@@ -17,7 +17,7 @@ export interface Discovered {
   readonly caPem: string;
 }
 
-export interface TokenDiscovery {
+interface TokenDiscovery {
   /** `10.0.0.1:6443` */
   readonly endpoint: string;
   readonly token: { readonly id: string; readonly secret: string };

@@ -17,7 +17,7 @@ export interface Member {
   readonly isLearner: boolean;
 }
 
-export interface MemberStatus {
+interface MemberStatus {
   readonly version: string;
   readonly dbSizeBytes: number;
   /** Hexadecimal; "0": there is none. */
@@ -27,7 +27,7 @@ export interface MemberStatus {
 }
 
 /** PEM. */
-export interface EtcdIdentity {
+interface EtcdIdentity {
   readonly ca: Buffer;
   readonly cert: Buffer;
   readonly key: Buffer;

@@ -1,7 +1,7 @@
 /** How a machine becomes a member of etcd. Pure. */
 import type { Member } from "./client.ts";
 
-export type JoinStep =
+type JoinStep =
   /** It becomes a learner. */
   | { readonly do: "add" }
   /** It was one before, but its data is gone: it cannot come back under its old identity. */

@@ -20,7 +20,7 @@ export function surplus(names: readonly string[], machine: string, keep: number)
   return own.slice(0, Math.max(0, own.length - keep));
 }
 
-export interface SnapshotEntry {
+interface SnapshotEntry {
   readonly path: string;
   readonly sizeBytes: number;
   readonly modifiedMs: number;

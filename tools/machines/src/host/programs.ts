@@ -20,7 +20,7 @@ export function findProgram(name: string): string | undefined {
     });
 }
 
-export interface ProgramOptions {
+interface ProgramOptions {
   readonly timeoutMs?: number;
   readonly env?: Readonly<Record<string, string>>;
 }

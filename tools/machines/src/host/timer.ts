@@ -8,7 +8,7 @@ import { header, quoted } from "./units.ts";
 /** Names without `.timer`. */
 export const timers = { snapshots: "coxswain-etcd-snapshot", renewal: "coxswain-certs" } as const;
 
-export interface TimerOptions {
+interface TimerOptions {
   /** One of {@link timers}. */
   readonly name: string;
   readonly description: string;

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Failure } from "../failure.ts";
 
-export interface UntilOptions {
+interface UntilOptions {
   readonly timeoutMs: number;
   /** What is waited for, for the error: `the API server to be ready`. */
   readonly what: string;

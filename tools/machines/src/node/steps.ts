@@ -56,7 +56,7 @@ export async function stoppedUnits(units: readonly string[]): Promise<string[]> 
   return units.filter((_, i) => !states[i]).map((unit) => `start ${unit}`);
 }
 
-export interface KubeletOptions {
+interface KubeletOptions {
   readonly configuration: (machine: Machine) => Readonly<Record<string, unknown>>;
   /** Whether the cluster's authority signs its serving certificate on this machine. */
   readonly hasServingCertificate: boolean;

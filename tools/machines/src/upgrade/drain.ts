@@ -42,7 +42,7 @@ export async function setSchedulable(client: Client, nodeName: string, isSchedul
   await client.patch(nodes, { name: nodeName }, { type: "merge", body }, { signal: AbortSignal.timeout(requestMs) });
 }
 
-export interface DrainOptions {
+interface DrainOptions {
   readonly client: Client;
   readonly nodeName: string;
   readonly timeoutMs: number;

@@ -17,7 +17,7 @@ const daemons = [...controlPlaneDaemons, "coxswain-services", "kubelet"] as cons
 /** Daemons that have a unit on this machine. */
 export const installedDaemons = (): string[] => daemons.filter((name) => existsSync(unitPath(`${name}.service`)));
 
-export interface MachineFiles {
+interface MachineFiles {
   /** Target by path. */
   readonly links: Readonly<Record<string, string>>;
   readonly files: readonly WantedFile[];

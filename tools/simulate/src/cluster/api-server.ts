@@ -136,7 +136,7 @@ const config = ({ needed, isSmall }: ApiChoice): ApiserverConfig =>
     return { ...configFromFlags(values), flags: values };
   });
 
-export interface ApiServerOptions {
+interface ApiServerOptions {
   readonly world: World;
   readonly process: SimulatedProcess;
   readonly etcd: MemoryEtcd;

@@ -45,7 +45,7 @@ export interface ManagerWork {
   readonly flags: readonly string[];
 }
 
-export interface ClusterOptions {
+interface ClusterOptions {
   readonly world: World;
   readonly shape: Shape;
   /** What etcd holds at first. */

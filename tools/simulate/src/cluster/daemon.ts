@@ -26,7 +26,7 @@ export interface Daemon {
   release(): void;
 }
 
-export interface DaemonOptions {
+interface DaemonOptions {
   readonly world: World;
   readonly name: string;
   readonly backend: Backend;

@@ -14,7 +14,7 @@ export interface Aim {
  * `lost`: the write does not arrive; `unheard`: it does, but not its answer.
  */
 const aimPatterns = ["intermediate state", "stale state", "unobserved", "lost", "unheard"] as const;
-export type AimPattern = (typeof aimPatterns)[number];
+type AimPattern = (typeof aimPatterns)[number];
 
 const mostWrites = 6;
 /** Of lives in small clusters. */

@@ -58,7 +58,7 @@ const daemonOf = (process: string): string => process.split("#", 1)[0] as string
 const longestSkewMs = 30_000;
 const betweenMs = 6_000;
 
-export interface FaultOptions {
+interface FaultOptions {
   readonly kinds: readonly FaultKind[];
   /** In place of them. */
   readonly aim?: Aim | undefined;

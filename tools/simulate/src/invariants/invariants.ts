@@ -9,7 +9,7 @@ import { controllerOf, isActive, objectOf, type Stored, type View, viewOf } from
 export class Violation extends Error {}
 
 /** The first thing that must never be. */
-export interface Problems {
+interface Problems {
   first: string | undefined;
   readonly fail: (message: string) => void;
 }

@@ -5,7 +5,7 @@ import type { Timer } from "@coxswain/apimachinery/process/clock/clock";
 import { uuidOf } from "./uuid.ts";
 
 /** What the process gets in place of its own. */
-export interface Inside {
+interface Inside {
   readonly now: () => number;
   readonly monotonic: () => number;
   readonly random: () => number;

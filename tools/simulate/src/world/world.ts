@@ -26,7 +26,7 @@ export interface World extends TimeLine {
   end(): Promise<void>;
 }
 
-export interface WorldOptions {
+interface WorldOptions {
   readonly seed: number;
   /** Called with each line of the trace. */
   readonly onTrace?: ((line: string) => void) | undefined;

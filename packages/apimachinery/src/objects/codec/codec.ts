@@ -23,7 +23,7 @@ import { decodeProtobuf, decodeProtobufAs, decodeProtobufInSteps, encodeProtobuf
 import { parseYaml, toYaml, yamlFault } from "./yaml.ts";
 import { parseYamlAside } from "./yaml-aside.ts";
 
-export interface DecodeOptions {
+interface DecodeOptions {
   readonly strict?: Strictness;
   /** Ignore the body's apiVersion and kind: DeleteOptions may come with the group version of their resource. */
   readonly asExpected?: boolean;
@@ -31,7 +31,7 @@ export interface DecodeOptions {
   readonly maxElements?: number;
 }
 
-export interface DecodeBodyOptions extends DecodeOptions {
+interface DecodeBodyOptions extends DecodeOptions {
   readonly turns: Turns;
 }
 

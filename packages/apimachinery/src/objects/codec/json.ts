@@ -21,7 +21,7 @@ import {
 /** Field validation: drop unknown and duplicate fields silently, report them as warnings, or reject the body. */
 export type Strictness = "ignore" | "warn" | "strict";
 
-export interface Decoded {
+interface Decoded {
   readonly object: KubeObject;
   /** Messages like `unknown field "spec.foo"` and `duplicate field "spec.foo"`; empty unless `strict` is `warn`. */
   readonly warnings: string[];

@@ -62,7 +62,7 @@ export function readingInGoWords<T>(read: () => T): T {
 export const largeMessageBytes = 64 * 1024;
 
 /** Reads a message field by field, so that others have their turn in between. */
-export interface FieldwiseReader {
+interface FieldwiseReader {
   /** Reads one field. */
   readonly one: ReadMessage;
   /** Adds what is required and was not read. */

@@ -1,5 +1,5 @@
 /** Notation: `1Gi`, `1G` or `1e9`. */
-export type QuantityFormat = "BinarySI" | "DecimalSI" | "DecimalExponent";
+type QuantityFormat = "BinarySI" | "DecimalSI" | "DecimalExponent";
 
 const formText = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
 const quantityFormError = `quantities must match the regular expression '${formText}'`;

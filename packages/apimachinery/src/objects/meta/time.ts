@@ -24,7 +24,7 @@ export function formatMicroTime(ms: number): string {
 const rfc3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
 
 /** A parsed time with its zone offset. */
-export interface ZonedTime {
+interface ZonedTime {
   /** Whole seconds since the Unix epoch. */
   readonly seconds: number;
   /** The fractional digits as written; `""` for none. */

@@ -1,7 +1,7 @@
 /** Ordering of merged lists, by merge key for objects and by value for scalars. Source: strategicpatch/patch.go */
 
 /** Returns an element's identity: the value of its merge key, or the scalar itself. */
-export type Identify = (element: unknown) => unknown;
+type Identify = (element: unknown) => unknown;
 
 /** @param mergeKey undefined for lists of scalars */
 export function identifyBy(mergeKey: string | undefined): Identify {

@@ -1,7 +1,7 @@
 import type { FieldType, TypeDescriptor } from "../schema/descriptor.ts";
 
 /** Strategic merge metadata of a field. */
-export interface PatchField {
+interface PatchField {
   /** Type of the field's value, or of the elements of a list; undefined when the schema does not have it. */
   readonly inner: FieldType | undefined;
   /** `merge`, `replace` or undefined. */

@@ -97,7 +97,7 @@ export type ScalarKind =
   | "schemaOrBool"
   | "schemaOrStrings";
 
-export interface ScalarType {
+interface ScalarType {
   readonly kind: ScalarKind;
   readonly goType: string;
   /** The constants of a named string type. */
@@ -127,7 +127,7 @@ export interface TypeRow {
  */
 export type FieldRow = [name: string, type: string, number: number, flags: string, extra?: FieldExtra];
 
-export interface FieldExtra {
+interface FieldExtra {
   readonly listType?: "atomic" | "set" | "map";
   readonly listMapKeys?: readonly string[];
   readonly mapType?: "atomic" | "granular";

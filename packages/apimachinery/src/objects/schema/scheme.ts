@@ -13,7 +13,7 @@ import { builtInResources, type ResourceRow } from "./kinds/resources.ts";
 import { tables as generatedTables } from "./kinds/tables.ts";
 
 /** Registry of the built-in types. Descriptors are created lazily and cached. */
-export interface Scheme {
+interface Scheme {
   /** @returns undefined for kinds that are not built in */
   kind(gvk: GroupVersionKind): TypeDescriptor | undefined;
   /** Finds a type by OpenAPI name (`io.k8s.api.core.v1.PodSpec`) or table and name (`core/v1.PodSpec`). */

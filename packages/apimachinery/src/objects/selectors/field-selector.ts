@@ -1,6 +1,6 @@
 import { badRequest } from "../errors/status-error.ts";
 
-export interface FieldTerm {
+interface FieldTerm {
   readonly field: string;
   readonly op: "=" | "!=";
   readonly value: string;

@@ -5,10 +5,10 @@ import { labelValueProblems, qualifiedNameProblems } from "../validation/qualifi
 import { type Token, tokenize } from "./lexer.ts";
 import { listHas } from "./value-list.ts";
 
-export type Operator = "in" | "notin" | "=" | "==" | "!=" | "gt" | "lt" | "exists" | "!";
+type Operator = "in" | "notin" | "=" | "==" | "!=" | "gt" | "lt" | "exists" | "!";
 
 /** A requirement on one label. `values` are sorted and distinct. */
-export interface Requirement {
+interface Requirement {
   readonly key: string;
   readonly operator: Operator;
   readonly values: readonly string[];

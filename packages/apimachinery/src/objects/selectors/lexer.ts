@@ -1,4 +1,4 @@
-export type TokenType = "error" | "end" | "identifier" | ")" | "," | "!" | "==" | "=" | ">" | "in" | "<" | "!=" | "notin" | "(";
+type TokenType = "error" | "end" | "identifier" | ")" | "," | "!" | "==" | "=" | ">" | "in" | "<" | "!=" | "notin" | "(";
 
 export interface Token {
   readonly type: TokenType;

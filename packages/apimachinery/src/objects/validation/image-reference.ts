@@ -1,5 +1,5 @@
 /** The parts of `registry.example:5000/team/app:1.2@sha256:…`; the default domain is `docker.io`. */
-export interface ImageReference {
+interface ImageReference {
   domain: string;
   path: string;
   tag?: string;

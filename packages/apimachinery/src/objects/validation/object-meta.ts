@@ -23,7 +23,7 @@ import { labelValueProblems, qualifiedNameProblems } from "./qualified-name.ts";
  * Validation of metadata for all kinds. Returns all errors, with upstream's texts.
  * Source: k8s.io/apimachinery pkg/api/validation/objectmeta.go, pkg/apis/meta/v1/validation
  */
-export type ValidateName = (name: string) => string[];
+type ValidateName = (name: string) => string[];
 
 export const fieldImmutableText = "field is immutable";
 export const isNegativeText = "must be greater than or equal to 0";

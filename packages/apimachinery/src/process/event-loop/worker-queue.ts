@@ -4,7 +4,7 @@
  */
 import { type Transferable, Worker } from "node:worker_threads";
 
-export interface WorkerQueueOptions {
+interface WorkerQueueOptions {
   /** Module that replies to each message on its `parentPort` with one message. */
   readonly file: URL;
   readonly heapMb: number;
@@ -13,7 +13,7 @@ export interface WorkerQueueOptions {
   readonly idleMs: number;
 }
 
-export type JobFailure = "timeout" | "memory";
+type JobFailure = "timeout" | "memory";
 
 export class JobError extends Error {
   readonly reason: JobFailure;
@@ -23,7 +23,7 @@ export class JobError extends Error {
   }
 }
 
-export interface WorkerQueue<Job, Answer> {
+interface WorkerQueue<Job, Answer> {
   /** Number of unfinished jobs. */
   readonly size: number;
   /** Runs a job. @throws JobError when the thread was lost; the next job gets a new one */

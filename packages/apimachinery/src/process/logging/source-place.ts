@@ -1,5 +1,5 @@
 /** A source location. */
-export interface SourcePlace {
+interface SourcePlace {
   readonly file: string;
   readonly line: number;
 }

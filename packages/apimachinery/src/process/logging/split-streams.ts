@@ -1,7 +1,7 @@
 import type { Clock, Timer } from "../clock/clock.ts";
 import type { LineWriter } from "./log-files.ts";
 
-export interface SplitStreamOptions {
+interface SplitStreamOptions {
   readonly toStdout: (text: string) => void;
   readonly toStderr: (text: string) => void;
   /** Upper bound of buffered output; 0: unbuffered. */

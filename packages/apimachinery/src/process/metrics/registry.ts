@@ -5,7 +5,7 @@ import { coxswainVersion, kubernetesRelease } from "../release.ts";
 import { ChildTable, type TableOptions } from "./child-table.ts";
 import { collectProcessMetrics } from "./process-metrics.ts";
 
-export interface MetricOptions {
+interface MetricOptions {
   /** The upstream metric name. */
   readonly name: string;
   readonly help: string;
@@ -17,12 +17,12 @@ export interface MetricOptions {
   readonly deprecatedSince?: string;
 }
 
-export interface GaugeOptions extends MetricOptions {
+interface GaugeOptions extends MetricOptions {
   /** Called before rendering, to set values that are cheaper to compute than to maintain. */
   readonly collect?: (gauge: Gauge) => void;
 }
 
-export interface HistogramOptions extends MetricOptions {
+interface HistogramOptions extends MetricOptions {
   /** Upper bounds, ascending, without +Inf. Default: Prometheus' 5 ms to 10 s. */
   readonly buckets?: readonly number[];
   /** Called before rendering, to observe values without events. */

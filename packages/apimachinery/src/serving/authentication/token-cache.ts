@@ -9,7 +9,7 @@ import type { Clock } from "../../process/clock/clock.ts";
 import type { MetricsRegistry } from "../../process/metrics/registry.ts";
 import type { AuthenticationResult, TokenAuthenticator } from "./authenticator.ts";
 
-export interface TokenCacheOptions {
+interface TokenCacheOptions {
   /** Lifetime of positive results; 0: not cached. */
   readonly successTtlMs: number;
   /** Lifetime of negative results (unknown tokens); 0: not cached. */
@@ -18,7 +18,7 @@ export interface TokenCacheOptions {
   readonly metrics: TokenCacheMetrics;
 }
 
-export type TokenCacheMetrics = ReturnType<typeof newTokenCacheMetrics>;
+type TokenCacheMetrics = ReturnType<typeof newTokenCacheMetrics>;
 
 /** Shared by all caches of a server. */
 export function newTokenCacheMetrics(registry: MetricsRegistry) {

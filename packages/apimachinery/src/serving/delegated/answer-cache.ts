@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../process/clock/clock.ts";
 
-export interface AnswerCache<T> {
+interface AnswerCache<T> {
   /** Returns the cached value or the result of `make`. @param ttlMs lifetime of this value */
   get(key: string, ttlMs: (value: T) => number, make: () => Promise<T>): Promise<T>;
 }

@@ -23,7 +23,7 @@ export interface Trust {
   frontProxy(): FrontProxy | undefined;
 }
 
-export interface DelegatedAuthenticationOptions {
+interface DelegatedAuthenticationOptions {
   readonly trust: Trust;
   /** Client for TokenReview requests; undefined: tokens are ignored. */
   readonly client: Client | undefined;

@@ -11,7 +11,7 @@ import type { Clock } from "../../process/clock/clock.ts";
 import type { UserInfo } from "../authentication/user.ts";
 import { newAnswerCache } from "./answer-cache.ts";
 
-export interface DelegatedAuthorizationOptions {
+interface DelegatedAuthorizationOptions {
   readonly client: Client | undefined;
   readonly authorizedTtlMs: number;
   readonly unauthorizedTtlMs: number;
@@ -22,9 +22,9 @@ export interface DelegatedAuthorizationOptions {
   readonly clock: Clock;
 }
 
-export type AccessAttributes = Pick<SubjectAccessReviewSpec, "resourceAttributes" | "nonResourceAttributes">;
+type AccessAttributes = Pick<SubjectAccessReviewSpec, "resourceAttributes" | "nonResourceAttributes">;
 
-export interface Access {
+interface Access {
   readonly allowed: boolean;
   /** Reason given by the API server; `""` without one. */
   readonly reason: string;

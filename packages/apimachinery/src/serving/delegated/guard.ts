@@ -11,7 +11,7 @@ import type { Exchange } from "../exchange.ts";
 import { answerInternalError, escapeHtml } from "../plain-error.ts";
 import type { DelegatedAuthorizer } from "./authorization.ts";
 
-export interface GuardOptions {
+interface GuardOptions {
   readonly authenticate: Authenticator;
   readonly authorize: DelegatedAuthorizer;
   readonly log: Logger;

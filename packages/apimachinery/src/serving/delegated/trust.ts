@@ -29,7 +29,7 @@ export interface TrustFlags {
   readonly "requestheader-extra-headers-prefix": readonly string[];
 }
 
-export interface TrustOptions {
+interface TrustOptions {
   readonly flags: TrustFlags;
   /** Client that reads the ConfigMap; undefined: only files are used. */
   readonly client: Client | undefined;
@@ -50,7 +50,7 @@ interface ConfigMap extends KubeObject {
   data?: Record<string, string>;
 }
 
-export interface OpenedTrust extends Trust {
+interface OpenedTrust extends Trust {
   /**
    * Resolves when the ConfigMap was read, is not needed, or its failure is tolerated; rejects when a ready API server refuses
    * access and --authentication-tolerate-lookup-failure is off.

@@ -14,7 +14,7 @@ export const grpcCodes = {
   unauthenticated: 16,
 } as const;
 
-export interface GrpcErrorOptions extends ErrorOptions {
+interface GrpcErrorOptions extends ErrorOptions {
   readonly unprocessed?: boolean;
 }
 

@@ -4,7 +4,7 @@ import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 
-export interface DefaultClassOptions {
+interface DefaultClassOptions {
   readonly name: string;
   /** Resource that references a class. */
   readonly of: GroupResource;

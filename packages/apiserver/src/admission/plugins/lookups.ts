@@ -4,7 +4,7 @@ import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-vers
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { LRUCache } from "lru-cache";
 
-export interface NamespacedLookup<T> {
+interface NamespacedLookup<T> {
   readonly synced: boolean;
   /**
    * From the informer cache; when it has none for the namespace, from the API, because the first one may have just been

@@ -14,11 +14,7 @@ import type { PluginContext } from "../plugin-context.ts";
 import { chargedQuotas, type QuotaObject } from "./quota-cost.ts";
 
 /** Resolves when the write is charged; rejects with the error for the client. */
-export type Charge = (
-  attributes: AdmissionAttributes,
-  evaluator: QuotaEvaluator,
-  quotas: readonly QuotaObject[],
-) => Promise<void>;
+type Charge = (attributes: AdmissionAttributes, evaluator: QuotaEvaluator, quotas: readonly QuotaObject[]) => Promise<void>;
 
 interface Waiter {
   readonly attributes: AdmissionAttributes;

@@ -19,7 +19,7 @@ import type {
 
 export type Level = "privileged" | "baseline" | "restricted";
 
-export interface Violation {
+interface Violation {
   readonly reason: string;
   readonly detail: string;
 }

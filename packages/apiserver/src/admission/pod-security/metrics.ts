@@ -4,7 +4,7 @@ import definitions from "../../metrics.json" with { type: "json" };
 import type { AdmissionAttributes } from "../plugin.ts";
 import { type LevelVersion, latestMinor } from "./policy.ts";
 
-export interface PodSecurityMetrics {
+interface PodSecurityMetrics {
   evaluated(
     decision: "allow" | "deny",
     policy: LevelVersion,

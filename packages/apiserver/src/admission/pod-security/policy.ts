@@ -64,7 +64,7 @@ export function policyOf(
   return { enforce, audit, warn: read("warn") };
 }
 
-export interface PodSecurityConfiguration {
+interface PodSecurityConfiguration {
   readonly defaults: Policy;
   readonly exemptions: {
     readonly usernames: ReadonlySet<string>;

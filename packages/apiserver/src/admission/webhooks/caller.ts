@@ -31,7 +31,7 @@ export class WebhookCallError extends Error {
 /** The endpoint or the credentials could not be resolved; no request was sent. */
 export class WebhookNotCalledError extends WebhookCallError {}
 
-export interface WebhookQuestion {
+interface WebhookQuestion {
   readonly body: string;
   readonly timeoutSeconds: number;
   /** Sends the timeout in the query of the request. */
@@ -39,7 +39,7 @@ export interface WebhookQuestion {
   readonly signal?: AbortSignal;
 }
 
-export interface WebhookCaller {
+interface WebhookCaller {
   /** @returns the body of a 2xx response @throws WebhookCallError */
   call(config: WebhookClientConfig, question: WebhookQuestion): Promise<Buffer>;
 }

@@ -10,7 +10,7 @@ import type { CredentialsFor } from "./credentials.ts";
 import type { ResolveService } from "./endpoint.ts";
 import { type Review, readAnswer, type WebhookAnswer } from "./review.ts";
 
-export interface WebhookTarget {
+interface WebhookTarget {
   readonly clientConfig: WebhookClientConfig;
   readonly timeoutSeconds?: number;
 }

@@ -31,7 +31,7 @@ interface Configuration extends KubeObject {
   webhooks?: MutatingWebhook[];
 }
 
-export interface RegisteredWebhook {
+interface RegisteredWebhook {
   readonly webhook: MutatingWebhook;
   readonly selectors: WebhookSelectors;
   readonly configuration: string;
@@ -71,7 +71,7 @@ export interface WebhookDispatcher {
 }
 
 /** Names in which the two plugins differ. */
-export interface DispatcherNames {
+interface DispatcherNames {
   readonly configurations: ResourceRef;
   readonly plugin: string;
   /** Value of the metrics label `type`. */

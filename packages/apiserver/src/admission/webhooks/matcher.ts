@@ -15,7 +15,7 @@ export interface ResourceVersion {
   readonly kind: string;
 }
 
-export interface WebhookConditions {
+interface WebhookConditions {
   readonly rules?: readonly RuleWithOperations[];
   readonly matchPolicy?: string;
   readonly namespaceSelector?: LabelSelectorObject;

@@ -38,7 +38,7 @@ export interface AggregatedOpenApi {
   run(signal: AbortSignal): Promise<void>;
 }
 
-export interface AggregatedOpenApiOptions {
+interface AggregatedOpenApiOptions {
   readonly apiServices: SharedInformer<ApiService>;
   readonly fetch: Fetch;
   readonly metrics: AggregatorMetrics;

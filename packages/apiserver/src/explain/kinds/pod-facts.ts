@@ -6,7 +6,7 @@ import type { Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/ob
 import { refToObject } from "../refusals.ts";
 import { isSeen, type Look, type Reader } from "../rule.ts";
 
-export interface ClaimOfPod {
+interface ClaimOfPod {
   readonly name: string;
   readonly ref: ObjectRef;
   readonly claim: Look<PersistentVolumeClaim>;

@@ -12,7 +12,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Storage } from "../../storage/storage.ts";
 import { type StoredAnswer, type StoredQuestion, storedTtlSeconds } from "./stored.ts";
 
-export interface QuestionsOptions {
+interface QuestionsOptions {
   /** Storages of `storedQuestions` and `storedAnswers`. */
   readonly questions: Storage;
   readonly answers: Storage;
@@ -23,7 +23,7 @@ export interface QuestionsOptions {
 }
 
 /** A watcher of the questions to one recipient. */
-export type Listener = (id: string, refs: readonly ObjectRef[]) => void;
+type Listener = (id: string, refs: readonly ObjectRef[]) => void;
 
 export interface Recipient {
   readonly refs: readonly ObjectRef[];
@@ -33,7 +33,7 @@ export interface Recipient {
   readonly answers?: number;
 }
 
-export interface Answers {
+interface Answers {
   readonly decisions: readonly Decision[];
   /** The expected recipients that did not answer. */
   readonly silent: readonly string[];

@@ -11,7 +11,7 @@ import { leases, pods } from "@coxswain/apimachinery/objects/schema/kinds/resour
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { apiserverRecipient, type Questions, type Recipient } from "./questions.ts";
 
-export interface ClusterDecisionsOptions {
+interface ClusterDecisionsOptions {
   readonly questions: Questions;
   /** This server's own. */
   readonly decisions: DecisionLog;

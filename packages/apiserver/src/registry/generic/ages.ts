@@ -13,7 +13,7 @@ export function agesAt(now: number): Ages {
 const mark = `age-${randomUUID()}-`;
 
 /** JSON of the cells, split at the ages: `texts` has one item more than `since`, which is in ms since the epoch. */
-export interface TimelessCells {
+interface TimelessCells {
   readonly texts: readonly string[];
   readonly since: readonly number[];
 }

@@ -16,7 +16,7 @@ import type { Strategy, StrategyContext, Transaction } from "./strategy.ts";
 
 const optimisticLockText = "the object has been modified; please apply your changes to the latest version and try again";
 
-export interface StoreUpdateContext {
+interface StoreUpdateContext {
   readonly definition: ResourceDefinition;
   readonly storage: Storage;
   readonly strategy: Strategy;

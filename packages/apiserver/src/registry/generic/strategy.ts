@@ -72,7 +72,7 @@ export interface Transaction {
 }
 
 /** Source: k8s.io/apiserver pkg/registry/rest/delete.go GarbageCollectionPolicy */
-export type GarbageCollection = "Orphan" | "Background" | "Unsupported";
+type GarbageCollection = "Orphan" | "Background" | "Unsupported";
 
 export interface StrategyContext {
   readonly user: UserInfo | undefined;

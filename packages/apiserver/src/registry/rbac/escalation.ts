@@ -13,7 +13,7 @@ const masters = "system:masters";
 export const rbacGroup = "rbac.authorization.k8s.io";
 
 /** The RBAC object that grants the rules, as named in the error. */
-export interface Target {
+interface Target {
   readonly resource: string;
   readonly namespace: string;
   readonly name: string;

@@ -9,7 +9,7 @@ export interface SpanExporter {
   close(): Promise<void>;
 }
 
-export interface ExporterOptions {
+interface ExporterOptions {
   /** A gRPC target. */
   readonly endpoint: string;
   readonly service: Readonly<Record<string, string>>;

@@ -11,7 +11,7 @@ export interface EtcdIdentity {
   readonly certFile: string;
 }
 
-export interface EtcdChannelOptions {
+interface EtcdChannelOptions {
   /** PEM. */
   readonly ca?: Buffer | undefined;
   readonly cert?: Buffer | undefined;

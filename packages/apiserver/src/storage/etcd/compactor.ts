@@ -5,7 +5,7 @@ import type { EtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 
 /** Compacts etcd at intervals, until it is stopped. */
-export interface Compactor {
+interface Compactor {
   /** The revision that this or another API server compacted last, as known since the last interval; 0: none yet. */
   readonly compacted: number;
   stop(): void;

@@ -29,7 +29,7 @@ import { envelopeProvider } from "./envelope.ts";
 import { type KmsService, newKmsService } from "./kms-service.ts";
 import type { Transformer } from "./transformer.ts";
 
-export type TransformerFor = (resource: GroupResource) => Transformer | undefined;
+type TransformerFor = (resource: GroupResource) => Transformer | undefined;
 
 export interface Encryption {
   readonly transformerFor: TransformerFor;

@@ -18,7 +18,7 @@ export interface PrefixedTransformer extends Transformer {
   readonly prefix: Buffer;
 }
 
-export interface Cipher {
+interface Cipher {
   seal(value: Buffer, key: Buffer, etcdKey: string): Buffer;
   /** @throws Error when the value was not sealed with this key. */
   open(sealed: Buffer, key: Buffer, etcdKey: string): Buffer;

@@ -12,7 +12,7 @@ import type { EncryptionMetricsOf } from "./encryption-metrics.ts";
 import { aescbc, type PrefixedTransformer } from "./encryption-providers.ts";
 import type { KmsService } from "./kms-service.ts";
 
-export interface EnvelopeOptions {
+interface EnvelopeOptions {
   readonly name: string;
   readonly service: KmsService;
   /** Maximum number of cached data keys; negative: no cache, each read calls the KMS. */

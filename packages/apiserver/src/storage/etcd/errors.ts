@@ -9,7 +9,7 @@ import {
 import { GrpcError } from "@coxswain/apimachinery/transport/grpc/grpc-error";
 
 /** Why an etcd call failed. `unsent`: no member has processed the request, so that retrying on another one is safe. */
-export type EtcdErrorReason =
+type EtcdErrorReason =
   | "compacted"
   | "future-revision"
   | "too-large"

@@ -12,7 +12,7 @@ export interface Leases {
   forTtl(ttlSeconds: number): Promise<bigint>;
 }
 
-export interface LeaseOptions {
+interface LeaseOptions {
   client: EtcdClient;
   clock: Clock;
   /** --lease-reuse-duration-seconds: upper bound of the reuse time; default 60. */

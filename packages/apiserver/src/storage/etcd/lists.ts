@@ -7,7 +7,7 @@ import type { EtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 import { endOfPrefix, type KeyValue, type RangeResponse } from "./wire.ts";
 
-export interface EtcdListsOptions {
+interface EtcdListsOptions {
   client: EtcdClient;
   /** `/registry/pods/`. */
   prefix: string;

@@ -8,7 +8,7 @@ import type { EtcdWatch, EtcdWatchOptions } from "./watcher.ts";
 import { startEtcdWatch } from "./watcher.ts";
 import type { WatchEventMessage } from "./wire.ts";
 
-export interface StoreWatchOptions extends Pick<EtcdWatchOptions, "client" | "clock" | "log"> {
+interface StoreWatchOptions extends Pick<EtcdWatchOptions, "client" | "clock" | "log"> {
   /** `/registry/pods/`. */
   readonly prefix: string;
   readonly values: StoredValues;

@@ -19,12 +19,12 @@ export interface State {
   suggested: boolean;
 }
 
-export type PresentState = State & { entry: Entry };
-export type StoredValue = Pick<KeyValue, "key" | "value" | "modRevision">;
+type PresentState = State & { entry: Entry };
+type StoredValue = Pick<KeyValue, "key" | "value" | "modRevision">;
 
 export const absent: State = { entry: undefined, bytes: undefined, rewrite: false, suggested: false };
 
-export interface StoredValuesOptions {
+interface StoredValuesOptions {
   readonly codec: ObjectCodec;
   readonly transformer: Transformer;
   /** `/registry/pods/`. */

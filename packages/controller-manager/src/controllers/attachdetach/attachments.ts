@@ -19,7 +19,7 @@ export interface Attachments {
   idOf(attachment: VolumeAttachment): VolumeId | undefined;
 }
 
-export interface AttachmentSources {
+interface AttachmentSources {
   readonly attachments: SharedInformer<VolumeAttachment>;
   readonly volumes: SharedInformer<PersistentVolume>;
   readonly nodes: SharedInformer<Node>;

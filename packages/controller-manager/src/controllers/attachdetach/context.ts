@@ -24,7 +24,7 @@ import { newProgressTable, type ProgressTable } from "./progress.ts";
 import { resolve, type VolumeSources } from "./resolve.ts";
 
 /** Informers of the controller. */
-export interface AttachDetachInformers {
+interface AttachDetachInformers {
   readonly pods: SharedInformer<Pod>;
   readonly nodes: SharedInformer<Node>;
   readonly claims: SharedInformer<PersistentVolumeClaim>;
@@ -55,7 +55,7 @@ export interface AttachDetachContext extends ControllerContext {
 }
 
 /** The queues, and the reaction to a flex driver that was found: volumes that were not attachable may now be. */
-export interface AttachDetachQueues extends Pick<AttachDetachContext, "enqueueVolume" | "enqueueNode"> {
+interface AttachDetachQueues extends Pick<AttachDetachContext, "enqueueVolume" | "enqueueNode"> {
   onFlexDriver(): void;
 }
 

@@ -8,7 +8,7 @@ import type { DesiredVolumes } from "./desired-volumes.ts";
 import { isManaged } from "./managed-node.ts";
 import type { Attached } from "./plan.ts";
 
-export interface FlexAttacherOptions {
+interface FlexAttacherOptions {
   /** `--flex-volume-plugin-dir` */
   readonly pluginDir: string;
   readonly nodes: Lister<Node>;

@@ -10,7 +10,7 @@ export interface NodeStatusUpdater {
   write(node: string, signal: AbortSignal): Promise<void>;
 }
 
-export interface NodeStatusUpdaterOptions {
+interface NodeStatusUpdaterOptions {
   readonly client: Client;
   readonly known: Newest<Node>;
   /** Volumes that the node may use now; called when the write starts. */

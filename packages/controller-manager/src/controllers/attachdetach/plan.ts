@@ -13,7 +13,7 @@ export interface Attached {
 }
 
 /** State of one volume on all nodes. */
-export interface PlanInput {
+interface PlanInput {
   /** Nodes whose Pods need the volume. */
   readonly desired: readonly string[];
   readonly attachments: readonly Attached[];

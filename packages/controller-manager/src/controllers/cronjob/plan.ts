@@ -9,7 +9,7 @@ import { type Due, lastDue, untilNextMs } from "./schedule-times.ts";
 export type PendingEvent = readonly [type: "Normal" | "Warning", reason: string, message: string];
 
 /** Action for a CronJob at the current time. */
-export interface CronJobPlan {
+interface CronJobPlan {
   /** Scheduled time of the Job to create, in ms since the epoch. */
   readonly start?: number;
   /**

@@ -6,7 +6,7 @@ import type { Eligibility } from "./eligibility.ts";
 import { hashLabel, targetNodeOf } from "./pod-template.ts";
 
 /** Pods of the DaemonSet by the node they run on or are pinned to. */
-export type NodePods = ReadonlyMap<string, readonly Pod[]>;
+type NodePods = ReadonlyMap<string, readonly Pod[]>;
 
 /** Consistent input of the pure planning functions. */
 export interface View {

@@ -3,13 +3,13 @@ import { isAvailable, isReady, isTerminating } from "../../pods/pod-state.ts";
 import { byBindingAndAge, isUpdated, type Plan, surgeCount, type View } from "./node-pods.ts";
 
 /** A failed Pod and its node. */
-export interface FailedPod {
+interface FailedPod {
   readonly pod: Pod;
   readonly nodeName: string;
 }
 
 /** Plan of `planNodes`. */
-export interface NodesPlan extends Plan {
+interface NodesPlan extends Plan {
   /** The failed Pods among `delete`. */
   readonly failed: readonly FailedPod[];
   /** Delay in ms until the next failed Pod in backoff may be deleted; undefined without one. */
@@ -17,7 +17,7 @@ export interface NodesPlan extends Plan {
 }
 
 /** Remaining backoff in ms for failed Pods on a node. */
-export type FailedPodWait = (nodeName: string) => number;
+type FailedPodWait = (nodeName: string) => number;
 
 /**
  * Pure: plans one Pod on each eligible node, none elsewhere, and replacement of failed Pods. During a surge a node may

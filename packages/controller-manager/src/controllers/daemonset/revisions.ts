@@ -17,7 +17,7 @@ interface DaemonSetContext extends ControllerContext {
 }
 
 /** Revisions of a DaemonSet. */
-export interface History {
+interface History {
   /** Hash label of the current template's revision. */
   readonly hash: string;
   readonly old: readonly ControllerRevision[];

@@ -5,7 +5,7 @@ import { isCopied, parseRevision, revisionOf, rollbackAnnotation } from "./annot
 import { hashLabel, sameTemplate } from "./history.ts";
 
 /** The Deployment to write, without the rollback annotation, and the Event to record. */
-export interface Rollback {
+interface Rollback {
   readonly deployment: Deployment;
   readonly event: readonly ["Normal" | "Warning", reason: string, message: string];
 }

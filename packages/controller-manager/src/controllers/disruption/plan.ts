@@ -19,7 +19,7 @@ export interface ControllerScale {
 }
 
 /** Looks up the scale of a controller; undefined when it does not exist. */
-export type ScaleOf = (controller: OwnerReference) => Promise<ControllerScale | undefined>;
+type ScaleOf = (controller: OwnerReference) => Promise<ControllerScale | undefined>;
 
 /**
  * Computes the expectation. An integer minAvailable counts existing Pods; all other settings refer to the replica

@@ -13,7 +13,7 @@ import type { Expectation } from "./plan.ts";
 const deletionTimeoutMs = 2 * 60_000;
 
 /** Evictions admitted by the API server that have not taken effect yet. */
-export interface Disruptions {
+interface Disruptions {
   /** Eviction time by Pod name. */
   readonly pending: Readonly<Record<string, string>>;
   /** Pods whose deletion timed out. */

@@ -13,7 +13,7 @@ export interface GarbageCollectorContext extends ControllerContext {
 }
 
 /** Functions that enqueue an object by its uid. */
-export interface GarbageCollectorQueues {
+interface GarbageCollectorQueues {
   enqueueDeletion(uid: string): void;
   enqueueOrphaning(uid: string): void;
 }

@@ -33,7 +33,7 @@ export interface Effects {
 }
 
 /** An owner reference to an object in another namespace. */
-export interface Misplaced {
+interface Misplaced {
   readonly dependent: Identity;
   readonly owner: OwnerReference;
 }

@@ -6,7 +6,7 @@ import type { GraphNode } from "./graph.ts";
 export type OwnerState = "solid" | "absent" | "waiting-for-dependents";
 
 /** Action for an object with owners. */
-export type Decision =
+type Decision =
   | { readonly do: "keep" }
   /** Some owners are deleted or being deleted; only `owners` remain. */
   | { readonly do: "drop-owners"; readonly owners: readonly OwnerReference[] }

@@ -13,7 +13,7 @@ export interface History {
 }
 
 /** A change of the replica count. */
-export interface ScaleEvent {
+interface ScaleEvent {
   readonly change: number;
   readonly at: number;
 }
@@ -25,14 +25,14 @@ export const newHistory = (replicas: number, now: number): History => ({
 });
 
 /** Status, reason and message of a condition. */
-export interface ConditionState {
+interface ConditionState {
   readonly status: "True" | "False";
   readonly reason: string;
   readonly message: string;
 }
 
 /** Result of `smooth`. */
-export interface NormalizedReplicas {
+interface NormalizedReplicas {
   readonly replicas: number;
   readonly ableToScale: ConditionState;
   readonly scalingLimited: ConditionState;

@@ -13,7 +13,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { ScaleClient } from "../../scale/scale-client.ts";
 
 /** Sample of one Pod. */
-export interface PodMetric {
+interface PodMetric {
   /** In thousandths (milli-units). */
   readonly value: number;
   /** End of the sampling window, in ms since the epoch. */
@@ -38,7 +38,7 @@ export interface MetricsClient {
 }
 
 /** Pods whose metrics are queried. */
-export interface PodsQuery {
+interface PodsQuery {
   readonly namespace: string;
   readonly selector: LabelSelector;
 }
@@ -49,7 +49,7 @@ export interface MetricQuery {
   readonly selector: LabelSelector;
 }
 
-export interface MetricsClientOptions {
+interface MetricsClientOptions {
   readonly client: Client;
   readonly scales: ScaleClient;
   readonly clock: Clock;

@@ -22,7 +22,7 @@ import {
 } from "./replica-calculator.ts";
 
 /** Scale target: the workload's Pods and replica counts. */
-export interface Target {
+interface Target {
   readonly namespace: string;
   readonly selector: LabelSelector;
   /** Pods matching the selector. */
@@ -31,7 +31,7 @@ export interface Target {
   readonly statusReplicas: number;
 }
 
-export interface Metrics {
+interface Metrics {
   readonly client: MetricsClient;
   readonly rules: Rules;
 }

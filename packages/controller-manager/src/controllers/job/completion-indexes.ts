@@ -3,7 +3,7 @@
  * representation small for Jobs with up to 100,000 indexes. Source: pkg/controller/job/indexed_job_utils.go
  */
 export type Intervals = readonly Interval[];
-export interface Interval {
+interface Interval {
   readonly first: number;
   readonly last: number;
 }

@@ -83,7 +83,7 @@ export function planJob({ job, pods, active, expectedRemovals, satisfied, now }:
 }
 
 /** Outcome of one reconciliation, computed after Pods were created or deleted. */
-export interface StatusPlan {
+interface StatusPlan {
   readonly finalCondition: ConditionWithEvent | undefined;
   readonly suspendedCondition: ConditionWithEvent | undefined;
   /** Whether Pods are active although enough have succeeded: the cache shows creations late, or deletions failed. */

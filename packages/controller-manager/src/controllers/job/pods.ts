@@ -25,7 +25,7 @@ export function hasValidIndex(job: Job, pod: Pod): boolean {
 }
 
 /** Input for the creation of one Pod. */
-export interface PodToCreate {
+interface PodToCreate {
   readonly template: PodTemplateSpec;
   /** `metadata.generateName` of the Pod; defaults to the Job's name and a dash. */
   readonly generateName?: string;

@@ -19,7 +19,7 @@ import { hasTrackingFinalizer } from "./tracking-finalizer.ts";
 export const maxUncounted = 500;
 
 /** Numbers of finished Pods, including those that the stored counters do not contain yet. */
-export interface FinishedCounts {
+interface FinishedCounts {
   readonly succeeded: number;
   readonly failed: number;
 }
@@ -55,7 +55,7 @@ function hasFailed({ metadata, status }: Pod, tracked: boolean): boolean {
 }
 
 /** Result of `noteEnded`. */
-export interface RecordedPods {
+interface RecordedPods {
   /** Status with the uids and indexes of newly finished Pods; the argument itself when there are none. */
   readonly status: JobStatus;
   /** Pods whose finalizer is removed once the status is stored. */

@@ -11,7 +11,7 @@ import { uidOf } from "./tracking.ts";
 import { hasTrackingFinalizer, removeFinalizerPatch } from "./tracking-finalizer.ts";
 
 /** Result of creating or deleting Pods. */
-export interface Outcome {
+interface Outcome {
   /** Change of the number of active Pods. */
   readonly change: number;
   /** The first failure. */

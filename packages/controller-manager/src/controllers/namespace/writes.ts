@@ -19,7 +19,7 @@ export interface DeletionOutcome {
 }
 
 /** A terminating namespace. */
-export interface TerminatingNamespace {
+interface TerminatingNamespace {
   readonly name: string;
   /** Time since its deletion, in ms. */
   readonly forMs: number;

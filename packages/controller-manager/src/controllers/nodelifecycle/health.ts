@@ -17,7 +17,7 @@ export interface NodeHealth {
 }
 
 /** Result of `judgeHealth`. */
-export interface HealthCheck {
+interface HealthCheck {
   readonly health: NodeHealth;
   /** Status of Ready as reported by the node. */
   readonly observed: "True" | "False" | "Unknown";

@@ -31,7 +31,7 @@ export type ClaimStep =
   | { readonly do: "fail"; readonly event: EventData; readonly error: string };
 
 /** Lookups of related objects. */
-export interface ClaimLookups {
+interface ClaimLookups {
   volume(name: string): PersistentVolume | undefined;
   volumes(): Iterable<PersistentVolume>;
   storageClass(name: string): StorageClass | undefined;

@@ -5,7 +5,7 @@ import { hasSameMode } from "@coxswain/apimachinery/volumes/matching";
 import type { EventData } from "./plan-claim.ts";
 
 /** The next step for a volume. */
-export type VolumeStep =
+type VolumeStep =
   | { readonly do: "set phase"; readonly phase: "Available" | "Bound" }
   /** Its claim is deleted or bound to another volume: set phase Released (unless Failed) and apply the reclaim policy. */
   | { readonly do: "reclaim" }

@@ -7,7 +7,7 @@ import { sizeOf } from "@coxswain/apimachinery/volumes/matching";
 import type { RecyclerConfig } from "../../config/volumes.ts";
 
 /** Callback for Events of the recycler Pod. */
-export type ReportProgress = (type: "Normal" | "Warning", message: string) => void;
+type ReportProgress = (type: "Normal" | "Warning", message: string) => void;
 
 /**
  * Scrubs a volume with a recycler Pod and waits for its completion. The Pod is deleted in every case.

@@ -37,13 +37,13 @@ export const newReplicaSetController = (ctx: ControllerContext): Controller =>
   });
 
 /** Common shape of ReplicaSets and ReplicationControllers. */
-export interface ReplicasOwner extends KubeObject {
+interface ReplicasOwner extends KubeObject {
   spec: { replicas?: number; minReadySeconds?: number; template?: PodTemplateSpec };
   status?: ReplicaSetStatus;
 }
 
 /** Differences between ReplicaSets and ReplicationControllers. */
-export interface ReplicasKind<T extends ReplicasOwner> {
+interface ReplicasKind<T extends ReplicasOwner> {
   /** Name of the work queue in metrics. */
   readonly name: string;
   readonly ref: ResourceRef;

@@ -3,7 +3,7 @@ import { isActive } from "../../pods/pod-state.ts";
 import { type DeletionRules, inDeletionOrder } from "./deletion-order.ts";
 
 /** Number of Pods to create, or Pods to delete. */
-export interface Plan {
+interface Plan {
   readonly create: number;
   readonly delete: readonly Pod[];
 }

@@ -5,7 +5,7 @@ import { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-se
 import { isAvailable, isReady } from "../../pods/pod-state.ts";
 
 /** Fields common to ReplicaSets and ReplicationControllers. */
-export interface Replicated {
+interface Replicated {
   readonly metadata: { readonly generation?: number };
   readonly spec: {
     readonly minReadySeconds?: number;

@@ -3,7 +3,7 @@ import { isTerminating } from "../../pods/pod-state.ts";
 import { revisionOf } from "./new-pod.ts";
 import { isRunningAndAvailable, isRunningAndReady, type Step, type View } from "./plan.ts";
 
-export type CountedStatus = Required<Omit<StatefulSetStatus, "conditions">>;
+type CountedStatus = Required<Omit<StatefulSetStatus, "conditions">>;
 
 /**
  * Pure: counts the Pods as they are after the executed steps.

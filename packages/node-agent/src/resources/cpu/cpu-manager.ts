@@ -21,7 +21,7 @@ export interface CpuManager extends HintProvider {
   release(pods: readonly NodePod[]): void;
 }
 
-export interface CpuManagerOptions {
+interface CpuManagerOptions {
   settings: StaticCpus | undefined;
   file: CheckpointFile<CpuState>;
   path: string;

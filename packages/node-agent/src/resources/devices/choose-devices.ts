@@ -5,7 +5,7 @@ import type { PluginDevice } from "./plugin-schema.ts";
 export const nodesOf = (device: PluginDevice | undefined): number[] => (device?.topology?.nodes ?? []).map(({ ID }) => ID);
 
 /** The plugin's GetPreferredAllocation: which of the available devices to use, including `mustInclude`. */
-export type Prefer = (available: readonly string[], mustInclude: readonly string[], count: number) => Promise<readonly string[]>;
+type Prefer = (available: readonly string[], mustInclude: readonly string[], count: number) => Promise<readonly string[]>;
 
 /**
  * The devices for a container: those reusable from init containers first, then devices on the hint's nodes, in the plugin's

@@ -51,7 +51,7 @@ const checkpointName = "kubelet_internal_checkpoint";
 /** Time after which the devices of a disconnected plugin are removed from the node. */
 const graceMs = 5 * 60_000;
 
-export interface DeviceManagerOptions {
+interface DeviceManagerOptions {
   /** `<root-dir>/device-plugins`. */
   dir: string;
   numaNodes: readonly number[];

@@ -33,7 +33,7 @@ export interface MemoryManager extends HintProvider {
   release(pods: readonly NodePod[]): void;
 }
 
-export interface MemoryManagerOptions {
+interface MemoryManagerOptions {
   machine: NodesMemory | undefined;
   file: CheckpointFile<MemoryState>;
   log: Logger;

@@ -14,7 +14,7 @@ import {
 } from "./cgroup-usage.ts";
 import { type CadvisorSubject, families } from "./families.ts";
 
-export interface CadvisorContext {
+interface CadvisorContext {
   runtime: ContainerRuntime;
   pods: () => readonly NodePod[];
   /** `""` when the runtime decides. */

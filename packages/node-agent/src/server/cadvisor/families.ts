@@ -18,7 +18,7 @@ interface Sample {
   value: number;
 }
 
-export interface Family {
+interface Family {
   name: string;
   type: "counter" | "gauge";
   help: string;

@@ -19,7 +19,7 @@ export interface Attachments {
   release(source: Pick<CsiSource, "driver" | "handle">): Promise<void>;
 }
 
-export interface AttachmentsOptions {
+interface AttachmentsOptions {
   client: Client;
   nodeName: string;
   /** The Node object as stored in the API server. */

@@ -15,7 +15,7 @@ export interface Capability {
   group?: number | undefined;
 }
 
-export interface StageRequest {
+interface StageRequest {
   handle: string;
   stagingPath: string;
   capability: Capability;
@@ -24,20 +24,20 @@ export interface StageRequest {
   context: Texts;
 }
 
-export interface PublishRequest extends StageRequest {
+interface PublishRequest extends StageRequest {
   targetPath: string;
   readOnly: boolean;
 }
 
 /** Usage of a volume in bytes or inodes. */
-export interface UsageOfVolume {
+interface UsageOfVolume {
   available: number;
   total: number;
   used: number;
 }
 
 /** Result of NodeGetVolumeStats. */
-export interface StatsOfVolume {
+interface StatsOfVolume {
   bytes: UsageOfVolume | undefined;
   inodes: UsageOfVolume | undefined;
   /** The volume condition as reported by the driver; undefined when not reported. */

@@ -55,7 +55,7 @@ export interface PublishedVolume {
   again: boolean;
 }
 
-export interface CsiVolumesOptions {
+interface CsiVolumesOptions {
   paths: CsiPaths;
   nodeName: string;
   drivers: Pick<CsiDrivers, "client">;

@@ -12,7 +12,7 @@ import type { CsiSource } from "./csi-source.ts";
 import type { PublishedVolume } from "./csi-volumes.ts";
 
 /** A published volume that may have to be expanded. */
-export interface ExpansionRequest {
+interface ExpansionRequest {
   pod: NodePod;
   claim: PersistentVolumeClaim;
   volume: PersistentVolume;

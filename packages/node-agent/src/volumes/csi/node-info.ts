@@ -25,7 +25,7 @@ export interface CsiNodeInfo extends DriverAnnouncer {
   problem(): string | undefined;
 }
 
-export interface CsiNodeInfoOptions {
+interface CsiNodeInfoOptions {
   client: Client;
   nodeName: string;
   /** Names of in-tree plugins that are migrated to CSI. */

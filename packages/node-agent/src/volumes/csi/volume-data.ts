@@ -6,7 +6,7 @@ import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
  * `vol_data.json` beside a mount: what a restarted kubelet needs in order to unmount the volume.
  * Source: pkg/volume/csi/csi_util.go
  */
-export interface VolumeData {
+interface VolumeData {
   attachmentID?: string;
   driverName: string;
   nodeName?: string;

@@ -29,7 +29,7 @@ export interface FlexVolumes extends Pick<FlexDevices, "collect" | "inUse" | "re
   tearDown(uid: string): Promise<void>;
 }
 
-export interface FlexOptions extends Omit<FlexDevicesOptions, "drivers"> {
+interface FlexOptions extends Omit<FlexDevicesOptions, "drivers"> {
   /** `--volume-plugin-dir` */
   readonly pluginDir: string;
   readonly objects: PodObjects;

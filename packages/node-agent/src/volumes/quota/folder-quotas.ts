@@ -18,7 +18,7 @@ export interface FolderQuotas {
   clear(path: string): Promise<void>;
 }
 
-export interface FolderQuotaOptions extends ProjectQuotaOptions {
+interface FolderQuotaOptions extends ProjectQuotaOptions {
   /** Directory of `projects` and `projid`. */
   etc?: string;
   log: Logger;

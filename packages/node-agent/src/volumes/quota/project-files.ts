@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { lockOpenFile } from "../../host/lock-file.ts";
 
 /** Lines of the two files; lines that cannot be parsed are kept. */
-export interface ProjectFiles {
+interface ProjectFiles {
   /** `1048577:/var/lib/kubelet/pods/…`: directories and their project. */
   projects: readonly string[];
   /** `volume1048577:1048577`: names of projects. */

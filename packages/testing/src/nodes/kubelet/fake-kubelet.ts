@@ -10,7 +10,7 @@ import { acceptStreams, refuse } from "./remote-command.ts";
 import type { Exec, Logs } from "./rules.ts";
 
 /** What the kubelet of fake nodes needs from them. */
-export interface KubeletPods {
+interface KubeletPods {
   podOf(namespace: string, name: string): Pod | undefined;
   /** Logs and exec behaviour from the pod's rule. */
   answersOf(pod: Pod): { readonly logs: Logs; readonly exec: Exec | undefined };

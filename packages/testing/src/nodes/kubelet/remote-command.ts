@@ -18,7 +18,7 @@ export interface CommandStreams {
 }
 
 /** Which streams the client requested. */
-export interface RequestedStreams {
+interface RequestedStreams {
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;

@@ -21,7 +21,7 @@ export type UnaryCall = (message: Buffer) => Uint8Array;
 /** Messages in both directions. @returns what takes those of the client, and hears of its end */
 export type StreamCall = (send: (message: Uint8Array) => void) => { message(message: Buffer): void; closed(): void };
 
-export interface GrpcMethods {
+interface GrpcMethods {
   /** By path: `/etcdserverpb.KV/Range`. */
   readonly unary: Readonly<Record<string, UnaryCall>>;
   readonly streams: Readonly<Record<string, StreamCall>>;

@@ -29,7 +29,7 @@ export interface ListApplyType {
   readonly element: ApplyType;
 }
 
-export interface ListKey {
+interface ListKey {
   readonly name: string;
   /** Default for items without the key; undefined when the key is mandatory. */
   readonly default: unknown;
@@ -57,7 +57,7 @@ export interface StructApplyType {
 /**
  * No schema: maps are granular and all other values atomic; with `atomic` the whole value is.
  */
-export interface AnyApplyType {
+interface AnyApplyType {
   readonly kind: "any";
   readonly atomic: boolean;
 }

@@ -7,7 +7,7 @@ import { difference, type FieldSet, has, setOf } from "./field-set.ts";
 import { decodeManaged, encodeManaged, type ManagedSet, type ManagerId, managerId, withSet } from "./managed-fields.ts";
 import { fieldElement, type Path } from "./path-element.ts";
 
-export interface ScaleEntries {
+interface ScaleEntries {
   /** The object's entries that own the replicas field, as entries of the Scale. */
   toScale(entries: readonly ManagedFieldsEntry[] | undefined): ManagedFieldsEntry[] | undefined;
   /** The object's entries after the Scale with `scaleEntries` was written. */

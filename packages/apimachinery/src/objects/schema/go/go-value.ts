@@ -15,16 +15,16 @@ export type GoValue =
   | { readonly kind: "pointer"; readonly type: string; readonly to: GoValue | undefined }
   | GoScalar;
 
-export interface GoField {
+interface GoField {
   readonly name: string;
   readonly value: GoValue;
 }
-export interface GoEntry {
+interface GoEntry {
   readonly key: string;
   readonly value: GoValue;
 }
 /** A scalar, or a value that is printed as a unit: times, untyped JSON. */
-export interface GoScalar {
+interface GoScalar {
   readonly kind: "scalar";
   /** As `%#v` prints it. */
   readonly syntax: string;

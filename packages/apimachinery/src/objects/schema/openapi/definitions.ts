@@ -10,7 +10,7 @@ import { fieldDescription, typeDescription } from "./descriptions.ts";
 import type { CustomKind, OpenApiOptions, OpenApiResource, Schema } from "./document.ts";
 import { capital } from "./operation-names.ts";
 
-export interface DefinitionOptions extends OpenApiOptions {
+interface DefinitionOptions extends OpenApiOptions {
   /** Include default values: set for OpenAPI v3, not for v2. */
   readonly defaults?: boolean;
   /** Prefix of references. */

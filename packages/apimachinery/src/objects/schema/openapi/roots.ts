@@ -12,7 +12,7 @@ import { pathItem, pathParameter } from "./parameters.ts";
 import { objectTypes, resourcePaths } from "./resource-paths.ts";
 
 /** Creates some of a root's paths; takes a few milliseconds at most, so that callers can yield in between. */
-export type RootPart = (definitions: Definitions) => Record<string, PathItem>;
+type RootPart = (definitions: Definitions) => Record<string, PathItem>;
 
 /** @returns the parts of each root, by root */
 export function rootsOf(resources: readonly OpenApiResource[]): Map<string, readonly RootPart[]> {

@@ -10,7 +10,7 @@ import type { AddressInfo } from "node:net";
 import { framedMessage } from "../call.ts";
 
 /** A server of node:http2, for tests of gRPC's clients. */
-export interface TestServer {
+interface TestServer {
   readonly port: number;
   readonly sessions: Set<ServerHttp2Session>;
   stop(): Promise<void>;

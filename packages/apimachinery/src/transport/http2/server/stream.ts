@@ -16,7 +16,7 @@ export interface StreamConnection {
 }
 
 /** Consumer of a request body. */
-export interface BodyReceiver {
+interface BodyReceiver {
   /** @param chunk a view that may be kept. Report it with {@link ServerStream.consumed} when it is processed. */
   data(chunk: Buffer): void;
   /** The whole body was received. */

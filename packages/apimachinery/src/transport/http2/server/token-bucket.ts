@@ -1,5 +1,5 @@
 /** Parameters of a token bucket: its capacity (`most`) and its refill rate. */
-export interface TokenBucketLimits {
+interface TokenBucketLimits {
   readonly most: number;
   readonly perSecond: number;
 }

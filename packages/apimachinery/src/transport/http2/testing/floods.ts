@@ -14,7 +14,7 @@ import {
   windowFrame,
 } from "./raw-frames.ts";
 
-export interface Flood {
+interface Flood {
   /** Sent once. */
   readonly first?: readonly Buffer[];
   /** Sent repeatedly. */

@@ -28,7 +28,7 @@ export interface RawClientOptions {
   readonly isSilent?: boolean;
 }
 
-export interface Frame {
+interface Frame {
   readonly type: number;
   readonly flag: number;
   readonly stream: number;
@@ -37,7 +37,7 @@ export interface Frame {
   readonly fields?: readonly string[];
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   /** The last value of each name. */
   readonly headers: ReadonlyMap<string, string>;

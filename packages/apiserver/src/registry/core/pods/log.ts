@@ -28,7 +28,7 @@ export function connectLog(config: CatalogueConfig): (call: SubresourceCall) => 
   };
 }
 
-export interface LogOptions {
+interface LogOptions {
   container: string;
   follow: boolean;
   previous: boolean;

@@ -24,7 +24,7 @@ export interface ServiceRepair {
 }
 
 /** An address or port of a Service that its range cannot hold, as reported in an event of type Warning. */
-export interface ServiceFault {
+interface ServiceFault {
   readonly service: Service;
   readonly source: "ipallocator-repair-controller" | "portallocator-repair-controller";
   readonly reason: string;

@@ -47,7 +47,7 @@ export function validateReadOnlyDisks(volumes: readonly Volume[] | undefined, pa
   );
 }
 
-export interface SelectedTemplate {
+interface SelectedTemplate {
   readonly template: PodTemplateSpec | undefined;
   readonly selector: LabelSelector;
   /** More than one replica: GCE disks must be read-only. */
