@@ -60,8 +60,11 @@ export function qualifiedName(value: string, path: string): FieldError[] {
 
 export function checkLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  for (const [key, value] of Object.entries(labels ?? {})) {
-    errors.push(...qualifiedName(key, path));
+  const all = labels ?? {};
+  // Object.entries of a large map takes several times as long as its keys; so do lists without an error, for each of many.
+  for (const key of Object.keys(all)) {
+    const value = all[key] as string;
+    for (const message of qualifiedNameProblems(key)) errors.push(invalidValue(path, key, message));
     for (const message of labelValueProblems(value)) errors.push(invalidValue(path, value, message));
   }
   return errors;

@@ -33,6 +33,8 @@ export class LabelSelector {
   readonly #nothing: boolean;
   #text: string | undefined;
   #index: Index | undefined;
+  /** An index is worth its cost when there is a second object to match, unlike in validation. */
+  #used = false;
 
   private constructor(requirements: readonly Requirement[], nothing: boolean) {
     this.requirements = requirements;
@@ -63,7 +65,8 @@ export class LabelSelector {
   static fromObject(selector: LabelSelectorObject | undefined | null): LabelSelector {
     if (selector === undefined || selector === null) return LabelSelector.nothing;
     const requirements: Requirement[] = [];
-    for (const [key, value] of Object.entries(selector.matchLabels ?? {})) requirements.push(newRequirement(key, "=", [value]));
+    const equal = selector.matchLabels ?? {};
+    for (const key of Object.keys(equal)) requirements.push(newRequirement(key, "=", [equal[key] as string]));
     for (const { key, operator, values } of selector.matchExpressions ?? []) {
       const known = Object.hasOwn(objectOperators, operator) ? objectOperators[operator] : undefined;
       if (known === undefined) throw badRequest(`"${operator}" is not a valid label selector operator`);
@@ -84,10 +87,11 @@ export class LabelSelector {
 
   matches(labels: Labels): boolean {
     if (this.#nothing) return false;
-    if (this.requirements.length > fewRequirements) {
+    if (this.requirements.length > fewRequirements && this.#used) {
       this.#index ??= newIndex(this.requirements);
       return matchesIndex(this.#index, labels);
     }
+    this.#used = true;
     for (const requirement of this.requirements) if (!meets(requirement, labels)) return false;
     return true;
   }
@@ -154,7 +158,7 @@ const objectOperators: Readonly<Record<string, Operator>> = { In: "in", NotIn: "
 function newRequirement(key: string, operator: Operator, values: readonly string[], path = ""): Requirement {
   const errors = checkRequirement(key, operator, values, path);
   if (errors.length > 0) throw badRequest(formatFieldErrors(errors));
-  return { key, operator, values: [...new Set(values)].sort() };
+  return { key, operator, values: values.length < 2 ? values : [...new Set(values)].sort() };
 }
 
 function checkRequirement(key: string, operator: Operator, values: readonly string[], path: string): FieldError[] {

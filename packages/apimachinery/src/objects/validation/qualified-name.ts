@@ -11,12 +11,16 @@ const nameText =
 const valueText =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const longest = 63;
+/** Most valid names and values, without length; matched first, as an object may have tens of thousands. */
+const commonForm = /^[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*$/;
+const commonPrefixForm = /^[a-z0-9]+(?:[-.][a-z0-9]+)*$/;
 /** Precomputed: a request may have many invalid names. */
 const nameFault = regexError(nameText, name, "MyName", "my.name", "123-abc");
 const valueFault = regexError(valueText, `(${name})?`, "MyValue", "my_value", "12345");
 
 /** Validates `name` or `domain/name`. @returns upstream's error texts, none for a valid name */
 export function qualifiedNameProblems(value: string): string[] {
+  if (isCommonName(value)) return [];
   const parts = value.split("/");
   const errors: string[] = [];
   if (parts.length > 2) {
@@ -36,8 +40,19 @@ export function qualifiedNameProblems(value: string): string[] {
 
 /** `""` is valid. */
 export function labelValueProblems(value: string): string[] {
+  if (value === "" || isCommon(value)) return [];
   const errors: string[] = [];
   if (Buffer.byteLength(value) > longest) errors.push(maxLengthError(longest));
   if (value !== "" && !nameForm.test(value)) errors.push(valueFault);
   return errors;
+}
+
+function isCommonName(value: string): boolean {
+  const slash = value.indexOf("/");
+  if (slash < 0) return isCommon(value);
+  return slash <= longest && commonPrefixForm.test(value.slice(0, slash)) && isCommon(value.slice(slash + 1));
+}
+
+function isCommon(value: string): boolean {
+  return value.length <= longest && commonForm.test(value);
 }

@@ -13,7 +13,7 @@ import { endpointsTable } from "./endpoints/table.ts";
 import { coreEventFields } from "./events/fields.ts";
 import { eventStrategy } from "./events/strategy.ts";
 import { eventTable } from "./events/table.ts";
-import { defaultLimitRange } from "./limitranges/defaults.ts";
+import { defaultLimitRange, defaultLimitRangeInSteps } from "./limitranges/defaults.ts";
 import { limitRangeStrategy } from "./limitranges/strategy.ts";
 import { defaultNamespace } from "./namespaces/defaults.ts";
 import { namespaceFinalizeStrategy } from "./namespaces/finalize.ts";
@@ -141,7 +141,7 @@ const limitranges: ResourceRow = {
   kind: "LimitRange",
   shortNames: ["limits"],
   namespaced: true,
-  versions: [{ version: "v1", defaults: defaultLimitRange }],
+  versions: [{ version: "v1", defaults: defaultLimitRange, defaultsInSteps: defaultLimitRangeInSteps }],
   strategy: limitRangeStrategy,
 };
 

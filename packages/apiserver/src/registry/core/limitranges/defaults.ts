@@ -1,16 +1,30 @@
+import { setOwn } from "@coxswain/apimachinery/objects/codec/json-parse";
+import { valuesPerStep } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { LimitRange, ResourceList } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { atOnce, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 
 /** Derives default and defaultRequest of containers. Source: pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem */
 export function defaultLimitRange(object: KubeObject): void {
+  atOnce(defaultLimitRangeInSteps(object));
+}
+
+/** As `defaultLimitRange`, for many resources. */
+export function* defaultLimitRangeInSteps(object: KubeObject): Steps<void> {
   for (const item of (object as LimitRange).spec?.limits ?? []) {
     if (item.type !== "Container") continue;
-    item.default = withMissing(item.default, item.max);
-    item.defaultRequest = withMissing(withMissing(item.defaultRequest, item.default), item.min);
+    item.default ??= {};
+    yield* addMissing(item.default, item.max);
+    item.defaultRequest ??= {};
+    yield* addMissing(item.defaultRequest, item.default);
+    yield* addMissing(item.defaultRequest, item.min);
   }
 }
 
-function withMissing(list: ResourceList | undefined, from: ResourceList | undefined): ResourceList {
-  const missing = Object.entries(from ?? {}).filter(([name]) => !Object.hasOwn(list ?? {}, name));
-  return Object.fromEntries([...Object.entries(list ?? {}), ...missing]);
+function* addMissing(list: ResourceList, from: ResourceList | undefined): Steps<void> {
+  const names = Object.keys(from ?? {});
+  for (const [i, name] of names.entries()) {
+    if (i % valuesPerStep === valuesPerStep - 1) yield;
+    if (!Object.hasOwn(list, name)) setOwn(list, name, from?.[name]);
+  }
 }

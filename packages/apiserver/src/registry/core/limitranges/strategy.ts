@@ -11,6 +11,5 @@ export const limitRangeStrategy: Strategy<LimitRange> = {
   prepareForCreate(next) {
     if (!next.metadata.name) next.metadata.name = randomUUID();
   },
-  validate: (next) => validateLimitRange(next),
-  validateUpdate: (next) => validateLimitRange(next),
+  validateInSteps: (next) => validateLimitRange(next),
 };

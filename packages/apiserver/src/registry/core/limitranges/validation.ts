@@ -1,28 +1,38 @@
 import {
+  addErrors,
   child,
   duplicate,
   type FieldError,
   forbiddenField,
+  index,
   invalidValue,
   mapKey,
   required,
 } from "@coxswain/apimachinery/objects/errors/field-error";
 import { goQuantity } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { LimitRange, LimitRangeItem } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { chunksOf, type Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import { qualifiedNameProblems, quantityOf } from "../../field-checks.ts";
-import { each, saying } from "../../rules.ts";
+import { saying } from "../../rules.ts";
 import { checkContainerResourceName, checkResourceName, overcommitAllowed } from "../pods/validation/resources.ts";
 
 /** Source: pkg/apis/core/validation ValidateLimitRange */
-export function validateLimitRange(range: LimitRange): FieldError[] {
+export function* validateLimitRange(range: LimitRange): Steps<FieldError[]> {
   const types = new Set<string>();
-  return each(range.spec?.limits, "spec.limits", (item, at) => {
-    const errors = validateType(item.type ?? "", child(at, "type"));
+  const errors: FieldError[] = [];
+  for (const [i, item] of (range.spec?.limits ?? []).entries()) {
+    const at = index("spec.limits", i);
+    errors.push(...validateType(item.type ?? "", child(at, "type")));
     if (types.has(item.type)) errors.push(duplicate(child(at, "type"), item.type));
     types.add(item.type);
-    return [...errors, ...validateItem(item, at)];
-  });
+    addErrors(errors, yield* validateItem(item, at));
+    if (i % namesPerStep === namesPerStep - 1) yield;
+  }
+  return errors;
 }
+
+/** Names of resources, or items, that are checked between two yields. */
+const namesPerStep = 4096;
 
 function validateType(type: string, path: string): FieldError[] {
   const errors = saying(qualifiedNameProblems(type), type, path);
@@ -33,27 +43,38 @@ function validateType(type: string, path: string): FieldError[] {
 
 type Field = "max" | "min" | "default" | "defaultRequest" | "maxLimitRequestRatio";
 
-function validateItem(item: LimitRangeItem, path: string): FieldError[] {
+function* validateItem(item: LimitRangeItem, path: string): Steps<FieldError[]> {
   const ofPod = item.type === "Pod";
   const checkName = ofPod || item.type === "Container" ? checkContainerResourceName : checkResourceName;
   const names = new Set<string>();
-  const list = (field: Field): FieldError[] =>
-    Object.keys(item[field] ?? {}).flatMap((name) => {
-      names.add(name);
-      return checkName(name, mapKey(child(path, field), name));
-    });
+  function* list(field: Field): Steps<FieldError[]> {
+    const errors: FieldError[] = [];
+    const at = child(path, field);
+    for (const chunk of chunksOf(Object.keys(item[field] ?? {}), namesPerStep)) {
+      for (const name of chunk) {
+        names.add(name);
+        errors.push(...checkName(name, mapKey(at, name)));
+      }
+      if (chunk.length === namesPerStep) yield;
+    }
+    return errors;
+  }
   const notForPods = (field: Field): FieldError[] =>
     Object.keys(item[field] ?? {}).length > 0
       ? [forbiddenField(child(path, field), "may not be specified when `type` is 'Pod'")]
       : [];
-  const errors = [...list("max"), ...list("min")];
-  for (const field of ["default", "defaultRequest"] as const) errors.push(...(ofPod ? notForPods(field) : list(field)));
+  const errors = yield* list("max");
+  addErrors(errors, yield* list("min"));
+  for (const field of ["default", "defaultRequest"] as const) addErrors(errors, ofPod ? notForPods(field) : yield* list(field));
   if (item.type === "PersistentVolumeClaim" && item.min?.storage === undefined && item.max?.storage === undefined) {
     const text = "either minimum or maximum storage value is required, but neither was provided";
     errors.push(required(child(path, "limits"), text));
   }
-  errors.push(...list("maxLimitRequestRatio"));
-  for (const name of names) errors.push(...validateOrder(item, name, path));
+  addErrors(errors, yield* list("maxLimitRequestRatio"));
+  for (const chunk of chunksOf([...names], namesPerStep)) {
+    for (const name of chunk) errors.push(...validateOrder(item, name, path));
+    if (chunk.length === namesPerStep) yield;
+  }
   return errors;
 }
 

@@ -76,8 +76,8 @@ function requestsFromLimits(container: Container): void {
   const { limits } = container.resources ?? {};
   if (!limits || !container.resources) return;
   const requests = container.resources.requests ?? {};
-  for (const [name, value] of Object.entries(limits)) {
-    if (!Object.hasOwn(requests, name)) setOwn(requests, name, value);
+  for (const name of Object.keys(limits)) {
+    if (!Object.hasOwn(requests, name)) setOwn(requests, name, limits[name]);
   }
   if (Object.keys(requests).length > 0) container.resources.requests = requests;
 }

@@ -1,5 +1,5 @@
 import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
-import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import type { Service, ServicePort } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
 /** Fields that depend on the type of a service. Source: pkg/registry/core/service/strategy.go, storage/storage.go */
 export const needsClusterIp = (service: Service): boolean => service.spec.type !== "ExternalName";
@@ -40,9 +40,11 @@ export function keepAllocated(next: Service, current: Service): void {
   }
   if (needsNodePort(next) && needsNodePort(current)) {
     const used = new Set((spec.ports ?? []).map((port) => port.nodePort).filter(Boolean));
+    const keyOf = ({ port, protocol }: ServicePort): string => `${protocol} ${port}`;
+    const held = new Map((old.ports ?? []).toReversed().map((port) => [keyOf(port), port])); // the first of a key counts
     for (const port of spec.ports ?? []) {
       if (port.nodePort) continue;
-      const before = (old.ports ?? []).find((other) => other.port === port.port && other.protocol === port.protocol);
+      const before = held.get(keyOf(port));
       if (before?.nodePort && !used.has(before.nodePort)) port.nodePort = before.nodePort;
     }
   }

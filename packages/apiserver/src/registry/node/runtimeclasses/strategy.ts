@@ -1,12 +1,12 @@
-import { duplicate, type FieldError, index } from "@coxswain/apimachinery/objects/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
+import { duplicate, type FieldError } from "@coxswain/apimachinery/objects/errors/field-error";
 import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { RuntimeClass } from "@coxswain/apimachinery/objects/schema/kinds/node/v1";
-import { validateTolerations } from "../../core/pods/validation/affinity.ts";
+import { untimedKey, validateTolerations } from "../../core/pods/validation/affinity.ts";
 import { validateResourceRequirements } from "../../core/pods/validation/resources.ts";
 import { checkLabels, dns1123Label, immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { each } from "../../rules.ts";
 
 /** Source: pkg/registry/node/runtimeclass/strategy.go, pkg/apis/node/validation/validation.go */
 export const runtimeClassStrategy: Strategy<RuntimeClass> = {
@@ -28,15 +28,14 @@ function validateRuntimeClass(runtimeClass: RuntimeClass): FieldError[] {
     ...errors,
     ...checkLabels(scheduling.nodeSelector, "scheduling.nodeSelector"),
     ...validateTolerations(tolerations, "scheduling.tolerations.tolerations"), // the doubled name is upstream's
-    ...tolerations.flatMap((toleration, i) =>
-      tolerations.slice(0, i).some((earlier) => semanticEqual(untimed(earlier), untimed(toleration)))
-        ? [duplicate(index("scheduling.tolerations", i), goStruct("core/v1.Toleration", toleration))]
-        : [],
-    ),
+    ...repeatedTolerations(tolerations, "scheduling.tolerations"),
   ];
 }
 
-/** Tolerations are compared without tolerationSeconds. */
-function untimed({ key, operator, value, effect }: Toleration): Partial<Toleration> {
-  return { ...(key && { key }), ...(operator && { operator }), ...(value && { value }), ...(effect && { effect }) };
+function repeatedTolerations(tolerations: readonly Toleration[], path: string): FieldError[] {
+  const seen = new Set<string>();
+  return each(tolerations, path, (toleration, at) => {
+    const count = seen.size;
+    return seen.add(untimedKey(toleration)).size > count ? [] : [duplicate(at, goStruct("core/v1.Toleration", toleration))];
+  });
 }

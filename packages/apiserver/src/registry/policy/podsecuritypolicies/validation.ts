@@ -135,7 +135,8 @@ function validateRange({ min = 0, max = 0 }: IDRange, path: string): FieldError[
 
 function notDropped(capabilities: readonly string[] | undefined, drops: readonly string[], field: string): FieldError[] {
   const text = `capability is listed in ${field} and requiredDropCapabilities`;
-  return (capabilities ?? []).filter((name) => drops.includes(name)).map((name) => invalidValue(field, name, text));
+  const dropped = new Set(drops);
+  return (capabilities ?? []).filter((name) => dropped.has(name)).map((name) => invalidValue(field, name, text));
 }
 
 function validateRuntimeClass(options: RuntimeClassStrategyOptions | undefined, path: string): FieldError[] {

@@ -21,8 +21,9 @@ export const csiNodeStrategy: Strategy<CSINode> = {
   allowUnconditionalUpdate: false,
   validate: (next) => validateNode(next),
   validateUpdate(next, current) {
+    const byName = Map.groupBy(next.spec?.drivers ?? [], ({ name }) => name);
     const changed = (current.spec?.drivers ?? []).flatMap((old) =>
-      (next.spec?.drivers ?? []).filter((driver) => driver.name === old.name && !semanticEqual(driver, old)),
+      (byName.get(old.name) ?? []).filter((driver) => !semanticEqual(driver, old)),
     );
     return [
       ...changed.map((driver) => invalidValue("CSINodeDriver", goStruct("storage/v1.CSINodeDriver", driver), fieldImmutableText)),

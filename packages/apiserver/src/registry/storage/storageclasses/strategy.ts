@@ -61,10 +61,16 @@ function validateParameters(parameters: Readonly<Record<string, string>>): Field
   return size > 256 * 1024 ? [...errors, tooLong("parameters", "", 256 * 1024)] : errors;
 }
 
+/** Errors about equal terms, which would be quadratic in number: beyond this, one for each term. */
+const mostDuplicates = 1000;
+
 /** Terms must be distinct, and keys unique within a term. */
 function validateTopologies(terms: readonly TopologySelectorTerm[], path: string): FieldError[] {
+  const termKey = (values: ReadonlyMap<string, readonly string[]>): string =>
+    JSON.stringify([...values].sort(([a], [b]) => (a < b ? -1 : 1)));
   // Upstream preallocates a list of empty terms and appends to it, so that an empty term is always a duplicate.
-  const said = terms.map(() => new Map<string, readonly string[]>());
+  const said = new Map([[termKey(new Map()), terms.length]]);
+  let duplicates = 0;
   return each(terms, path, (term, at) => {
     const values = new Map<string, readonly string[]>();
     const errors = each(term.matchLabelExpressions, child(at, "matchLabelExpressions"), (expression, own) => {
@@ -78,11 +84,12 @@ function validateTopologies(terms: readonly TopologySelectorTerm[], path: string
       values.set(key, [...new Set(expression.values)].sort());
       return faults;
     });
-    for (const earlier of said) {
-      if (earlier.size === values.size && semanticEqual(Object.fromEntries(earlier), Object.fromEntries(values)))
-        errors.push(duplicate(child(at, "matchLabelExpressions"), ""));
-    }
-    said.push(values);
+    const text = termKey(values);
+    const earlier = said.get(text) ?? 0;
+    const reported = Math.min(earlier, Math.max(1, mostDuplicates - duplicates));
+    for (let i = 0; i < reported; i++) errors.push(duplicate(child(at, "matchLabelExpressions"), ""));
+    duplicates += reported;
+    said.set(text, earlier + 1);
     return errors;
   });
 }

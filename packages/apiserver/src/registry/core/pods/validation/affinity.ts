@@ -132,6 +132,11 @@ function validatePodTerm(term: PodAffinityTerm, path: string): FieldError[] {
   return errors;
 }
 
+/** Equal for tolerations that differ only in tolerationSeconds. */
+export function untimedKey({ key, operator, value, effect }: Toleration): string {
+  return JSON.stringify([key, operator, value, effect].map((text) => text ?? ""));
+}
+
 /** Source: pkg/apis/core/validation ValidateTolerations */
 export function validateTolerations(tolerations: readonly Toleration[], path: string): FieldError[] {
   const errors: FieldError[] = [];

@@ -38,10 +38,11 @@ export function validatePodAnnotations(
   if (!options.anyPodDeletionCost && podDeletionCostFault(all) !== undefined)
     errors.push(invalidValue(mapKey(path, deletionCost), all[deletionCost], "must be a 32bit integer"));
   errors.push(...validateSeccompAnnotations(all, path));
+  const containers = new Set(containerNames(spec));
   for (const [key, profile] of Object.entries(all)) {
     if (!key.startsWith(appArmorContainer)) continue;
     const container = key.slice(appArmorContainer.length);
-    if (!containerNames(spec).includes(container)) errors.push(invalidValue(mapKey(path, key), container, "container not found"));
+    if (!containers.has(container)) errors.push(invalidValue(mapKey(path, key), container, "container not found"));
     if (!isAppArmorProfile(profile))
       errors.push(invalidValue(mapKey(path, key), profile, `invalid AppArmor profile name: ${JSON.stringify(profile)}`));
   }

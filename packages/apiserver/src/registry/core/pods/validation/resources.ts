@@ -78,7 +78,7 @@ export function checkQuantity(name: string, value: unknown, path: string): Field
   const errors: FieldError[] = [];
   const quantity = quantityOf(value as string);
   if (quantity.sign < 0) errors.push(invalidValue(path, quantity.toString(), isNegativeText));
-  if ((objectCounts.includes(name) || isExtendedResource(name)) && quantity.nanos % 1_000_000_000n !== 0n)
+  if (quantity.nanos % 1_000_000_000n !== 0n && (objectCounts.includes(name) || isExtendedResource(name)))
     errors.push(invalidValue(path, goQuantity(String(value)), "must be an integer"));
   return errors;
 }
@@ -107,21 +107,26 @@ export function validateResourceRequirements(
     ...checkQuantity(name, value, at),
   ];
   const pages = (name: string, value: unknown, at: string): FieldError[] => {
+    if (!isHugePage(name) || partialHugePages) return [];
     const amount = quantityOf(value as string);
-    if (!isHugePage(name) || partialHugePages || pageSizeFits(name, amount)) return [];
+    if (pageSizeFits(name, amount)) return [];
     return [invalidValue(at, amount.toString(), `${amount.toString()} is not positive integer multiple of ${name}`)];
   };
   const errors: FieldError[] = [];
-  for (const [name, value] of Object.entries(limits)) {
-    const at = mapKey(child(path, "limits"), name);
-    errors.push(...oneAmount(name, value, at), ...pages(name, value, at));
+  // Object.entries of many takes several times as long as their keys.
+  const [limited, requested] = [Object.keys(limits), Object.keys(requests)];
+  const [limitsPath, requestsPath] = [child(path, "limits"), child(path, "requests")];
+  for (const name of limited) {
+    const at = mapKey(limitsPath, name);
+    errors.push(...oneAmount(name, limits[name], at), ...pages(name, limits[name], at));
   }
-  for (const [name, value] of Object.entries(requests)) {
-    const at = mapKey(child(path, "requests"), name);
+  for (const name of requested) {
+    const at = mapKey(requestsPath, name);
+    const value = requests[name] as string;
     const limit = Object.hasOwn(limits, name) ? (limits[name] as string) : undefined;
     errors.push(...oneAmount(name, value, at), ...fitsLimit(name, value, limit, path), ...pages(name, value, at));
   }
-  const names = [...Object.keys(limits), ...Object.keys(requests)];
+  const names = [...limited, ...requested];
   if (names.some(isHugePage) && !names.some((name) => name === "cpu" || name === "memory"))
     errors.push(forbiddenField(path, "HugePages require cpu or memory"));
   return errors;

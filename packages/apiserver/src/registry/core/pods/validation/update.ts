@@ -14,7 +14,7 @@ import { goStruct } from "@coxswain/apimachinery/objects/schema/go/go-print";
 import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { dns1123Subdomain, ipProblems, isIpv4Text, qualifiedName } from "../../../field-checks.ts";
 import { each, need, saying, wholeObject } from "../../../rules.ts";
-import { validateTolerations } from "./affinity.ts";
+import { untimedKey, validateTolerations } from "./affinity.ts";
 import { isMirrorPod, validatePodAnnotationsUpdate } from "./annotations.ts";
 import { withoutSpaces } from "./containers.ts";
 import type { PodValidationOptions } from "./options.ts";
@@ -89,9 +89,8 @@ function deadlineShrinks(next: number | undefined, current: number | undefined):
 
 /** Tolerations may be added; existing ones may only change tolerationSeconds. */
 function onlyAdded(next: readonly Toleration[], current: readonly Toleration[]): FieldError[] {
-  const untimed = (toleration: Toleration): Toleration => ({ ...toleration, tolerationSeconds: undefined });
-  const kept = current.every((old) => next.some((toleration) => semanticEqual(untimed(toleration), untimed(old))));
-  return kept
+  const given = new Set(next.map(untimedKey));
+  return current.every((old) => given.has(untimedKey(old)))
     ? validateTolerations(next, "spec.tolerations")
     : [forbiddenField("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")];
 }
@@ -135,8 +134,11 @@ function validatePodIps(podIps: readonly PodIP[], path: string): FieldError[] {
     const list = goStruct("[]core/v1.PodIP", podIps);
     errors.push(invalidValue(path, list, "may specify no more than one IP for each IP family"));
   }
-  for (const [i, ip] of texts.entries())
-    if (texts.indexOf(ip) < i) errors.push(duplicate(index(path, i), goStruct("core/v1.PodIP", { ip })));
+  const seen = new Set<string>();
+  for (const [i, ip] of texts.entries()) {
+    if (seen.has(ip)) errors.push(duplicate(index(path, i), goStruct("core/v1.PodIP", { ip })));
+    seen.add(ip);
+  }
   return errors;
 }
 
@@ -149,11 +151,12 @@ function noRestart(
 ): FieldError[] {
   if (restartPolicy === "Always") return [];
   const errors: FieldError[] = [];
+  const byName = new Map((next ?? []).toReversed().map((status) => [status.name, status])); // the first of a name counts
   for (const [i, old] of (current ?? []).entries()) {
     const terminated = old.state?.terminated;
     if (!terminated) continue;
     if ((terminated.exitCode ?? 0) !== 0 && restartPolicy === "OnFailure") continue;
-    const now = (next ?? []).find((status) => status.name === old.name);
+    const now = byName.get(old.name);
     if (now && !now.state?.terminated) {
       errors.push(forbiddenField(child(index(path, i), "state"), "may not be transitioned to non-terminated state"));
     }
