@@ -1,6 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { LRUCache } from "lru-cache";
 import { lifetimeOf, type RecordPlace } from "./message-walk.ts";
+import { ownCopy } from "./own-copy.ts";
 import { flags, headerBytes, rcodes, types } from "./protocol.ts";
 import type { Query } from "./query.ts";
 import { optBytes, writeHeader, writeOpt } from "./reply.ts";
@@ -32,8 +33,15 @@ export function newRelayCache(clock: Clock): RelayCache {
   const entries = new LRUCache<string, { answer: Relayed; at: number; until: number }>({
     max: mostEntries,
     maxSize: mostBytes,
-    sizeCalculation: ({ answer }, key) => answer.message.length + answer.records.length * 64 + key.length + 200,
+    sizeCalculation: ({ answer }, key) => answer.message.length + answer.records.length * 200 + key.length + 600,
   });
+  let sweptAt = clock.monotonic();
+  /** Most names are not asked for again. */
+  const forgetOld = (now: number): void => {
+    if (now - sweptAt < mostSeconds * 1000) return;
+    sweptAt = now;
+    for (const [key, { until }] of entries) if (until <= now) entries.delete(key);
+  };
   return {
     get size() {
       return entries.size;
@@ -50,8 +58,8 @@ export function newRelayCache(clock: Clock): RelayCache {
       const seconds = secondsOf(answer);
       if (seconds <= 0) return;
       const at = clock.monotonic();
-      // A copy: the message may be a part of a larger buffer.
-      entries.set(key, { answer: { ...answer, message: Buffer.from(answer.message) }, at, until: at + seconds * 1000 });
+      forgetOld(at);
+      entries.set(key, { answer: { ...answer, message: ownCopy(answer.message) }, at, until: at + seconds * 1000 });
     },
   };
 }

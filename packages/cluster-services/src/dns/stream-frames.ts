@@ -1,3 +1,5 @@
+import { ownCopy } from "./own-copy.ts";
+
 /** DNS messages on a TCP stream: each after its length in two bytes. Source: RFC 1035, section 4.2.2 */
 
 export function withLength(message: Buffer): Buffer {
@@ -28,7 +30,7 @@ export function newFrameReader(mostBytes: number, onMessage: (message: Buffer) =
       onMessage(rest.subarray(2, 2 + length));
       rest = rest.subarray(2 + length);
     }
-    kept = Buffer.from(rest); // not a view that would hold the whole chunk
+    kept = ownCopy(rest); // not a view that would hold the whole chunk
     return true;
   };
 }
