@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { silentRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
@@ -24,6 +25,7 @@ export interface AddOns {
   /** With the rights of coxswain-services and no others. */
   readonly client: Client;
   readonly informers: InformerFactory;
+  readonly reconnection: Reconnection;
   readonly signal: AbortSignal;
   readonly log: typeof discardLogger;
   readonly clock: typeof realClock;
@@ -81,6 +83,7 @@ export async function startAddOns(t: Context): Promise<AddOns> {
     server,
     client,
     informers,
+    reconnection: new Reconnection({ periodMs: () => 500, clock }),
     signal: ending.signal,
     ...{ log, clock, recorder: silentRecorder, metrics: newMetricsRegistry(), create },
     async kubectl(...args) {

@@ -26,6 +26,11 @@ import { rightsOf } from "./rights.ts";
 import { program, runParts } from "./run-parts.ts";
 
 const applyRightsMs = 60_000;
+/**
+ * To be back soon after an absence of the API server (see `run-parts.ts`): a packet that was lost is followed by another one after this time, where
+ * the kernel would double it each time, and those who read try again themselves.
+ */
+const quickly = { connectTimeoutMs: 1_000, retriesOfLost: 1 };
 
 await runMain(coxswainServices, run);
 
@@ -59,7 +64,12 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
   const turns = new Turns();
   const metrics = newMetricsRegistry({ processMetrics: true, turns, ...metricsOptions(flags) });
   const clientConfig = await loadConfig(flags);
-  const own = { contentType: flags["kube-api-content-type"], userAgent: userAgentOf(program), omitsManagedFields: true };
+  const own = {
+    contentType: flags["kube-api-content-type"],
+    userAgent: userAgentOf(program),
+    omitsManagedFields: true,
+    ...quickly,
+  };
   const family = newClientFamily({ ...clientConfig, ...own }, { observer: clientMetrics(metrics) });
   const { resourceName: name, leaseDurationMs } = leaderElection;
   const usesLease = leaderElection.enabled && chosen.some(({ runs }) => runs === "once");

@@ -1,6 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { PolicyRule } from "@coxswain/apimachinery/objects/schema/kinds/rbac/v1";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
@@ -17,6 +18,8 @@ export interface PartContext {
   readonly client: Client;
   /** Shared by all parts, already started; the part's handlers are removed when it ends. */
   readonly informers: InformerFactory;
+  /** When to try again to reach an API server that is away. */
+  readonly reconnection: Reconnection;
   /** For events under the part's name. */
   readonly recorder: EventRecorder;
   readonly log: Logger;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import { namespaces } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
@@ -33,6 +34,7 @@ function setUp(start: StartPart) {
     flags: {} as ServicesFlags,
     client,
     informers,
+    reconnection: new Reconnection({ periodMs: () => 500, clock }),
     recorder,
     log: discardLogger,
     clock,

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client, ClientFamily } from "@coxswain/apimachinery/client/client";
-import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
+import { leases, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
@@ -11,7 +12,7 @@ import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { ServicesFlags } from "./flags.ts";
 import type { PartDefinition } from "./part.ts";
 import { newPartHealth } from "./part-health.ts";
-import { type RunOptions, runParts } from "./run-parts.ts";
+import { type RunOptions, reconnectPeriodMs, runParts } from "./run-parts.ts";
 
 const optionsOf = (
   { client, clock, signal }: Pick<RunOptions, "clock" | "signal"> & { client: Client },
@@ -74,4 +75,59 @@ test("parts of the node run always, the others while the lease is held: all of t
   await running;
   await settle();
   assert.deepEqual([log.length, holder() || "given up"], [3, "given up"]);
+});
+
+for (const state of ["the same", "another"]) {
+  test(`a second after an API server that was away for five minutes is back with ${state} state, parts know it and those that run once run`, async () => {
+    const clock = newFakeClock();
+    const client = newFakeClient({ clock });
+    const names: string[] = [];
+    const runs: string[] = [];
+    const parts = (["node", "once"] as const).map(
+      (name): PartDefinition => ({
+        ...{ name, runs: name, onByDefault: true, rights: {} },
+        load:
+          async () =>
+          async ({ informers, signal }) => {
+            runs.push(name);
+            signal.addEventListener("abort", () => runs.splice(runs.indexOf(name), 1));
+            informers.for<Service>(services).addHandler({ added: ({ metadata }) => void names.push(`${name} ${metadata.name}`) });
+            return {};
+          },
+      }),
+    );
+    const ending = new AbortController();
+    const running = runParts(optionsOf({ client, clock, signal: ending.signal }, ...parts));
+    await waitFor(async () => (await clock.advance(1_000)) ?? runs.length === 2);
+    let isAway = true;
+    client.react("*", "*", () => {
+      if (isAway) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    });
+    client.endWatches();
+    for (let second = 0; second < 300; second++) await clock.advance(1_000);
+    assert.deepEqual(runs, ["node"], "the lease is lost");
+    client.put(services, { metadata: { namespace: "default", name: "web" }, spec: {} });
+    if (state === "another") client.compact();
+    isAway = false;
+    await clock.advance(1_000);
+    await settle();
+    assert.deepEqual(
+      [names.sort(), runs],
+      [
+        ["node web", "once web"],
+        ["node", "once"],
+      ],
+    );
+    ending.abort(new Error("the process ends"));
+    await running;
+  });
+}
+
+test("processes of a cluster come back at no more than 1,000 a second", () => {
+  for (const nodeCount of [0, 1, 250, 1_000, 5_000]) {
+    const period = reconnectPeriodMs(nodeCount);
+    // Each waits for half of the period to the whole.
+    assert.ok(nodeCount / (period / 2) <= 1, `${nodeCount} in ${period / 2} ms`);
+  }
+  assert.equal(reconnectPeriodMs(250), 500, "well within 2 s");
 });

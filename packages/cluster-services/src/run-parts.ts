@@ -4,8 +4,10 @@ import { newEventRecorder } from "@coxswain/apimachinery/controller/event-record
 import { type LeaderElectionConfig, runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import type { LeaderStatus } from "@coxswain/apimachinery/controller/leader-status";
 import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
-import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { informerFailures } from "@coxswain/apimachinery/informers/metrics";
+import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
+import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -20,10 +22,12 @@ import { withoutUnread } from "./without-unread.ts";
 export const program = "coxswain-services";
 
 /**
- * Rules and answers have to be right within 2 s, also after the API server was away for long: informers try every 0.5 s to 1 s to reach it. They
- * resume their watches, so that the server's return costs it no lists; to one that answers that it is busy they come back as late as others.
+ * Rules and answers have to be right within 2 s, also after the API server was away for long, so that backoff must not grow with the absence. What
+ * protects the server instead: the processes of a cluster are spread over the period, which grows with their number, so that at most 1,000 of them
+ * come in a second (one connection each, and watches that resume where they ended); to a server that answers that it is busy, they come back as
+ * late as other clients do.
  */
-const reconnectMs = 1_000;
+export const reconnectPeriodMs = (nodeCount: number): number => Math.max(500, 2 * nodeCount);
 
 export interface RunOptions {
   readonly parts: readonly PartDefinition[];
@@ -44,25 +48,32 @@ export interface RunOptions {
 /** Runs the parts of the node, and while the lease is held those that run once. Resolves after `signal` is aborted. */
 export async function runParts(options: RunOptions): Promise<void> {
   const { parts, family, log, clock, metrics, health, signal } = options;
-  const informers = newInformerFactory(family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }), {
-    log: log.named("informers"),
-    clock,
-    reconnectMs,
-    transform: withoutUnread,
-    onFailure: informerFailures(metrics),
-  });
+  const nodeCount = (): number => (informers.hasAll(nodes) ? informers.for(nodes).lister.list().length : 0);
+  const reconnection = new Reconnection({ periodMs: () => reconnectPeriodMs(nodeCount()), clock });
+  const informers: InformerFactory = newInformerFactory(
+    family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }),
+    {
+      log: log.named("informers"),
+      clock,
+      reconnection,
+      transform: withoutUnread,
+      onFailure: informerFailures(metrics),
+    },
+  );
   informers.start(signal);
   const run = (definition: PartDefinition, until: AbortSignal): Promise<void> =>
-    runPart(definition, { ...contextOf(options, definition.name), informers }, health, until);
+    runPart(definition, { ...contextOf(options, definition.name), informers, reconnection }, health, until);
   const once = parts.filter(({ runs }) => runs === "once");
   await Promise.all([
     ...parts.filter(({ runs }) => runs === "node").map((part) => run(part, signal)),
-    ...(once.length === 0 ? [] : [whileLeading(options, (leading) => Promise.all(once.map((part) => run(part, leading))))]),
+    ...(once.length === 0
+      ? []
+      : [whileLeading({ ...options, reconnection }, (leading) => Promise.all(once.map((part) => run(part, leading))))]),
   ]);
 }
 
 /** Clients of a part: its own rate limit, and another for events, which must not delay its work. */
-function contextOf(options: RunOptions, name: string): Omit<PartContext, "signal" | "fail" | "informers"> {
+function contextOf(options: RunOptions, name: string): Omit<PartContext, "signal" | "fail" | "informers" | "reconnection"> {
   const { flags, nodeName, family, clock, turns, metrics } = options;
   const log = options.log.named(name);
   const newMember = (): Client =>
@@ -72,8 +83,11 @@ function contextOf(options: RunOptions, name: string): Omit<PartContext, "signal
 }
 
 /** Works while this process holds the lease, and waits for it again when it was lost: parts of the node continue meanwhile. */
-async function whileLeading(options: RunOptions, work: (leading: AbortSignal) => Promise<unknown>): Promise<void> {
-  const { leaderElection, leadership, family, nodeName, log, clock, signal } = options;
+async function whileLeading(
+  options: RunOptions & Pick<PartContext, "reconnection">,
+  work: (leading: AbortSignal) => Promise<unknown>,
+): Promise<void> {
+  const { leaderElection, leadership, family, nodeName, log, clock, signal, reconnection } = options;
   if (!leaderElection.enabled) return void (await work(signal));
   const { resourceLock, resourceNamespace, resourceName } = leaderElection;
   const client = family.member({ userAgent: userAgentOf(program) });
@@ -91,9 +105,7 @@ async function whileLeading(options: RunOptions, work: (leading: AbortSignal) =>
       },
       ...(leadership !== undefined && { status: leadership }),
       recorder: newEventRecorder({ client, component: program, host: nodeName, log, clock }),
-      log,
-      clock,
-      signal,
+      ...{ log, clock, signal, reconnection },
     });
     await working;
   }

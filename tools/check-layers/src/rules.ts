@@ -108,6 +108,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
   "cluster-services": inOrder({
     "flags.ts": "",
     "part.ts": "interface of a part: start, health check, RBAC rules",
+    "server-away.ts": "what is tried again as soon as the API server is back",
     host: "runs programs of the host, such as iptables",
     "api-proxy": "local proxy of the node to a healthy API server",
     services: "cluster IPs, node ports and external addresses of Services, as rules in the kernel",

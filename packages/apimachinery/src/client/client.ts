@@ -403,7 +403,8 @@ async function send(call: Call, request: TransportRequest): Promise<TransportRes
     } catch (err) {
       observer?.requested(request.method, host, "<error>", clock.monotonic() - startedAt);
       const again = wasNotProcessed(err) || (request.method === "GET" && isConnectionLost(err));
-      if (!again || request.signal?.aborted || retries++ >= mostRetries) throw err;
+      const most = wasNotProcessed(err) ? mostRetries : (config.retriesOfLost ?? mostRetries);
+      if (!again || request.signal?.aborted || retries++ >= most) throw err;
       if (retries > 1) await clock.sleep(1000, request.signal);
       continue;
     }

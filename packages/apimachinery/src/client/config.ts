@@ -40,6 +40,10 @@ export interface ClientConfig {
   /** Burst of the rate limit, default 10. */
   readonly burst?: number | undefined;
   readonly userAgent?: string | undefined;
+  /** How often a read whose connection was lost is sent again: once immediately, then every second. Default 10. */
+  readonly retriesOfLost?: number | undefined;
+  /** Time limit, in ms, until the server has accepted a TLS client's connection; default: 30 s together with the handshake. */
+  readonly connectTimeoutMs?: number | undefined;
   /**
    * `application/vnd.kubernetes.protobuf`: encodes bodies of built-in kinds as protobuf and accepts it in responses. Default:
    * JSON.

@@ -42,8 +42,17 @@ export async function pem(text: string | undefined, file: string | undefined): P
   return file === undefined || file === "" ? undefined : await readFile(file, "utf8");
 }
 
-/** Opens a TLS connection to the URL's host; `alpnProtocol` is the negotiated protocol. @throws Error, ETIMEDOUT after 30 s */
-export async function connectHost(url: URL, secure: tls.ConnectionOptions, connect: Connect | undefined): Promise<tls.TLSSocket> {
+/**
+ * Opens a TLS connection to the URL's host; `alpnProtocol` is the negotiated protocol.
+ * @param acceptMs time until the host has accepted the connection
+ * @throws Error, ETIMEDOUT after `acceptMs` or 30 s
+ */
+export async function connectHost(
+  url: URL,
+  secure: tls.ConnectionOptions,
+  connect: Connect | undefined,
+  acceptMs = dialTimeoutMs,
+): Promise<tls.TLSSocket> {
   const to = { host: stripBrackets(url.hostname), port: url.port === "" ? 443 : Number(url.port) };
   const over = connect && { socket: await connect(to.host, to.port) };
   return new Promise((resolve, reject) => {
@@ -55,7 +64,10 @@ export async function connectHost(url: URL, secure: tls.ConnectionOptions, conne
     });
     socket.setNoDelay(true);
     socket.setKeepAlive(true, 30_000);
-    const deadline = setTimeout(() => socket.destroy(timedOut()), dialTimeoutMs);
+    const limited = (ms: number) => setTimeout(() => socket.destroy(timedOut()), ms);
+    const deadline = limited(dialTimeoutMs);
+    const accepting = over === undefined ? limited(acceptMs) : undefined;
+    socket.once("connect", () => clearTimeout(accepting));
     socket.once("secureConnect", () => {
       clearTimeout(deadline);
       socket.off("error", reject);
@@ -63,6 +75,7 @@ export async function connectHost(url: URL, secure: tls.ConnectionOptions, conne
     });
     socket.once("error", (err) => {
       clearTimeout(deadline);
+      clearTimeout(accepting);
       reject(err);
     });
   });

@@ -85,6 +85,18 @@ test("what is refused each time is tried eleven times, after the second one with
   assert.deepEqual([await pending, seen.length, clock.waiting], ["refused", 11, 0]);
 });
 
+test("a read is sent again as often as the client says, what was not processed as often as before", async () => {
+  for (const [answer, sent] of [
+    [new ConnectionLost("lost"), 2],
+    [new NotProcessed("refused"), 11],
+  ] as const) {
+    const { call, seen, clock } = aClient([answer], { retriesOfLost: 1 });
+    const pending = call();
+    await clock.advance(20_000);
+    assert.deepEqual([await pending, seen.length], [answer.message, sent]);
+  }
+});
+
 test("a server that always answers 429 gets eleven requests, and its answer is the caller's", async () => {
   const { call, seen, bodies, clock } = aClient([{ status: 429, retryAfter: "2" }]);
   const pending = call();

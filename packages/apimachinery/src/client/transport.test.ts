@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
-import { getEventListeners } from "node:events";
+import { getEventListeners, once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
 import https from "node:https";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { setImmediate as immediate } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { testPair } from "../testing/tls.ts";
@@ -92,6 +93,26 @@ test("a connection lasts longer than the time that it may take to come about", a
   t.after(() => socket.destroy());
   t.mock.timers.tick(60_000);
   assert.equal(socket.destroyed, false);
+});
+
+test("a host that does not accept a connection is given up sooner than one that accepted it and is slow", async (t) => {
+  const silent = createServer();
+  silent.listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  t.after(() => silent.close());
+  const url = new URL(`https://127.0.0.1:${(silent.address() as AddressInfo).port}`);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const early = connectHost(url, {}, undefined, 1_000);
+  t.mock.timers.tick(1_000);
+  await assert.rejects(early, { code: "ETIMEDOUT" });
+  const late = connectHost(url, {}, undefined, 1_000);
+  late.catch(() => {});
+  await once(silent, "connection");
+  await immediate();
+  t.mock.timers.tick(29_000);
+  assert.equal(await Promise.race([late.catch(() => "given up"), immediate("open")]), "open");
+  t.mock.timers.tick(1_000);
+  await assert.rejects(late, { code: "ETIMEDOUT" });
 });
 
 test("a certificate that was renewed in a kubeconfig is used within a minute, without a restart", async (t) => {

@@ -153,7 +153,7 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
   const dial = async (events: PoolEvents): Promise<Connection> => {
     const secure = { ...(await tlsOptions(url, config, options.certificate?.())), certFile };
     shown = secure.cert;
-    const socket = await connectHost(url, secure, options.connect);
+    const socket = await connectHost(url, secure, options.connect, config.connectTimeoutMs);
     if (socket.alpnProtocol === "h2") {
       const watching = watchFiles(secure);
       return sessionConnection(await openSession(socket, options, events, () => watching.cancel()));

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Reconnection } from "../informers/reconnection.ts";
 import { conflict, serviceUnavailable } from "../objects/errors/status-error.ts";
 import type { KubeObject } from "../objects/meta/types.ts";
 import type { Event } from "../objects/schema/kinds/core/v1.ts";
 import { configMaps, events, leases } from "../objects/schema/kinds/resources.ts";
 import { newFakeClock } from "../process/clock/fake-clock.ts";
-import { discardLogger } from "../process/logging/logger.ts";
+import { discardLogger, type Logger } from "../process/logging/logger.ts";
 import { newMetricsRegistry } from "../process/metrics/registry.ts";
 import { type FakeClient, newFakeClient } from "../testing/fake-client.ts";
 import { settle } from "../testing/wait-for.ts";
@@ -660,4 +661,31 @@ test("of two resource locks the second is written as it is now", async () => {
   await both.update(client, { ...record, holderIdentity: "b" }, signal);
   assert.equal(leaseOf(client)["holderIdentity"], "b");
   assert.equal(client.object(leases, "kube-system/test")?.metadata.labels?.["by"], "a user");
+});
+
+test("with a reconnection a candidate takes the lease as soon as the server is back, and reports once that it was away", async () => {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  let answer: Error | undefined = new Error("connect ECONNREFUSED");
+  client.react("*", "leases", () => {
+    if (answer !== undefined) throw answer;
+  });
+  const errors: string[] = [];
+  const log: Logger = { ...discardLogger, error: (text: string) => void errors.push(text) };
+  const reconnection = new Reconnection({ periodMs: () => 500, clock, random: () => 1 });
+  const a = candidate(client, clock, "a", { reconnection, log });
+  for (let second = 0; second < 300; second++) await clock.advance(1_000);
+  assert.deepEqual([a.events.length, errors.length], [0, 1]);
+  answer = serviceUnavailable("starting");
+  await clock.advance(500);
+  const { length } = client.actions;
+  await clock.advance(1_999);
+  assert.equal(client.actions.length, length, "a server that answers is asked every 2 s");
+  answer = new Error("connect ECONNREFUSED");
+  await clock.advance(1);
+  answer = undefined;
+  await clock.advance(500);
+  assert.deepEqual(a.events, ["leader a", "started"]);
+  a.stop.abort();
+  await a.finished;
 });

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Client } from "../client/client.ts";
+import type { Reconnection } from "../informers/reconnection.ts";
 import { isConflict, isNotFound } from "../objects/errors/predicates.ts";
+import { StatusError } from "../objects/errors/status-error.ts";
 import { formatMicroTime } from "../objects/meta/time.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
@@ -35,6 +37,8 @@ export interface LeaderElectionOptions {
   readonly onNewLeader?: (identity: string) => void;
   /** Releases the lease at the end instead of letting it expire. */
   readonly releaseOnCancel?: boolean;
+  /** Waits of a candidate while the server cannot be reached; default: as between other attempts. */
+  readonly reconnection?: Reconnection | undefined;
   /** Receives state changes, for metrics and health checks. */
   readonly status?: LeaderStatus;
   /** Records events about the lock. */
@@ -57,11 +61,15 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
   const invalid = checkDurations(options);
   if (invalid !== undefined) throw new Error(invalid);
   const candidate = new Candidate(options);
-  const { clock, signal, log, lock, status, retryPeriodMs, random = Math.random } = options;
+  const { clock, signal, log, lock, status, retryPeriodMs, reconnection, random = Math.random } = options;
 
   log.info(`attempting to acquire leader lease ${lock.describe()}...`);
   while (!signal.aborted && !(await candidate.tryAcquireOrRenew(signal))) {
-    await clock.sleep(retryPeriodMs * (1 + jitterFactor * random()), signal).catch(() => {});
+    const waiting =
+      reconnection !== undefined && candidate.isServerAway
+        ? reconnection.wait(signal)
+        : clock.sleep(retryPeriodMs * (1 + jitterFactor * random()), signal);
+    await waiting.catch(() => {});
   }
   if (signal.aborted) return;
   report(options, "became leader");
@@ -130,17 +138,27 @@ class Candidate {
   #observed: LeaderRecord | undefined;
   #observedAt = Number.NEGATIVE_INFINITY;
   #reported = "";
+  #isServerAway = false;
 
   constructor(options: LeaderElectionOptions) {
     this.#options = options;
   }
 
+  /** Whether the last attempt got no answer. */
+  get isServerAway(): boolean {
+    return this.#isServerAway;
+  }
+
   async tryAcquireOrRenew(signal: AbortSignal): Promise<boolean> {
-    const { lock, log } = this.#options;
+    const { lock, log, reconnection } = this.#options;
+    const isKnown = reconnection !== undefined && this.#isServerAway;
+    this.#isServerAway = false;
     try {
       return (await this.#renewOwn(signal)) || (await this.#acquireOrRenew(signal));
     } catch (err) {
-      if (!signal.aborted) log.error(`error retrieving or updating resource lock ${lock.describe()}`, err);
+      this.#isServerAway = !(err instanceof StatusError);
+      if (!signal.aborted && !(isKnown && this.#isServerAway))
+        log.error(`error retrieving or updating resource lock ${lock.describe()}`, err);
       return false;
     }
   }

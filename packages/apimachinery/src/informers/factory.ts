@@ -3,6 +3,7 @@ import type { ResourceRef } from "../objects/meta/group-version.ts";
 import type { KubeObject } from "../objects/meta/types.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
+import type { Reconnection } from "./reconnection.ts";
 import { newSharedInformer, type SharedInformer } from "./shared-informer.ts";
 
 /** Shares one informer per resource and selectors. Source: client-go informers/factory.go */
@@ -33,8 +34,8 @@ export interface InformerFactoryOptions {
   readonly namespace?: string;
   /** Default selectors by resource, which callers need not know. */
   readonly tweak?: (ref: ResourceRef) => InformerSelectors | undefined;
-  /** The longest wait of an informer while the server cannot be reached; see `runReflector`. */
-  readonly reconnectMs?: number;
+  /** Waits of all informers while the server cannot be reached; see `runReflector`. */
+  readonly reconnection?: Reconnection;
   /** Strips each object before it is stored; may modify its argument. */
   readonly transform?: (object: KubeObject) => KubeObject;
   /** Called for each error of a handler, an index function or a transform. See `metrics.ts`. */
@@ -43,7 +44,7 @@ export interface InformerFactoryOptions {
 
 /** One informer for each resource, shared by all callers. */
 export function newInformerFactory(client: Client, options: InformerFactoryOptions): InformerFactory {
-  const { log, clock, resyncMs = 0, namespace, tweak, reconnectMs, transform } = options;
+  const { log, clock, resyncMs = 0, namespace, tweak, reconnection, transform } = options;
   const informers = new Map<string, SharedInformer<KubeObject>>();
   let running: AbortSignal | undefined;
 
@@ -60,7 +61,7 @@ export function newInformerFactory(client: Client, options: InformerFactoryOptio
           clock,
           log,
           ref,
-          reconnectMs,
+          reconnection,
           transform,
           namespace: ref.namespaced ? namespace : undefined,
           resyncMs: typeof resyncMs === "function" ? resyncMs() : resyncMs,

@@ -16,6 +16,7 @@ import { discardLogger } from "../process/logging/logger.ts";
 import { aPod } from "../testing/builders.ts";
 import { settle } from "../testing/wait-for.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
+import { Reconnection } from "./reconnection.ts";
 import { runReflector } from "./reflector.ts";
 
 type Page = { version: string; names: string[]; continue?: string } | Error;
@@ -34,7 +35,7 @@ function listed(name: string): Pod {
 }
 
 /** Runs a reflector against scripted responses and records its requests and its store. */
-async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[], reconnectMs?: number) {
+async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[], periodMs?: number) {
   const requested: string[] = [];
   /** What of each request is the same for all of them. */
   const selections: unknown[] = [];
@@ -79,7 +80,9 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
     delete: ({ metadata }: Pod) => void reported.push(`-${metadata.name}`),
   };
   const { signal } = stop;
-  void runReflector<Pod>({ client, target, sink, clock, log: discardLogger, signal, random: () => 0, reconnectMs });
+  const random = (): number => 0;
+  const reconnection = periodMs === undefined ? undefined : new Reconnection({ periodMs: () => periodMs, clock, random });
+  void runReflector<Pod>({ client, target, sink, clock, log: discardLogger, signal, random, reconnection });
   await settle(40);
   const after = async (ms: number): Promise<void> => {
     await clock.advance(ms);
@@ -265,7 +268,7 @@ for (const { name, failures } of [
   { name: "refuses connections", failures: refused },
   { name: "accepts connections and closes them", failures: lost },
 ]) {
-  test(`with a limit, a server that ${name} is tried as often after five minutes as at first, and the watch resumes`, async (t) => {
+  test(`with a reconnection, a server that ${name} is tried as often after five minutes as at first, and the watch resumes`, async (t) => {
     const away: Watch[] = Array.from({ length: 599 }, () => ({ end: failures() }));
     const { requested, reported, after } = await reflecting(
       t,
@@ -283,13 +286,13 @@ for (const { name, failures } of [
   });
 }
 
-test("with a limit, the first list is tried as often, too", async (t) => {
+test("with a reconnection, the first list is tried as often, too", async (t) => {
   const { requested, after } = await reflecting(t, [refused()], [], 1_000);
   for (let second = 0; second < 60; second++) await after(1_000);
   assert.equal(requested.length, 1 + 2 * 60);
 });
 
-test("a server that answers that it is busy is left alone for as long, whatever the limit", async (t) => {
+test("a server that answers that it is busy is left alone for as long, with a reconnection too", async (t) => {
   const busy = Array.from({ length: 20 }, () => ({ end: tooManyRequests("later", 1) }));
   const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], busy, 1_000);
   for (let second = 0; second < 60; second++) await after(1_000);
@@ -297,8 +300,32 @@ test("a server that answers that it is busy is left alone for as long, whatever 
   assert.deepEqual(requested, ["list 0 500", ...Array.from({ length: 7 }, () => "watch 5")]);
 });
 
-test("a list that the server refuses is repeated later and later, whatever the limit", async (t) => {
+test("a list that the server refuses is repeated later and later, with a reconnection too", async (t) => {
   const { requested, after } = await reflecting(t, [tooManyRequests("later", 1)], [], 1_000);
   for (let second = 0; second < 60; second++) await after(1_000);
   assert.equal(requested.length, 7);
+});
+
+for (const [name, refusal] of Object.entries({ gone: gone("gone"), expired: resourceExpired("old"), tooLarge: tooLarge() })) {
+  test(`a server that is back after five minutes and has another state is listed in the same moment (${name})`, async (t) => {
+    const away: Watch[] = Array.from({ length: 599 }, () => ({ end: refused() }));
+    const lists = [
+      { version: "5", names: ["a"] },
+      { version: "9", names: ["b"] },
+    ];
+    const { reported, requested, after } = await reflecting(t, lists, [...away, { end: refusal }], 1_000);
+    for (let second = 0; second < 299; second++) await after(1_000);
+    assert.deepEqual(reported, ["=a"]);
+    await after(500);
+    assert.deepEqual(reported, ["=a", "=b anew"]);
+    assert.deepEqual(requested.slice(-3), ["watch 5", "list  500", "watch 9"]);
+  });
+}
+
+test("a server that calls each version too old is listed at increasing intervals, with a reconnection too", async (t) => {
+  const tooOld: Watch[] = Array.from({ length: 20 }, () => ({ end: gone("too old resource version") }));
+  const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], tooOld, 1_000);
+  for (let second = 0; second < 20; second++) await after(1_000);
+  // At 0, 0.8, 2.4, 5.6 and 12 s; without a wait once more, since the one before was of use for long.
+  assert.equal(requested.filter((one) => one.startsWith("list")).length, 5);
 });

@@ -7,6 +7,7 @@ import type { KubeObject } from "../objects/meta/types.ts";
 import type { Clock } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import { type Backoff, newBackoff, reflectorBackoff } from "./backoff.ts";
+import type { Reconnection } from "./reconnection.ts";
 
 /** The objects a reflector lists and watches. */
 export interface ReflectorTarget {
@@ -46,27 +47,28 @@ export async function runReflector<T extends KubeObject>(options: {
   signal: AbortSignal;
   random?: (() => number) | undefined;
   /**
-   * The longest wait, in ms, while the server cannot be reached. Default: as after other failures. Waits after the server has answered, for
-   * example that it is busy, do not become shorter.
+   * Waits while the server cannot be reached; with it, a watch that is too old after a while is followed by a list at once. Default: as after
+   * other failures. Waits after the server has answered, for example that it is busy, do not become shorter.
    */
-  reconnectMs?: number | undefined;
+  reconnection?: Reconnection | undefined;
 }): Promise<void> {
-  const { client, target, sink, clock, log, signal, random = Math.random, reconnectMs } = options;
+  const { client, target, sink, clock, log, signal, random = Math.random, reconnection } = options;
   const resource = formatGroupResource(target.ref);
   const lists = newBackoff({ ...reflectorBackoff, clock, random });
   const watches = newBackoff({ ...reflectorBackoff, clock, random });
-  /** Jitter spreads the clients also when the wait is short. */
-  const waitAfter = (err: unknown, backoff: Backoff): number =>
-    reconnectMs === undefined || err instanceof StatusError ? backoff.next() : (reconnectMs * (1 + random())) / 2;
+  const waitAfter = (err: unknown, backoff: Backoff): Promise<void> =>
+    reconnection === undefined || err instanceof StatusError ? clock.sleep(backoff.next(), signal) : reconnection.wait(signal);
   /** `undefined` before the first list, `""` after the server rejected the version as too old or too large. */
   let resourceVersion: string | undefined;
   let isOtherHistory = false;
+  let listedAt = Number.NEGATIVE_INFINITY;
 
   const list = async (): Promise<void> => {
     const { objects, version, wasRefused } = await listAll<T>(client, target, resourceVersion ?? "0", signal);
     sink.replace(objects, isOtherHistory || wasRefused);
     isOtherHistory = false;
     resourceVersion = version;
+    listedAt = clock.monotonic();
   };
 
   /** @returns true when the watch can be resumed, false when a new list is needed */
@@ -91,18 +93,20 @@ export async function runReflector<T extends KubeObject>(options: {
     return false;
   };
 
-  const watchUntilListIsNeeded = async (): Promise<void> => {
+  /** @returns whether to list without a wait: the server has come back with another state, and does not refuse each version */
+  const watchUntilListIsNeeded = async (): Promise<boolean> => {
+    const isSettled = (): boolean => reconnection !== undefined && clock.monotonic() - listedAt >= settledMs;
     for (;;) {
       try {
-        if (!(await watch())) return;
+        if (!(await watch())) return false;
       } catch (err) {
-        if (signal.aborted) return;
+        if (signal.aborted) return false;
         if (isResourceExpired(err) || isGone(err)) {
           log.v(4)?.info("watch is too old to continue; listing again", { resource, resourceVersion });
           resourceVersion = "";
           // A server also refuses the versions from before a restore as too old.
           isOtherHistory = true;
-          return;
+          return isSettled();
         }
         if (isTooLarge(err)) {
           log.warn("the server does not reach the version that was seen: was its store restored? Listing again", {
@@ -111,40 +115,42 @@ export async function runReflector<T extends KubeObject>(options: {
           });
           resourceVersion = "";
           isOtherHistory = true;
-          return;
+          return isSettled();
         }
         if (isConnectionRefused(err) || isTooManyRequests(err)) {
-          await clock.sleep(waitAfter(err, watches), signal);
+          await waitAfter(err, watches);
           continue;
         }
         if (!(err instanceof StatusError)) {
           // A broken connection: the version stays valid, only the watch is lost.
           log.v(1)?.info("watch was cut off", { resource, err: String(err) });
-          await clock.sleep(waitAfter(err, watches), signal);
+          await waitAfter(err, watches);
           continue;
         }
         log.error("Failed to watch", err, { resource });
-        return;
+        return false;
       }
     }
   };
 
   while (!signal.aborted) {
-    let waitMs: number | undefined;
+    let failure: unknown;
     try {
       await list();
-      await watchUntilListIsNeeded();
+      if (await watchUntilListIsNeeded()) continue;
     } catch (err) {
       if (signal.aborted) return;
       log.error("Failed to list", err, { resource });
-      waitMs = waitAfter(err, lists);
+      failure = err;
     }
-    await clock.sleep(waitMs ?? lists.next(), signal).catch(() => {});
+    await (failure === undefined ? clock.sleep(lists.next(), signal) : waitAfter(failure, lists)).catch(() => {});
   }
 }
 
 /** Source: reflector.go minWatchTimeout: 5 to 10 minutes, so that watches do not all end at once. */
 const minWatchSeconds = 300;
+/** A list this long ago was of use. */
+const settledMs = 10_000;
 const pageSize = 500;
 
 async function listAll<T extends KubeObject>(

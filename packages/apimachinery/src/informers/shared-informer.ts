@@ -6,6 +6,7 @@ import type { KubeObject } from "../objects/meta/types.ts";
 import type { Clock, Timer } from "../process/clock/clock.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import { type Lister, newLister } from "./lister.ts";
+import type { Reconnection } from "./reconnection.ts";
 import { type ReflectorTarget, runReflector } from "./reflector.ts";
 import { type IndexFunction, newObjectStore } from "./store.ts";
 
@@ -53,15 +54,15 @@ interface SharedInformerOptions<T> extends ReflectorTarget {
   /** Strips an object before it is stored; may modify its argument. */
   readonly transform?: ((object: T) => T) | undefined;
   readonly random?: (() => number) | undefined;
-  /** The longest wait while the server cannot be reached; see `runReflector`. */
-  readonly reconnectMs?: number | undefined;
+  /** Waits while the server cannot be reached; see `runReflector`. */
+  readonly reconnection?: Reconnection | undefined;
   /** Called for each logged error of a handler, an index function or the transform; for metrics. */
   readonly onFailure?: (() => void) | undefined;
 }
 
 /** Creates an informer; it holds nothing before `run`. */
 export function newSharedInformer<T extends KubeObject>(options: SharedInformerOptions<T>): SharedInformer<T> {
-  const { client, clock, log, ref, resyncMs = 0, random, reconnectMs } = options;
+  const { client, clock, log, ref, resyncMs = 0, random, reconnection } = options;
   const state = new InformerState(options);
   // A plain object: supervisors derive objects from it (Object.create) that replace single methods.
   return {
@@ -76,7 +77,7 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
     async run(signal) {
       const resyncing: Timer | undefined = resyncMs > 0 ? clock.every(resyncMs, () => state.resync()) : undefined;
       try {
-        await runReflector<T>({ client, target: options, sink: state, clock, log, signal, random, reconnectMs });
+        await runReflector<T>({ client, target: options, sink: state, clock, log, signal, random, reconnection });
       } finally {
         state.end();
         resyncing?.cancel();

@@ -19,7 +19,7 @@ const withdrawMs = 2_000;
  * reaches too, and answers only clients from the networks of pods and nodes.
  */
 export async function startDns(context: PartContext): Promise<Part> {
-  const { informers, client, nodeName, flags, log, clock, signal, fail } = context;
+  const { informers, client, reconnection, nodeName, flags, log, clock, signal, fail } = context;
   const view = newClusterView(informers);
   const nodeInformer = informers.for<Node>(nodes);
   const serviceInformer = informers.for<Service>(services);
@@ -61,7 +61,7 @@ export async function startDns(context: PartContext): Promise<Part> {
   };
   nodeInformer.addHandler({ added: nodeChanged, updated: (_, now) => nodeChanged(now), deleted: nodesChanged });
   const publisher = newPublisher({
-    client,
+    ...{ client, reconnection },
     services: serviceInformer,
     slices: informers.for<EndpointSlice>(endpointSlices),
     node,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import { forbidden } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/discovery/v1";
@@ -28,6 +29,7 @@ async function start(t: TestContext, prepare: (client: ReturnType<typeof newFake
   t.after(() => ending.abort());
   const publisher = newPublisher({
     client,
+    reconnection: new Reconnection({ periodMs: () => 500, clock, random: () => 1 }),
     services: informers.for<Service>(services),
     slices: informers.for<EndpointSlice>(endpointSlices),
     ...{ node, listening, ip: "10.96.0.10", log, clock },

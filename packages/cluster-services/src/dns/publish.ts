@@ -4,6 +4,7 @@ import { isIPv6 } from "node:net";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { type Controller, done, newController } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
+import type { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
@@ -13,6 +14,7 @@ import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/
 import { endpointSlices, services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { soonAgain } from "../server-away.ts";
 
 const dnsNamespace = "kube-system";
 const dnsServiceName = "kube-dns";
@@ -94,6 +96,7 @@ export function planService(existing: Service | undefined): ServicePlan {
 
 interface PublisherOptions {
   readonly client: Client;
+  readonly reconnection: Reconnection;
   readonly services: SharedInformer<Service>;
   readonly slices: SharedInformer<EndpointSlice>;
   readonly node: KubeObject;
@@ -175,7 +178,7 @@ export function newPublisher(options: PublisherOptions): Publisher {
       ),
       enqueueBy(options.slices, ({ enqueue }) => onChange<EndpointSlice>(enqueue, ({ metadata }) => names.has(metadata.name))),
     ],
-    reconcile,
+    reconcile: soonAgain(options.reconnection, reconcile),
     log,
     clock,
   });

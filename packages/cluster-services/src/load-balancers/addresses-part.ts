@@ -17,7 +17,7 @@ export async function startLoadBalancerAddresses(context: PartContext): Promise<
 }
 
 async function startAnnouncer(context: PartContext): Promise<Part> {
-  const { flags, informers, nodeName, signal, clock, log, client, fail } = context;
+  const { flags, informers, nodeName, signal, clock, log, client, reconnection, fail } = context;
   const pool = poolOf(flags);
   const serviceInformer = informers.for<Service>(services);
   const sliceInformer = informers.for<EndpointSlice>(endpointSlices);
@@ -25,7 +25,7 @@ async function startAnnouncer(context: PartContext): Promise<Part> {
   sliceInformer.addIndex(byServiceIndex, serviceOf);
   await Promise.all([serviceInformer, sliceInformer, nodeInformer].map((informer) => informer.waitForSync(signal)));
   const announcer = new Announcer({
-    ...{ client, log, clock, host: thisMachine, chainPrefix: flags["iptables-chain-prefix"] },
+    ...{ client, reconnection, log, clock, host: thisMachine, chainPrefix: flags["iptables-chain-prefix"] },
     identity: identityOf(nodeName),
     nodeAddresses: () => (nodeInformer.lister.get(nodeName)?.status?.addresses ?? []).map(({ address }) => address),
     metrics: newAnnouncerMetrics(context.metrics),

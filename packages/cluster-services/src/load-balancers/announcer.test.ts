@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
@@ -30,6 +31,7 @@ function start(t: TestContext, machine: Machine, client: Client, wanted: readonl
     },
   });
   const announcer = new Announcer({
+    reconnection: new Reconnection({ periodMs: () => 500, clock: realClock }),
     ...{ client: guarded, identity: machine.name, log: discardLogger, clock: realClock, chainPrefix: "COX-" },
     host: {
       run: (...args) => (state.isKilled ? Promise.reject(dead) : machine.run(...args)),

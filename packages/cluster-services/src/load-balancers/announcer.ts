@@ -2,6 +2,7 @@ import { isIPv4 } from "node:net";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import type { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
@@ -23,6 +24,7 @@ interface AnnouncerOptions {
   readonly nodeAddresses: () => readonly string[];
   readonly chainPrefix: string;
   readonly metrics: AnnouncerMetrics;
+  readonly reconnection: Reconnection;
   readonly log: Logger;
   readonly clock: Clock;
 }
@@ -90,11 +92,11 @@ export class Announcer {
   }
 
   async #stand(ip: string, signal: AbortSignal): Promise<void> {
-    const { client, identity, log, clock, metrics } = this.#options;
+    const { client, identity, reconnection, log, clock, metrics } = this.#options;
     while (!signal.aborted) {
       let holding: Promise<void> = Promise.resolve();
       await runLeaderElection({
-        ...{ ...lease, client, identity, log, clock, signal },
+        ...{ ...lease, client, identity, reconnection, log, clock, signal },
         lock: newResourceLock("leases", leaseNamespace, leaseName(ip)),
         releaseOnCancel: true,
         onStarted: (leading) => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import { conflict, internalError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { services } from "@coxswain/apimachinery/objects/schema/kinds/resources";
@@ -22,6 +23,7 @@ function setUp(t: TestContext, ...objects: Service[]) {
   const metrics = newMetricsRegistry();
   const writer = new StatusWriter({
     ...{ client, clock, log: discardLogger, turns: new Turns() },
+    reconnection: new Reconnection({ periodMs: () => 500, clock, random: () => 1 }),
     cluster: () => ({
       services: client.objects<Service>(services),
       nodes: [],
@@ -125,4 +127,23 @@ test("a Service that is made again is reported as the one before it", async (t) 
   client.put(services, balanced("c"));
   await writer.sync(ending.signal);
   assert.equal(events.filter((event) => event === "c Warning PoolExhausted").length, 2);
+});
+
+test("after five minutes without an API server addresses are written within its next attempt, and meanwhile it is asked for one Service", async (t) => {
+  const { client, clock, writer, addresses, ending } = setUp(t, balanced("a"), balanced("b"));
+  let isAway = true;
+  client.react("update", "services", () => {
+    if (isAway) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+  });
+  const running = writer.run(ending.signal);
+  for (let second = 0; second < 300; second++) await clock.advance(1_000);
+  assert.equal(client.writes.length, 601, "at once, then every 500 ms");
+  assert.throws(() => writer.check(), /ECONNREFUSED/);
+  isAway = false;
+  await clock.advance(500);
+  assert.equal(addresses("a"), first);
+  assert.notEqual(addresses("b"), "[]");
+  writer.check();
+  ending.abort();
+  await running;
 });

@@ -1,6 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { newBackoff } from "@coxswain/apimachinery/informers/backoff";
+import type { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/objects/meta/object-key";
@@ -9,11 +10,13 @@ import { services } from "@coxswain/apimachinery/objects/schema/kinds/resources"
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { isServerAway } from "../server-away.ts";
 import { type Assignment, assignAddresses, type Cluster, statusAddresses } from "./assign.ts";
 import type { LoadBalancerMetrics } from "./metrics.ts";
 
 interface StatusWriterOptions {
   readonly client: Client;
+  readonly reconnection: Reconnection;
   /** As the caches show it now. */
   readonly cluster: () => Cluster;
   readonly recorder: EventRecorder;
@@ -50,7 +53,7 @@ export class StatusWriter {
 
   /** Until `signal` is aborted. Failures are retried; does not reject. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#options;
+    const { clock, log, reconnection } = this.#options;
     const backoff = newBackoff({ ...retryBackoff, clock });
     const stop = (): void => this.#wake.resolve();
     signal.addEventListener("abort", stop, { once: true });
@@ -62,6 +65,11 @@ export class StatusWriter {
         this.#failure = undefined;
       } catch (err) {
         if (signal.aborted) break;
+        if (isServerAway(err)) {
+          this.#failure = causesOf(err);
+          await reconnection.wait(signal).catch(() => {});
+          continue;
+        }
         pauseMs = backoff.next();
         this.#failure = causesOf(err);
         this.#wake.resolve();
@@ -74,7 +82,7 @@ export class StatusWriter {
     signal.removeEventListener("abort", stop);
   }
 
-  /** Writes every status that differs. @throws the first error of the API server, after all were tried */
+  /** Writes every status that differs. @throws the first error of the API server, after all were tried if it answers */
   async sync(signal: AbortSignal): Promise<void> {
     const { cluster, metrics, turns } = this.#options;
     const now = cluster();
@@ -86,6 +94,7 @@ export class StatusWriter {
       if (turn !== undefined) await turn;
       if (statusAddresses(service).join() === addresses.join()) return;
       await this.#write(service, addresses, signal).catch((err: unknown) => {
+        if (isServerAway(err)) throw err; // the others would fail, too
         failure ??= err;
       });
     };

@@ -1,8 +1,10 @@
 /** What provisioner, deleter and class keeper do with the API server and the disk, when a step fails and when it was done before. */
+
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Controller } from "@coxswain/apimachinery/controller/controller";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
@@ -61,6 +63,7 @@ async function start(
   };
   const controller = make({
     ...{ nodeName: "n1", client, informers, log: discardLogger, clock },
+    reconnection: new Reconnection({ periodMs: () => 500, clock, random: () => 1 }),
     recorder: { event: (_, type, reason, message) => void events.push(`${type} ${reason} ${message}`), flush: async () => {} },
     folders: {
       root: "/volumes",
@@ -102,6 +105,21 @@ test("a claim gets a volume in a separate folder, after a failure of the disk or
   ];
   for (const [i, reason] of reasons.entries()) assert.match(events[i] ?? "", reason);
   assert.equal(disk.calls.length, 3);
+});
+
+test("after five minutes without an API server a claim gets its volume within the next attempt, without an event for each", async (t) => {
+  const { clock, client, events } = await start(t, newProvisioner, [nodes, node], [storageClasses, local]);
+  let isAway = true;
+  client.react("create", "persistentvolumes", () => {
+    if (isAway) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+  });
+  client.put(persistentVolumeClaims, aClaim());
+  for (let second = 0; second < 300; second++) await clock.advance(1_000);
+  assert.deepEqual([client.object(persistentVolumes, volumeName), events], [undefined, []]);
+  isAway = false;
+  await clock.advance(500);
+  await settle();
+  assert.equal(client.object<PersistentVolume>(persistentVolumes, volumeName)?.spec?.local?.path, `/volumes/${volumeName}`);
 });
 
 test("a claim that is seen before its class gets its volume when the class is there", async (t) => {

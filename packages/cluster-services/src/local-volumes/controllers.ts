@@ -3,6 +3,7 @@ import { type Controller, done, newController, type Result } from "@coxswain/api
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Reconnection } from "@coxswain/apimachinery/informers/reconnection";
 import { causesOf } from "@coxswain/apimachinery/objects/errors/message";
 import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
@@ -18,6 +19,7 @@ import type { StorageClass } from "@coxswain/apimachinery/objects/schema/kinds/s
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
+import { isServerAway, soonAgain } from "../server-away.ts";
 import { hostnameOf, newStorageClass, newVolume, planClaim, planVolume } from "./decisions.ts";
 import type { Folders } from "./folders.ts";
 import { className } from "./names.ts";
@@ -26,6 +28,7 @@ export interface LocalVolumesOptions {
   readonly nodeName: string;
   readonly folders: Pick<Folders, "root" | "create" | "remove" | "space">;
   readonly client: Client;
+  readonly reconnection: Reconnection;
   readonly informers: InformerFactory;
   readonly recorder: EventRecorder;
   readonly log: Logger;
@@ -36,7 +39,7 @@ const workers = 2;
 
 /** Makes volumes for claims whose pods were scheduled to this node. */
 export function newProvisioner(options: LocalVolumesOptions): Controller {
-  const { nodeName, folders, client, informers, recorder, log, clock } = options;
+  const { nodeName, folders, client, reconnection, informers, recorder, log, clock } = options;
   const claims = informers.for<PersistentVolumeClaim>(persistentVolumeClaims);
   const classes = informers.for<StorageClass>(storageClasses);
   const nodeInformer = informers.for<Node>(nodes);
@@ -71,7 +74,7 @@ export function newProvisioner(options: LocalVolumesOptions): Controller {
     try {
       await provision(claim, storageClass, plan.volumeName, signal);
     } catch (err) {
-      if (!signal.aborted) failed(causesOf(err));
+      if (!signal.aborted && !isServerAway(err)) failed(causesOf(err));
       throw err;
     }
     recorder.event(claim, "Normal", "ProvisioningSucceeded", `Successfully provisioned volume ${plan.volumeName}`);
@@ -87,7 +90,7 @@ export function newProvisioner(options: LocalVolumesOptions): Controller {
   return newController({
     name: "local-volumes-provisioner",
     sources: [enqueueSelf(claims), enqueueMapped(classes, claimsOf), needsSynced(nodeInformer)],
-    reconcile,
+    reconcile: soonAgain(reconnection, reconcile),
     ...{ workers, log, clock },
   });
 }
@@ -100,7 +103,7 @@ export const inGi = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)}G
 
 /** Deletes volumes of this node whose claims are gone. */
 export function newDeleter(options: LocalVolumesOptions): Controller {
-  const { nodeName, folders, client, informers, recorder, log, clock } = options;
+  const { nodeName, folders, client, reconnection, informers, recorder, log, clock } = options;
   const claims = informers.for<PersistentVolumeClaim>(persistentVolumeClaims);
   const volumes = informers.for<PersistentVolume>(persistentVolumes);
   const nodeInformer = informers.for<Node>(nodes);
@@ -133,7 +136,7 @@ export function newDeleter(options: LocalVolumesOptions): Controller {
   return newController({
     name: "local-volumes-deleter",
     sources: [enqueueSelf(volumes), enqueueMapped(claims, byClaim), needsSynced(nodeInformer)],
-    reconcile,
+    reconcile: soonAgain(reconnection, reconcile),
     ...{ workers, log, clock },
   });
 }
@@ -141,6 +144,7 @@ export function newDeleter(options: LocalVolumesOptions): Controller {
 /** Makes the StorageClass `local` when there is none of that name. */
 export function newClassKeeper({
   client,
+  reconnection,
   informers,
   log,
   clock,
@@ -149,7 +153,7 @@ export function newClassKeeper({
   const controller = newController({
     name: "local-volumes-class",
     sources: [enqueueMapped(classes, ({ metadata }) => (metadata.name === className ? [className] : []))],
-    async reconcile(_, signal) {
+    reconcile: soonAgain(reconnection, async (_, signal) => {
       if (classes.lister.get(className) !== undefined) return done;
       await client
         .create<StorageClass>(storageClasses, newStorageClass(classes.lister.list()), { signal })
@@ -157,7 +161,7 @@ export function newClassKeeper({
           if (!isAlreadyExists(err)) throw err; // another node was faster
         });
       return done;
-    },
+    }),
     log,
     clock,
   });
