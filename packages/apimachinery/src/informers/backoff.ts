@@ -4,6 +4,8 @@ import type { Clock } from "../process/clock/clock.ts";
 export interface Backoff {
   /** @returns ms to wait before the next attempt */
   next(): number;
+  /** The next wait is the first one again: what was tried has worked since. */
+  reset(): void;
 }
 
 /** Source: client-go tools/cache/reflector.go, NewExponentialBackoffManager(800ms, 30s, 2min, 2.0, 1.0) */
@@ -21,6 +23,9 @@ export function newBackoff(options: typeof reflectorBackoff & { clock: Clock; ra
       const waitMs = nextMs;
       nextMs = Math.min(maxMs, nextMs * factor);
       return waitMs * (1 + jitter * random());
+    },
+    reset() {
+      nextMs = initialMs;
     },
   };
 }

@@ -277,12 +277,14 @@ test("a factory knows whether it has all objects of a resource", () => {
   assert.equal(narrowed.hasAll(pods), false);
 });
 
-test("backoff grows to its limit, and starts over after a quiet while", async () => {
+test("backoff grows to its limit, and starts over after a quiet while or when it is reset", async () => {
   const clock = newFakeClock();
   const backoff = newBackoff({ ...reflectorBackoff, clock, random: () => 0.5 });
   const waits = Array.from({ length: 8 }, () => backoff.next() / 1.5);
   assert.deepEqual(waits, [800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]);
   await clock.advance(120_001);
+  assert.deepEqual([backoff.next() / 1.5, backoff.next() / 1.5], [800, 1600]);
+  backoff.reset();
   assert.equal(backoff.next() / 1.5, 800);
 });
 

@@ -20,8 +20,8 @@ import { Reconnection } from "./reconnection.ts";
 import { runReflector } from "./reflector.ts";
 
 type Page = { version: string; names: string[]; continue?: string } | Error;
-/** Events of a watch and its end: an error or a regular close; `undefined` keeps it open until the test ends. */
-type Watch = { events?: ObjectEvent<Pod>[]; end?: Error | "closed" };
+/** Events of a watch and its end after a time: an error or a regular close; `undefined` keeps it open until the test ends. */
+type Watch = { events?: ObjectEvent<Pod>[]; afterMs?: number; end?: Error | "closed" };
 
 const named = (name: string, resourceVersion = "1"): Pod => {
   const pod = aPod({ name });
@@ -62,8 +62,9 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
       const { resourceVersion, signal } = options;
       select(scope, options);
       requested.push(`watch ${resourceVersion}`);
-      const { events = [], end } = watches.shift() ?? {};
+      const { events = [], afterMs, end } = watches.shift() ?? {};
       yield* events;
+      if (afterMs !== undefined) await clock.sleep(afterMs, signal);
       if (end === "closed") return;
       if (end !== undefined) throw end;
       await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
@@ -90,6 +91,50 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
   };
   return { requested, reported, kinds, selections, target, after };
 }
+
+/** As a server that ends after a time, refuses connections once, and then has no events before its start. */
+const restart = (afterMs: number, how: "closed" | Error): Watch[] => [
+  { afterMs, end: how },
+  { end: refused() },
+  { end: resourceExpired("too old") },
+];
+
+for (const [name, how] of Object.entries({
+  "ends watches": "closed" as const,
+  "breaks connections": Object.assign(new Error("socket hang up"), { code: "ECONNRESET" }),
+})) {
+  test(`a server that is restarted every minute and ${name} is listed as soon after the tenth time as after the first`, async (t) => {
+    const watches = Array.from({ length: 10 }, () => restart(60_000, how)).flat();
+    const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], watches);
+    const lists = (): number => requested.filter((one) => one.startsWith("list")).length;
+    for (let restarts = 1; restarts <= 10; restarts++) {
+      assert.equal(lists(), restarts);
+      // It lasts a minute; then come at most waits of 0.8 and 1.6 s, and of 0.8 s before the list.
+      for (const ms of [60_000, 800, 1_600, 800]) await after(ms);
+      assert.equal(lists(), restarts + 1, `restart ${restarts}`);
+    }
+  });
+}
+
+test("a server that ends five seconds after each start is tried later and later", async (t) => {
+  const watches = Array.from({ length: 10 }, () => restart(5_000, "closed")).flat();
+  const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], watches);
+  for (let second = 0; second < 120; second++) await after(1_000);
+  // After 0.8 + 0.8, 1.6 + 1.6, … s.
+  assert.equal(requested.filter((one) => one.startsWith("list")).length, 6);
+});
+
+test("a watch that a busy server refuses after a long wait does not make the next wait a short one", async (t) => {
+  const busy = (): Watch => ({ afterMs: 15_000, end: tooManyRequests("busy", 1) });
+  const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], [busy(), busy(), busy()]);
+  await after(15_000);
+  await after(800);
+  await after(15_000);
+  await after(1_599);
+  assert.equal(requested.length, 3);
+  await after(1);
+  assert.equal(requested.length, 4);
+});
 
 const tooLarge = (): StatusError => {
   const { status } = timeout("Too large resource version: 7, current: 5", 1);

@@ -33,7 +33,8 @@ interface ReflectorSink<T> {
 /**
  * Lists, then watches from the list's version until `signal` is aborted. A watch that ends is resumed from its last event or
  * bookmark; when the server no longer has that version, everything is listed again. Failures are logged and retried after 0.8 s
- * to 60 s, jitter included.
+ * to 60 s, jitter included. A watch that has lasted for 10 s starts the waits over: by upstream's rule, two minutes without a failure,
+ * they grow to 60 s for a server that is restarted every minute.
  *
  * The first list may come from the server's cache (resourceVersion "0"); later ones are never older than what was seen.
  * Source: k8s.io/client-go tools/cache/reflector.go
@@ -97,10 +98,20 @@ export async function runReflector<T extends KubeObject>(options: {
   const watchUntilListIsNeeded = async (): Promise<boolean> => {
     const isSettled = (): boolean => reconnection !== undefined && clock.monotonic() - listedAt >= settledMs;
     for (;;) {
+      const startedAt = clock.monotonic();
+      /** After a watch that was not refused, but ended or broke. */
+      const resetIfItLasted = (): void => {
+        if (clock.monotonic() - startedAt < settledMs) return;
+        lists.reset();
+        watches.reset();
+      };
       try {
-        if (!(await watch())) return false;
+        const canResume = await watch();
+        resetIfItLasted();
+        if (!canResume) return false;
       } catch (err) {
         if (signal.aborted) return false;
+        if (!(err instanceof StatusError)) resetIfItLasted();
         if (isResourceExpired(err) || isGone(err)) {
           log.v(4)?.info("watch is too old to continue; listing again", { resource, resourceVersion });
           resourceVersion = "";
@@ -149,7 +160,7 @@ export async function runReflector<T extends KubeObject>(options: {
 
 /** Source: reflector.go minWatchTimeout: 5 to 10 minutes, so that watches do not all end at once. */
 const minWatchSeconds = 300;
-/** A list this long ago was of use. */
+/** A list this long ago, or a watch of this length, was of use. */
 const settledMs = 10_000;
 const pageSize = 500;
 
