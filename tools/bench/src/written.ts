@@ -110,10 +110,12 @@ export async function spareObjects(stage: Stage, kind: WrittenKind, count: numbe
   return leftovers;
 }
 
+/** @param turn number that makes each written object different from the previous one */
 export function update(stage: Stage, { path, update: { before, after } }: Written, turn: number): Promise<{ totalMs: number }> {
   return stage.connection.request(path, { method: "PUT", body: `${before}${turn}${after}`, headers: json });
 }
 
+/** @param turn number that makes each written object different from the previous one */
 export function patch(stage: Stage, { path }: Written, turn: number): Promise<{ totalMs: number }> {
   const { before, after } = patchTemplate;
   return stage.connection.request(path, { method: "PATCH", body: `${before}${turn}${after}`, headers: strategic });

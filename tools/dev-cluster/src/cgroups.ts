@@ -22,6 +22,7 @@ export function cgroupFolders(name: string): string[] {
     .flatMap(below);
 }
 
+/** @param folders cgroups; one that was removed meanwhile has no processes */
 export function processesIn(folders: readonly string[]): ClusterProcess[] {
   const pids = folders.flatMap((folder) => {
     try {

@@ -124,6 +124,7 @@ export const withRequested = (choices: Choices, requested: RequestedChoices): Ch
   extraArgs: { ...choices.extraArgs, ...requested.extraArgs },
 });
 
+/** Later choices override earlier ones, ports and arguments one by one. */
 export const mergeRequested = (earlier: RequestedChoices, later: RequestedChoices): RequestedChoices => ({
   ...earlier,
   ...later,

@@ -35,6 +35,7 @@ export function writeCorpus(target: string, inputs: readonly Buffer[]): number {
   return written;
 }
 
+/** File name of an input in the corpus: the first 12 digits of its SHA-256. */
 export function nameOf(input: Buffer): string {
   return createHash("sha256").update(input).digest("hex").slice(0, 12);
 }

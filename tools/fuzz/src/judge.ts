@@ -37,6 +37,7 @@ async function failure(target: Target, input: Buffer): Promise<Fault | undefined
   }
 }
 
+/** Faults with the same signature (error name and first frame of ours) count as one. */
 export function faultOf(err: unknown): Fault {
   if (!(err instanceof Error)) return { signature: "no error", text: `throws ${String(err)}` };
   const stack = err.stack ?? String(err);

@@ -18,6 +18,7 @@ interface Summary {
   readonly percent: number;
 }
 
+/** `percent` has one decimal, rounded down, so that 100 means all. */
 export function summaryOf(outcomes: readonly Outcome[]): Summary {
   const caught = outcomes.filter(({ result }) => result === "caught").length;
   const tried = outcomes.length;

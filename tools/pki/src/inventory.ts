@@ -117,6 +117,7 @@ export function expiredCertificates(plan: PkiPlan, now = Date.now()): string[] {
     .map((entry) => `${shown(entry)} expired on ${timeOf(entry.certificate.validToDate)}`);
 }
 
+/** A certificate in messages: `/etc/kubernetes/pki/ca.crt (CN=kubernetes)`. */
 export const shown = ({ path, detail, certificate }: Found): string =>
   `${path} (${[detail, subjectText(certificate)].filter(Boolean).join(", ")})`;
 

@@ -25,6 +25,7 @@ export interface Totals {
 
 export const newTotals = (): Totals => ({ passed: 0, failed: 0, failures: [], flaky: [], skipped: [], todo: [], stages: [] });
 
+/** Adds the results of one file to the totals, each name with its file. */
 export function addFile(totals: Totals, run: FileRun): void {
   const within = ({ name, reason }: Unrun): Unrun => ({ name: `${run.file}: ${name}`, reason });
   totals.passed += run.passed;

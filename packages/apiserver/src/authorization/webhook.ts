@@ -22,6 +22,7 @@ export function checkAuthorizationWebhookVersion(version: string): void {
   throw new Error(`unsupported webhook authorizer version ${JSON.stringify(version)}, supported versions are "v1", "v1beta1"`);
 }
 
+/** A webhook cannot list a user's rules: the answer is incomplete and has upstream's error text. */
 export const webhookRules: RuleResolver = async () => ({
   rules: [],
   incomplete: true,

@@ -122,6 +122,7 @@ function orderOf(a: boolean | bigint | number | string | Uint8Array, b: typeof a
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
+/** @returns a Failure when the result overflows or the type cannot be negated */
 export function negate(value: Value): Value {
   if (typeof value === "bigint") return checkedInt(-value);
   if (typeof value === "number") return -value;

@@ -118,6 +118,7 @@ export function callTextMethod(name: string, [text, ...args]: readonly Value[], 
   return run(text, args as never[], budget);
 }
 
+/** `list.join(separator)`. @returns a Failure when an element is not a string or the budget is used up */
 export function joinTexts(list: Value, separator: Value, budget: Budget): Value {
   if (!(list instanceof List) || typeof separator !== "string") return noOverload();
   const parts: string[] = [];

@@ -29,6 +29,7 @@ export function nanosOf({ seconds, nanos }: Timestamp): bigint {
   return seconds * nanosPerSecond + BigInt(nanos);
 }
 
+/** @returns a Failure outside of the years 1 to 9999 */
 export function addDuration(time: Timestamp, { nanos }: Duration): Timestamp | Failure {
   const sum = nanosOf(time) + nanos;
   const rest = ((sum % nanosPerSecond) + nanosPerSecond) % nanosPerSecond;

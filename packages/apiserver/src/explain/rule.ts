@@ -10,6 +10,7 @@ import type { Finding } from "./explanation.ts";
 /** An object; "missing": there is none; "hidden": the user may not read it, or the explanation has used up its reads. */
 export type Look<T> = T | "missing" | "hidden";
 
+/** Narrows a look to the object, neither missing nor hidden. */
 export const isSeen = <T>(look: Look<T>): look is T => look !== "missing" && look !== "hidden";
 
 /** Reads for one explanation, with the permissions of the user. */

@@ -33,6 +33,10 @@ interface PriorityAndFairnessOptions {
   readonly refused?: (request: ServerRequest, schema: string) => void;
 }
 
+/**
+ * Filter that gives each request a flow and lets it pass when its flow has a seat; answers 429 when its queue is full or it
+ * waited too long.
+ */
 export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter {
   const { flowControl, storedObjects, clock, metrics } = options;
   const watches = newWatchCounts();

@@ -72,6 +72,7 @@ export function checkLabels(labels: Readonly<Record<string, string>> | undefined
 
 const annotationLimitBytes = 256 * 1024;
 
+/** Keys are checked in lower case; keys and values together may have 256 KiB. Source: apimachinery ValidateAnnotations */
 export function checkAnnotations(annotations: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   let size = 0;
@@ -109,10 +110,12 @@ export function checkLabelSelector(selector: LabelSelector | undefined | null, p
   return errors;
 }
 
+/** Whether the selector matches everything; also when it is absent. */
 export function isEmptySelector(selector: LabelSelector | undefined | null): boolean {
   return !selector || (Object.keys(selector.matchLabels ?? {}).length === 0 && (selector.matchExpressions ?? []).length === 0);
 }
 
+/** Required, and one of the valid values; the error lists them sorted. */
 export function oneOf(value: string | undefined | null, valid: readonly string[], path: string): FieldError[] {
   if (!value) return [required(path)];
   return valid.includes(value) ? [] : [notSupported(path, value, [...valid].sort())];
@@ -122,6 +125,7 @@ export function portProblems(port: number): string[] {
   return port >= 1 && port <= 65535 ? [] : ["must be between 1 and 65535, inclusive"];
 }
 
+/** A missing port counts as 0, which is invalid. */
 export function checkPort(port: number | undefined, path: string): FieldError[] {
   return portProblems(port ?? 0).map((message) => invalidValue(path, port ?? 0, message));
 }

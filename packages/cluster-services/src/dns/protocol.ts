@@ -30,4 +30,5 @@ const rcodeNames = ["NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REF
 
 /** For metrics: few distinct values, whatever types clients query. */
 export const typeName = (type: number): string => typeNames.get(type) ?? "other";
+/** Label value of metrics; `other` for codes without a name. */
 export const rcodeName = (rcode: number): string => rcodeNames[rcode] ?? (rcode === rcodes.badVers ? "BADVERS" : "other");

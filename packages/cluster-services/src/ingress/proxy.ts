@@ -194,6 +194,7 @@ const clientOf = ({ socket }: Request): string => addressOf(socket.remoteAddress
 /** An IPv4 address as the kernel gives it for a socket of both families, as it is known. */
 export const addressOf = (address = ""): string => address.replace(/^::ffff:(?=\d+\.)/, "");
 
+/** Client address, protocol and local port of the request's connection. */
 export function connectionOf(request: Request): { clientAddress: string; protocol: "http" | "https"; port: number } {
   const { socket } = request;
   const isTls = "encrypted" in socket && socket.encrypted === true;

@@ -64,6 +64,7 @@ export async function startLoadBalancers(context: PartContext): Promise<Part> {
 }
 
 export const byServiceIndex = "load-balancer-service";
+/** Index function: the key of the Service that the slice belongs to by its label. */
 export const serviceOf = ({ metadata }: EndpointSlice): ObjectKey[] => {
   const name = metadata.labels?.["kubernetes.io/service-name"];
   return name === undefined ? [] : [toKey(metadata.namespace, name)];

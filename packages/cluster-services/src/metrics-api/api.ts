@@ -31,6 +31,7 @@ export type Target =
 
 const base = `/apis/${groupVersion}`;
 
+/** @param path without query. @returns undefined for a path that is not served */
 export function targetOf(path: string): Target | undefined {
   const document = documents[path.length > 1 ? path.replace(/\/$/, "") : path];
   if (document !== undefined) return { kind: "document", body: document };

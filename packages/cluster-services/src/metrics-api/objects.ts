@@ -29,10 +29,12 @@ export interface PodMetrics extends Omit<NodeMetrics, "kind" | "usage"> {
 
 type Metrics = NodeMetrics | PodMetrics;
 
+/** @param now ms since the epoch, the object's creationTimestamp */
 export function nodeMetrics({ name, labels }: ObjectMeta, usage: Usage, now: number): NodeMetrics {
   return { kind: "NodeMetrics", ...shared({ name, labels }, usage, now), usage: resourcesOf(usage) };
 }
 
+/** @param now ms since the epoch, the object's creationTimestamp */
 export function podMetrics({ name, namespace, labels }: ObjectMeta, usage: PodUsage, now: number): PodMetrics {
   const containers = [...usage.containers].map(([container, one]) => ({ name: container, usage: resourcesOf(one) }));
   return { kind: "PodMetrics", ...shared({ name, namespace, labels }, usage, now), containers };

@@ -41,6 +41,7 @@ export async function readKernelState(run: RunProgram, bridge: string): Promise<
   };
 }
 
+/** All interfaces of the machine's network namespace, with their addresses. */
 export async function readLinks(run: RunProgram): Promise<Link[]> {
   const found = await json<LinkJson>(run, "ip", ["-d", "address", "show"]);
   return found.flatMap(({ ifname, mtu = 0, address = "", flags = [], linkinfo, addr_info = [] }): Link[] => {

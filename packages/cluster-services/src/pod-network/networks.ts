@@ -33,9 +33,11 @@ export function hostNetwork(ip: string): Network | undefined {
   return parsed === undefined ? undefined : parseNetwork(`${parsed}/${widthOf(familyOf(parsed))}`);
 }
 
+/** False for networks of different families. */
 export const overlaps = (one: Network, other: Network): boolean =>
   one.family === other.family && one.first <= other.last && other.first <= one.last;
 
+/** Whether all of `inner` is within `outer`; false for networks of different families. */
 export const contains = (outer: Network, inner: Network): boolean =>
   outer.family === inner.family && outer.first <= inner.first && inner.last <= outer.last;
 

@@ -161,4 +161,5 @@ export function addressBucket(ip: string): number {
 
 const portsInBucket = 64;
 export const nodePortBucket = (port: number): number => Math.floor(port / portsInBucket);
+/** Range of ports as iptables takes it: `30016:30079`. */
 export const portsOfBucket = (bucket: number): string => `${bucket * portsInBucket}:${(bucket + 1) * portsInBucket - 1}`;

@@ -72,6 +72,7 @@ export interface ControlPlane {
   apiCalls(): Promise<number>;
 }
 
+/** Starts etcd and our API server on free ports; both are stopped by `parts`. */
 export async function startControlPlane(parts: Parts, etcdFlags: readonly string[] = []): Promise<ControlPlane> {
   const etcd = await startOwnEtcd(undefined, etcdFlags);
   parts.add(() => etcd.stop());

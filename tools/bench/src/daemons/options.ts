@@ -68,6 +68,7 @@ export function parseDaemonOptions(argv: readonly string[], sizeFlags: SizeFlags
   };
 }
 
+/** @throws an error with the usage when the text is not a whole number from 1 to `most` */
 export function wholeNumber(flag: string, text: string, most: number): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= 1 && value <= most)) throw new Error(`usage: ${flag} must be a whole number from 1 to ${most}, not ${text}`);

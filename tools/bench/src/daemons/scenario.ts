@@ -31,6 +31,7 @@ export interface RoundResult {
   readonly proportionalMb: number;
 }
 
+/** Runs `prepare` unmeasured, then measures the CPU time, requests and memory of `run`. */
 export async function runScenario<Cluster extends DaemonCluster>(
   scenario: Scenario<Cluster>,
   cluster: Cluster,

@@ -21,6 +21,7 @@ interface Sampled {
 
 const idle: ReadonlySet<string> = new Set(["(idle)", "(root)"]);
 
+/** Counts the samples of a CPU profile whose stack contains a function of a file that matches; idle samples are left out. */
 export function samplesWithin({ nodes, samples }: CpuProfile, files: RegExp): Sampled {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const inside = new Set<number>();

@@ -48,6 +48,7 @@ export function durationArgument(text: string): number {
   return ms;
 }
 
+/** @throws InvalidArgumentError, from which commander makes the error line */
 export function numberArgument(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("It is a whole number.");
   return Number(text);

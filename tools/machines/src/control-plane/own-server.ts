@@ -19,6 +19,10 @@ export function ownServer(): string {
 
 const requestMs = 10_000;
 
+/**
+ * Whether the API server of this machine answers `/readyz` with 200. @throws when it cannot be reached or admin.conf cannot be
+ * read
+ */
 export async function isOwnApiReady(): Promise<boolean> {
   const client = await clientBy(adminConf, ownServer());
   try {

@@ -62,6 +62,7 @@ export const tlsBootstrapStep: Step<Machine> = {
   run: endBootstrap,
 };
 
+/** Waits for the kubelet's certificate, then removes the bootstrap kubeconfig with its token. */
 export async function endBootstrap(): Promise<void> {
   await until(async () => readIfThere(kubeletConf) !== undefined, {
     timeoutMs: bootstrapMs,

@@ -94,6 +94,7 @@ export function kubeletStep({ configuration, hasServingCertificate }: KubeletOpt
   };
 }
 
+/** Whether the URL answers with 2xx within 5 s. @throws when there is no answer */
 export const answers = async (url: string): Promise<boolean> => (await fetch(url, { signal: AbortSignal.timeout(5_000) })).ok;
 
 /** What containerd does; the kubelet has to agree. undefined for other runtimes. */

@@ -51,6 +51,7 @@ export function filesOf({ files }: MachineFiles, from: string, to: string): Mach
   return { links: Object.fromEntries(links.map((path) => [path, join(to, "bin", basename(path))])), files: changed };
 }
 
+/** What `writeMachine` would change, a line each; empty when nothing is to be done. */
 export const missingOf = ({ links: wanted, files }: MachineFiles): string[] => [
   ...Object.entries(wanted)
     .filter(([path, target]) => linkTarget(path) !== target)

@@ -20,6 +20,7 @@ const mostWrites = 6;
 /** Of lives in small clusters. */
 const aimedShare = 0.35;
 
+/** @returns undefined for lives whose faults are not aimed at a write */
 export function drawAim(random: () => number, controllers: readonly string[]): Aim | undefined {
   if (random() >= aimedShare) return undefined;
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;

@@ -113,6 +113,7 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
   };
 }
 
+/** Pods that start within 1.55 s, stop within 1.5 s, and never end by themselves. */
 export const lasting = (random: () => number): PodRules => ({
   startMs: () => 50 + Math.floor(random() * 1_500),
   stopMs: () => Math.floor(random() * 1_500),

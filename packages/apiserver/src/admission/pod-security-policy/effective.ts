@@ -13,6 +13,7 @@ export type AnyContainer = Container | EphemeralContainer;
 
 const inherited = ["runAsUser", "runAsGroup", "runAsNonRoot", "seLinuxOptions"] as const;
 
+/** The container's security context, with the fields that it may inherit from the pod filled in; a new object. */
 export function effectiveContext({ securityContext: pod }: PodSpec, { securityContext: own }: AnyContainer): SecurityContext {
   const merged: SecurityContext = { ...own };
   for (const field of inherited) {

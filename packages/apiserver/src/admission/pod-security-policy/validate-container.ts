@@ -11,6 +11,7 @@ import type { Policy } from "./mutate.ts";
 import { appArmorErrors, seccompErrorsOfContainer } from "./profiles.ts";
 import { groupErrors, isInRanges, labelErrors, rangesText } from "./ranges.ts";
 
+/** @param at path of the container, e.g. `spec.containers[0]` */
 export function containerErrors(policy: Policy, pod: PodObject, container: AnyContainer, at: string): FieldError[] {
   const context = effectiveContext(pod.spec, container);
   const path = child(at, "securityContext");

@@ -30,6 +30,7 @@ const dependentResources: readonly (readonly [resource: string, group: string])[
   ["endpointslices", "discovery.k8s.io"],
 ];
 
+/** Reads the object's owners and, during a foreground deletion, the dependents that block it. */
 export async function gatherAny(object: KubeObject, reader: Reader): Promise<AnyFacts> {
   const { namespace = "", ownerReferences = [], finalizers = [], deletionTimestamp, uid } = object.metadata;
   const blocking: ObjectRef[] = [];

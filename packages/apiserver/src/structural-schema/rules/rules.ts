@@ -23,6 +23,7 @@ export interface CompiledRule {
 /** Name of the variable that holds the validated value. */
 export const self = "self";
 
+/** Rules of this schema alone, without those of its properties and items. */
 export function rulesOf(schema: Schema): readonly ValidationRule[] {
   return (schema["x-kubernetes-validations"] as readonly ValidationRule[] | undefined) ?? [];
 }

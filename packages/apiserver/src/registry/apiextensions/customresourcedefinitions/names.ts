@@ -6,6 +6,7 @@ import type {
 import { dns1035LabelProblems, dns1123SubdomainProblems } from "../../field-checks.ts";
 import { each, need } from "../../rules.ts";
 
+/** A group is a DNS-1123 subdomain of at least two labels. */
 export function validateGroup(group: string | undefined, path: string): FieldError[] {
   if (!group) return [required(path)];
   const faults = dns1123SubdomainProblems(group);

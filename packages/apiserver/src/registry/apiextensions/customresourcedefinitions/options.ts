@@ -64,6 +64,7 @@ export function optionsFor(spec: CustomResourceDefinitionSpec, options: Options)
   return { ...options, structural: options.structural || !spec.preserveUnknownFields || hasDefaults(spec) || isExtended };
 }
 
+/** Whether any schema of any version declares a default, at any depth. */
 export function hasDefaults(spec: CustomResourceDefinitionSpec): boolean {
   return schemasIn(spec).some((schema) => anySchema(schema, hasDefault));
 }

@@ -7,11 +7,13 @@ export function localNonReservedPath(target: string, path: string): FieldError[]
   return errors;
 }
 
+/** Errors for an absolute path and for `..` as an element. */
 export function localDescendingPath(target: string, path: string): FieldError[] {
   const errors = target.startsWith("/") ? [invalidValue(path, target, "must be a relative path")] : [];
   return [...errors, ...withoutBacksteps(target, path)];
 }
 
+/** Errors for a path with `..` as an element. */
 export function withoutBacksteps(target: string, path: string): FieldError[] {
   return target.split("/").includes("..") ? [invalidValue(path, target, "must not contain '..'")] : [];
 }

@@ -51,6 +51,10 @@ export function pageSizeFits(name: string, amount: Quantity): boolean {
   return size !== undefined && size.sign > 0 && amount.nanos % size.nanos === 0n;
 }
 
+/**
+ * Any resource: a qualified name, of the standard ones if it has no domain. Source: pkg/apis/core/validation
+ * validateResourceName
+ */
 export function checkResourceName(name: string, path: string): FieldError[] {
   const errors = saying(qualifiedNameProblems(name), name, path);
   const known = name.includes("/") || standardResources.has(name) || isHugePage(name) || isHugePage(withoutRequests(name));
@@ -62,6 +66,7 @@ function withoutRequests(name: string): string {
   return name.startsWith(requestsPrefix) ? name.slice(requestsPrefix.length) : name;
 }
 
+/** A resource that a container may request. Source: validateContainerResourceName */
 export function checkContainerResourceName(name: string, path: string): FieldError[] {
   const errors = checkResourceName(name, path);
   if (!name.includes("/")) {
