@@ -1,7 +1,7 @@
 import type { Machine } from "./machine.ts";
 
 interface Findings {
-  readonly findings: readonly { readonly harm: string; readonly check: string; readonly summary: string }[];
+  readonly findings: readonly { readonly severity: string; readonly check: string; readonly summary: string }[];
 }
 
 /** What `coxswain doctor` says on a machine. The disk is the test machine's, so findings about free space are ignored. */
@@ -13,6 +13,6 @@ export async function diagnose(machine: Machine): Promise<{ code: number; findin
   const code = Number(output.slice(end));
   return {
     code: code === 1 && others.length === 0 ? 0 : code,
-    findings: others.map(({ harm, check, summary }) => `${harm} ${check}: ${summary}`),
+    findings: others.map(({ severity, check, summary }) => `${severity} ${check}: ${summary}`),
   };
 }

@@ -20,7 +20,8 @@ const resources = {
 };
 
 /**
- * Writes RBAC objects and their namespaces, those that are missing or differ; the client needs the rights that it gives.
+ * Creates or updates RBAC objects and their namespaces where they are missing or differ; the client must hold the permissions
+ * that it grants.
  * @param rights those of `rightsOf`
  * @returns the kinds and names, in the form of kubectl
  * @throws the first error of the API server, when the others of its kind have been answered
@@ -43,7 +44,10 @@ const waves = [["Namespace"], ["ClusterRole", "Role"], ["ClusterRoleBinding", "R
 
 const refOf = ({ kind }: KubeObject): ResourceRef => resources[kind as keyof typeof resources];
 
-/** Creating an object costs a new API server a fraction of applying it: the start of a cluster waits for these. */
+/**
+ * Creating an object is much cheaper for a newly started API server than applying it, and the start of a cluster waits for these
+ * objects.
+ */
 async function write(client: Client, object: KubeObject, signal: AbortSignal): Promise<void> {
   const ref = refOf(object);
   const { namespace, name = "" } = object.metadata;

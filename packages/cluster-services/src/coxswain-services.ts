@@ -27,8 +27,8 @@ import { program, runParts } from "./run-parts.ts";
 
 const applyRightsMs = 60_000;
 /**
- * To be back soon after an absence of the API server (see `run-parts.ts`): a packet that was lost is followed by another one after this time, where
- * the kernel would double it each time, and those who read try again themselves.
+ * Constant retransmission time, so that connections recover soon after the API server was unreachable (see `run-parts.ts`); the
+ * kernel would double the time with each lost packet. Informers reconnect by themselves.
  */
 const quickly = { connectTimeoutMs: 1_000, retriesOfLost: 1 };
 
@@ -82,7 +82,8 @@ async function run(flags: ServicesFlags, { log, signal }: Runtime): Promise<void
     clock,
     metrics,
     checks: leadership === undefined ? {} : { leaderElection: leadership.check },
-    // A restart of the process would stop the other parts and repair none.
+    // A failed part does not fail the health check: restarting the process would interrupt the other parts and not repair this
+    // one.
     informativeChecks: Object.fromEntries(chosen.map((part) => [part.name, () => health.check(part.name)])),
     configz: () => ({ "services.coxswain": { parts: chosen.map((part) => part.name), leaderElection } }),
   });

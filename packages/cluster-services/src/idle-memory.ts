@@ -1,13 +1,16 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { newUtilization, releaseMemory } from "@coxswain/apimachinery/process/memory/start-memory";
 
-/** After the start, by when all parts have started unless the API server is away, and after a look at which the process was busy. */
+/**
+ * Time until the first collection, when all parts have started unless the API server is unreachable, and between checks while
+ * the process is busy.
+ */
 const lookMs = 15_000;
 /** After a collection. */
 const periodMs = 120_000;
-/** Of the time since the last look. A busier process has garbage again soon. */
+/** Share of busy time since the last check below which the process counts as idle: a busier one would have new garbage soon. */
 const mostBusyShare = 0.2;
-/** A larger heap takes longer than 100 ms, and has reasons to be large. */
+/** Collecting a larger heap takes more than 100 ms, and its content is probably in use. */
 const largestBytes = 60 * 1024 * 1024;
 
 interface IdleMemoryOptions {
@@ -19,8 +22,8 @@ interface IdleMemoryOptions {
 }
 
 /**
- * Gives back memory while the process is idle: what the start took, then the garbage of two minutes. V8 would wait until the heap has grown
- * by 8 MB. Takes 0.05 % of a core.
+ * Runs garbage collection while the process is idle: after the start, then every two minutes. V8 would wait until the heap has
+ * grown by 8 MB. Takes 0.05 % of a core.
  */
 export async function keepIdleMemorySmall(options: IdleMemoryOptions): Promise<void> {
   const { clock, signal, collect = releaseMemory, state = newState() } = options;

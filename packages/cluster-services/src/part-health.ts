@@ -9,7 +9,7 @@ export interface PartHealth {
   starting(name: string): void;
   running(name: string, part: Part): void;
   failed(name: string, err: unknown): void;
-  /** Not wanted here any longer: the process ends, or another has the lease. */
+  /** The part is stopped on purpose: the process ends, or another process holds the lease. */
   ended(name: string): void;
   /**
    * @throws Error while the part starts, after it failed while running until it has run for `steadyMs` again, and when its own check

@@ -25,7 +25,7 @@ export const parts: readonly PartDefinition[] = [
     runs: "node",
     onByDefault: true,
     rights: podNetworkRights,
-    // Its network would be taken for one that works.
+    // Its CNI configuration would make the node Ready with a network that does not work.
     async removeLeft(flags) {
       if (!existsSync(join(flags["cni-conf-dir"], configFile))) return false;
       const { withdrawLeftOver } = await import("./pod-network/withdraw.ts");

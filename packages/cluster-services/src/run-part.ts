@@ -44,7 +44,7 @@ async function runOnce(
   const { name, load } = definition;
   const ending = new AbortController();
   const ended = Promise.withResolvers<never>();
-  ended.promise.catch(() => {}); // it may be rejected before or after anybody waits
+  ended.promise.catch(() => {}); // marks the promise as handled: it may reject before anything awaits it
   const stopped = (): void => ended.reject(signal.reason);
   signal.addEventListener("abort", stopped, { once: true });
   const scope = scopedInformers(base.informers);

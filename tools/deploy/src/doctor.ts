@@ -4,7 +4,7 @@ import { type DoctorFormat, doctor } from "@coxswain/dev-cluster/doctor/doctor";
 import { Command, Option } from "commander";
 
 const command = new Command("coxswain doctor")
-  .description("what is wrong with a cluster, or soon will be: findings by harm, each with its remedy")
+  .description("what is wrong with a cluster, or soon will be: findings by severity, each with its remedy")
   .option("--folder <folder>", "kubeconfigs are in it, certificates in its folder pki", "/etc/kubernetes")
   .option("--kubeconfig <file>", "of an administrator (default: admin.conf in the folder)")
   .addOption(new Option("-o, --output <format>", "text or json").choices(["text", "json"]).default("text"))

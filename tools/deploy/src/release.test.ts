@@ -207,8 +207,8 @@ async function plugins(t: TestContext, kubeconfig: string, server: string): Prom
 async function doctors(kubeconfig: string, folder: string): Promise<void> {
   const args = ["doctor", `--folder=${folder}`, `--kubeconfig=${kubeconfig}`, "-o", "json"];
   await assert.rejects(run("coxswain", ...args), ({ code, stdout }: { code: number; stdout: string }) => {
-    const { findings, checks } = JSON.parse(stdout) as { findings: { check: string; harm: string }[]; checks: string[] };
-    assert.deepEqual([code, findings.map(({ check, harm }) => `${harm} ${check}`)], [2, ["critical server"]]);
+    const { findings, checks } = JSON.parse(stdout) as { findings: { check: string; severity: string }[]; checks: string[] };
+    assert.deepEqual([code, findings.map(({ check, severity }) => `${severity} ${check}`)], [2, ["critical server"]]);
     assert.ok(checks.length >= 18);
     return true;
   });

@@ -24,6 +24,9 @@ export function inOrder(servers: readonly KnownServer[], current: string | undef
   return servers.toSorted((a, b) => rank(a) - rank(b)).map(({ address }) => address);
 }
 
-/** Whether connections to a server are closed: when it is dead, and another one is ready. Otherwise nothing is gained. */
+/**
+ * Whether connections to a server are closed: when it is dead, and another one is ready. When no other server is ready, closing
+ * them would not help.
+ */
 export const isToLeave = (state: ServerState, listed: readonly KnownServer[]): boolean =>
   state === "dead" && listed.some((server) => server.state === "ready");

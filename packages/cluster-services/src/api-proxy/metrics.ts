@@ -4,9 +4,9 @@ import definitions from "../metrics.json" with { type: "json" };
 export interface ApiProxyMetrics {
   setReady(servers: number): void;
   connected(server: string): void;
-  /** New connections go to another server. */
+  /** Counts changes of the server that new connections go to. */
   switched(): void;
-  /** A connection for which there was no server. */
+  /** Counts connections that were closed because no server was ready. */
   refused(): void;
 }
 

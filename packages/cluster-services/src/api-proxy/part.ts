@@ -17,8 +17,9 @@ const shuffled = (servers: readonly string[]): string[] =>
     .map(({ server }) => server);
 
 /**
- * Passes connections of this node's programs on to an API server that works. It starts by the list on disk, because this process reaches
- * the API through it as well, and keeps the list as the Service `default/kubernetes` has it.
+ * Passes connections of this node's programs on to an API server that works. It starts with the list on disk, because this
+ * process itself reaches the API through the proxy, and then keeps the list equal to the endpoints of the Service
+ * `default/kubernetes`.
  */
 export async function startApiProxy(context: PartContext): Promise<Part> {
   const { flags, informers, log, clock } = context;

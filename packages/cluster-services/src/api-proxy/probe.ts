@@ -6,13 +6,13 @@ import type { ServerState } from "./choose.ts";
 
 /** A server that has not answered for this many ticks is dead. */
 const mostMissed = 4;
-/** Ticks between questions whether the server is ready, which cost it more than pings. */
+/** Ticks between requests to `/readyz`, which cost the server more than pings. */
 const readinessTicks = 10;
-/** As many times in a row a server may say that it is not ready. */
+/** Number of failed readiness checks in a row after which the server counts as dead. */
 const mostRefusals = 3;
 /** Ticks until an attempt to connect is given up: the kernel would wait for minutes. */
 const connectTicks = 15;
-/** A server that was dead is chosen again after as many answers in a row. */
+/** Number of answered pings in a row after which a dead server is used again. */
 const answersToTrust = 5;
 const windows = { streamWindowBytes: 65_535, connectionWindowBytes: 1 << 20 };
 
@@ -26,8 +26,8 @@ interface ProbeOptions {
 }
 
 /**
- * Probes one API server over one HTTP/2 connection: liveness by a PING at every tick, readiness less often.
- * Ticks are counted, not milliseconds: when this process itself stood still, no answer is missing for that reason.
+ * Probes one API server over one HTTP/2 connection: liveness by a PING at every tick, readiness less often. Ticks are counted,
+ * not milliseconds: a pause of this process must not make a server seem dead.
  */
 export class Probe {
   readonly #options: ProbeOptions;
@@ -44,7 +44,7 @@ export class Probe {
   #missed = 0;
   /** Answers since the last one was missing. */
   #answered = 0;
-  /** Answers in a row that it is not ready. */
+  /** Failed readiness checks in a row. */
   #refusals = 0;
 
   constructor(options: ProbeOptions) {
@@ -137,7 +137,7 @@ export class Probe {
     this.#set("ready", "");
   }
 
-  /** Any answer but an error of the server means that it works, also 401 and 403. */
+  /** Any response below 500 means that the server works, including 401 and 403. */
   #requestReadiness(connection: ClientConnection): void {
     if (connection.maxStreams === 0) return;
     this.#ticksToReadiness = readinessTicks;

@@ -10,16 +10,16 @@ import { Probe } from "./probe.ts";
 const tickMs = 200;
 /** How long a server may take to accept a connection before the next one is tried. */
 const connectMs = 1_000;
-/** More than the programs of a node need; a loop of connections to oneself ends here. */
+/** More than the programs of a node need; the limit also stops a proxy that connects to itself in a loop. */
 const mostConnections = 1_000;
 
 interface ApiProxyOptions {
   readonly port: number;
   /** The servers of the last run, or those that the machine was given when it joined. */
   readonly servers: readonly string[];
-  /** How probes know the servers. Users of the proxy verify them themselves. */
+  /** CA for the probes' connections. Users of the proxy verify the server themselves. */
   readonly tls: (host: string) => Promise<ConnectionOptions>;
-  /** In which order servers are tried that are equal, so that not all nodes choose the same one. */
+  /** Order of servers in the same state; random, so that nodes choose different ones. */
   readonly shuffle: (servers: readonly string[]) => string[];
   readonly metrics: ApiProxyMetrics;
   readonly clock: Clock;

@@ -1,4 +1,4 @@
-/** The list of API servers on disk: an address on each line. With it a node finds the cluster again after a restart. */
+/** The list of API servers on disk: one address per line, read at the start of the node. */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname } from "node:path";

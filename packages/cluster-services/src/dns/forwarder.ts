@@ -48,7 +48,7 @@ export interface Forwarder {
 /** Source: CoreDNS' plugin forward, max_concurrent in the Corefile of kubeadm */
 const mostOpen = 1000;
 const mostOpenPerClient = 100;
-/** How long a server that did not answer is queried after the others. */
+/** How long a server that did not answer is tried last. */
 const avoidMs = 10_000;
 
 export const newForwarder = (options: ForwarderOptions): Forwarder => new CachingForwarder(options);

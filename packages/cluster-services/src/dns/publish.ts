@@ -39,7 +39,8 @@ export function dnsService(ip: string): Service {
     },
     spec: {
       clusterIP: ip,
-      // Every node has a server, which knows the same; a node that is down must not cost the others a share of their queries.
+      // Pods use the server of their own node: all servers give the same answers, and a node that is down must not cause
+      // timeouts on others.
       internalTrafficPolicy: "Local",
       ports: [
         { name: "dns", protocol: "UDP", port: 53, targetPort: 53 },
@@ -110,7 +111,7 @@ interface Publisher {
   readonly run: Controller["run"];
   /** Why pods cannot reach this server; undefined when they can. */
   readonly problem: string | undefined;
-  /** Deletes the slices, so that no pod is sent to a server that has ended. */
+  /** Deletes the slices, so that no queries are sent to a stopped server. */
   withdraw(signal: AbortSignal): Promise<void>;
 }
 

@@ -20,7 +20,7 @@ interface Edns {
   readonly dnssecOk: boolean;
 }
 
-/** A message that gets a response without being looked at further, or none. */
+/** A message that is refused with an error response, or dropped. */
 interface Unanswerable {
   /** undefined: a response, or too short to identify the query; to be dropped. */
   readonly rcode: number | undefined;

@@ -18,7 +18,7 @@ export interface Reply {
   readonly answers: readonly ResourceRecord[];
   readonly authorities?: readonly ResourceRecord[];
   readonly additionals?: readonly ResourceRecord[];
-  /** Index of the answer to begin with, so that clients that take the first one are spread. Default 0. */
+  /** Index of the first answer, rotated so that clients that use the first one are spread. Default 0. */
   readonly rotation?: number;
 }
 

@@ -25,7 +25,7 @@ interface RequestHandlerOptions {
 /** Longest message that may be a query; more is not looked at. */
 const mostQueryBytes = 4_096;
 
-/** What happens to every message, of either transport. A defect costs one response, never the process. */
+/** Handles every message of both transports. An exception costs one response, never the process. */
 export function newRequestHandler({ clients, respond, metrics, clock, log }: RequestHandlerOptions): RequestHandler {
   const broken = (query: Query, err: unknown, limit: number): Response => {
     metrics.failed();

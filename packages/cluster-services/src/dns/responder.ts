@@ -63,7 +63,7 @@ export function newResponder({ zone, isReady, forwarder, loop, log }: ResponderO
       answers,
       ...(answers.length === 0 && { authorities: [zone.soa] }),
       ...(additionals !== undefined && { additionals }),
-      // CNAME records stay before what they lead to.
+      // CNAME records must precede the records of their target.
       ...(answers.length > 1 && answers[0]?.type === type && { rotation: Math.floor(Math.random() * answers.length) }),
     };
     if (alias === undefined) return encoded(query, own, limit);

@@ -5,14 +5,14 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { RequestHandler } from "./request-handler.ts";
 import type { RunningServer } from "./tcp-server.ts";
 
-/** Room for what arrives while the process does something else; the kernel may grant less. */
+/** Receive buffer for queries that arrive while the event loop is busy; the kernel may grant less. */
 const receiveBufferBytes = 4 * 1024 * 1024;
 
 /** @throws Error when the address cannot be bound */
 export async function startUdpServer(address: string, port: number, handle: RequestHandler, log: Logger): Promise<RunningServer> {
   const isV6 = isIPv6(address);
   const socket = createSocket({ type: isV6 ? "udp6" : "udp4", ipv6Only: isV6, recvBufferSize: receiveBufferBytes });
-  const ignore = (): void => {}; // a client that is gone
+  const ignore = (): void => {}; // the client has closed its socket
   socket.on("message", (message: Buffer, from: RemoteInfo) => {
     const response = handle(message, from.address, "udp");
     if (response instanceof Promise) {

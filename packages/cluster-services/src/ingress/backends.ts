@@ -19,7 +19,7 @@ interface BackendsOptions {
   readonly isRefused: (address: string) => boolean;
 }
 
-/** Finds the endpoints of backends, and remembers them until `changed`. */
+/** Finds the endpoints of backends and caches them until `changed` is called. */
 export class Backends {
   readonly #options: BackendsOptions;
   readonly #known = new Map<ObjectKey, Map<number | string, Endpoints>>();
@@ -52,7 +52,7 @@ export class Backends {
     return found;
   }
 
-  /** The endpoints, beginning with another one each time. */
+  /** The endpoints, rotated by one at each call. */
   inTurn({ service }: { readonly service: ObjectKey }, urls: readonly string[]): readonly string[] {
     const turn = (this.#turns.get(service) ?? -1) + 1;
     this.#turns.set(service, turn % 2 ** 30);

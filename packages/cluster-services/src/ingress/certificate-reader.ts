@@ -15,7 +15,7 @@ interface CertificateReaderOptions {
   readonly signal: AbortSignal;
 }
 
-/** Reads Secrets when they are named for the first time, and again from time to time. */
+/** Reads Secrets when an Ingress first names them, and again periodically. */
 export class CertificateReader {
   readonly #options: CertificateReaderOptions;
   #round: Promise<void> | undefined;

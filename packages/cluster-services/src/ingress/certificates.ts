@@ -18,7 +18,8 @@ interface Loaded {
 
 /**
  * Certificates of the Secrets that Ingresses name. Secrets are read one by one, because the right to list them would show all
- * Secrets of the cluster; therefore they are read again from time to time. What was read stays in use while the API server is away.
+ * Secrets of the cluster; therefore they are read again periodically. While the API server is unreachable the last known
+ * certificates stay in use.
  */
 export class Certificates {
   readonly #client: Client;

@@ -13,7 +13,7 @@ const hopByHop = new Set([
   "upgrade",
   "http2-settings",
 ]);
-/** What clients say about where they come from is replaced; an answer to `expect` was given already. */
+/** Clients' own values of the forwarding headers are replaced; `expect` was already answered. */
 const ours = new Set(["expect", "forwarded", "x-real-ip"]);
 
 interface Forwarded {

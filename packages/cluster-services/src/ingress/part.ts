@@ -228,7 +228,7 @@ function onAddresses(changed: () => void) {
   };
 }
 
-/** For hosts without a certificate: clients see that no authority signed it, and do not wait. */
+/** Self-signed, for hosts without a certificate: clients get a certificate error at once instead of a timeout. */
 const newSelfSigned = (): Promise<KeyPair> =>
   pairOfTemporaryAuthority({
     ...{ authority: "coxswain-services ingress", commonName: "no certificate for this host", validDays: 3_650 },

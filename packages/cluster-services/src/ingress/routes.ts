@@ -120,8 +120,8 @@ export function hostNameOf(authority: string): string {
 }
 
 /**
- * Pure: the path that rules are matched with. `.` and `..` segments, also encoded ones, are resolved as servers do, so that nobody
- * passes the rules for a path by another spelling of it; the request keeps its own.
+ * Pure: the path that rules are matched with. `.` and `..` segments, also encoded ones, are resolved as servers resolve them, so
+ * that a rule for a path cannot be bypassed by another spelling; the forwarded request keeps its original path.
  * @param target origin-form of a request's target, with the query
  */
 export function routedPath(target: string): string {

@@ -25,7 +25,7 @@ interface StatusOptions {
   readonly clock: Clock;
 }
 
-/** Problems are reported when they last longer: Services are often created after the Ingress that names them. */
+/** Problems are reported only when they last longer than this: Services are often created after the Ingress that names them. */
 const graceMs = 5_000;
 
 /** Writes the address of this node to the Ingresses that are served, and says in events what they name that does not exist. */

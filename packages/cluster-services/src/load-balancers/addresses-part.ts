@@ -36,7 +36,7 @@ async function startAnnouncer(context: PartContext): Promise<Part> {
       nodesWithEndpoints: (key) => readyNodes(sliceInformer.lister.byIndex(byServiceIndex, key)),
     });
   const changed = (): void => announcer.set(candidates(), signal);
-  // Those of Services that went after an earlier process was killed. The kernel would have them for some seconds more.
+  // Addresses of Services that were deleted while no process ran; the kernel would keep them for some seconds more.
   await releaseAddresses(pool, thisMachine.run, candidates()).catch((err: unknown) =>
     log.error("cannot take left addresses away", err),
   );

@@ -12,7 +12,10 @@ interface AnnounceInput {
   readonly nodesWithEndpoints: (service: ObjectKey) => ReadonlySet<string>;
 }
 
-/** Pure: the addresses of the pool that this node may answer for; which node does is up to the lease of each. */
+/**
+ * Pure: the addresses of the pool that this node is a candidate for; the lease of each address decides which candidate announces
+ * it.
+ */
 export function candidatesFor({ node, nodeName, services, pool, nodesWithEndpoints }: AnnounceInput): Set<string> {
   if (node === undefined || node.metadata.labels?.[excludedLabel] !== undefined) return new Set();
   return new Set(

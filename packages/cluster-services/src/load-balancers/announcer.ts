@@ -119,7 +119,7 @@ export class Announcer {
         if (link === undefined) throw new Error("no interface has the Node's address");
         await prepareLink(host, ip, link);
         this.#held.set(ip, link.name);
-        await this.#writeRules(); // first: programs that listen on all addresses do not answer on this one
+        await this.#writeRules(); // rules first, so that programs that listen on all addresses are never reachable on this one
         await bindAddresses(host.run, new Map([[ip, link.name]]), lifetimeSeconds);
         this.#failures.delete(ip);
       } catch (err) {

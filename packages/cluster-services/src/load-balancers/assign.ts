@@ -31,8 +31,9 @@ export const statusAddresses = ({ status }: Service): string[] =>
   (status?.loadBalancer?.ingress ?? []).flatMap(({ ip }) => canonical(ip ?? "") ?? []);
 
 /**
- * Pure: the addresses of all Services of type LoadBalancer: of the pool, or where there is none those of the nodes. A Service keeps
- * what it has; of two that want the same the one that has it gets it, then the one that names it, then the older one.
+ * Pure: the addresses of all Services of type LoadBalancer: of the pool, or where there is none those of the nodes. A Service
+ * keeps its address. If two Services want the same address, it goes to the one that has it, then to the one that names it, then
+ * to the older one.
  */
 export function assignAddresses(cluster: Cluster): Assignment[] {
   const served = cluster.services.filter(isServed).toSorted(byClaim(cluster.pool));
@@ -112,7 +113,7 @@ const sharingKey = ({ metadata }: Service): string | undefined => metadata.annot
 function mayShare(one: Service, other: Service): boolean {
   const key = sharingKey(one);
   if (key === undefined || key !== sharingKey(other) || one.metadata.namespace !== other.metadata.namespace) return false;
-  // With policy Local each of them would want another node.
+  // With policy Local each of the Services could need a different node.
   if ([one, other].some(({ spec }) => spec.externalTrafficPolicy === "Local")) return false;
   const ports = new Set(portsOf(one));
   return !portsOf(other).some((port) => ports.has(port));

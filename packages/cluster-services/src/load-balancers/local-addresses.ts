@@ -62,8 +62,8 @@ export function neighbourOn({ addresses }: Link): string | undefined {
 const hostBits = (ip: string): number => (isIPv4(ip) ? 32 : 128);
 
 /**
- * Gives this machine the addresses for so many seconds; the kernel takes them away itself when a process that was killed does not
- * do it again. Never the source of a connection.
+ * Adds the addresses to this machine with a lifetime in seconds; the kernel removes them when they are not renewed, for example
+ * after the process was killed. They are never the source address of a connection.
  * @throws ProgramError when the kernel refuses one
  */
 export async function bindAddresses(run: RunProgram, addresses: ReadonlyMap<string, string>, seconds: number): Promise<void> {
@@ -83,9 +83,9 @@ export async function unbindAddress(run: RunProgram, ip: string, link: string): 
 }
 
 /**
- * Makes neighbours forget which machine had the address before. IPv6: the kernel sends a neighbour advertisement when it has made sure
- * that nobody else has the address. IPv4: it sends none, but a request for another address in the name of this one, which all
- * neighbours see and learn from (RFC 826).
+ * Announces that this machine now has the address, so that neighbours update their ARP and NDP caches. IPv6: the kernel sends a
+ * neighbour advertisement when it has made sure that nobody else has the address. IPv4: it sends none, but a request for another
+ * address in the name of this one, which all neighbours see and learn from (RFC 826).
  */
 export async function announce(host: AddressHost, ip: string, link: Link): Promise<void> {
   const neighbour = neighbourOn(link);
@@ -100,7 +100,7 @@ export const prepareLink = async (host: AddressHost, ip: string, link: Link): Pr
   if (!isIPv4(ip)) await host.set(`/proc/sys/net/ipv6/conf/${link.name}/ndisc_notify`, "1");
 };
 
-/** Takes the addresses of the pool away from this machine, all but those to keep. */
+/** Removes all addresses of the pool from this machine, except those to keep. */
 export async function releaseAddresses(pool: Pool, run: RunProgram, keep: ReadonlySet<string> = new Set()): Promise<void> {
   if (pool.isEmpty) return;
   for (const { name, addresses } of await readLinks(run)) {

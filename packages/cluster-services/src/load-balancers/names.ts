@@ -7,7 +7,7 @@ export const sharedAddressAnnotation = "services.coxswain/shared-address";
 /** Nodes with this label are no load balancers. Source: k8s.io/api core/v1 LabelNodeExcludeBalancers */
 export const excludedLabel = "node.kubernetes.io/exclude-from-external-load-balancers";
 
-/** Has the leases of addresses and nothing else, so that the right to write them is no right to other leases. */
+/** Contains only the leases of addresses, so that the permission to write them does not extend to other leases. */
 export const leaseNamespace = "coxswain-load-balancers";
 
 /** Begins the names of this part's chains, after `--iptables-chain-prefix`. */

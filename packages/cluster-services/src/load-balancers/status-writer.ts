@@ -94,7 +94,7 @@ export class StatusWriter {
       if (turn !== undefined) await turn;
       if (statusAddresses(service).join() === addresses.join()) return;
       await this.#write(service, addresses, signal).catch((err: unknown) => {
-        if (isServerAway(err)) throw err; // the others would fail, too
+        if (isServerAway(err)) throw err; // the API server is unreachable: the other writes would fail too
         failure ??= err;
       });
     };

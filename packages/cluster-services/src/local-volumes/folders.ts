@@ -56,7 +56,7 @@ export async function openFolders(path: string): Promise<Folders> {
     },
     async remove(name) {
       const folder = pathOf(name);
-      // rm opens each folder relative to the one above and never through a link, whatever still runs inside changes meanwhile.
+      // rm opens each folder relative to its parent and follows no links, even if a process changes the tree meanwhile.
       await run("rm", ["-rf", "--one-file-system", "--", folder]);
       if (await exists(folder)) throw new Error(`${folder} is still there`);
     },

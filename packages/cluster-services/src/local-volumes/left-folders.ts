@@ -12,8 +12,8 @@ const periodMs = 10 * 60_000;
 const leastAgeMs = 60_000;
 
 /**
- * Removes folders whose claim went before its volume was made, because the process was killed in between or the volume was refused. Only empty
- * ones: no pod has ever had them.
+ * Removes folders whose claim went before its volume was made, because the process was killed in between or the volume was
+ * refused. Only empty folders are removed, because no pod has used them.
  */
 export function newLeftFolders(options: {
   readonly folders: Pick<Folders, "untouchedFor" | "removeEmpty">;

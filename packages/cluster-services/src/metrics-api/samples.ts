@@ -1,6 +1,6 @@
 /** Reads a kubelet's `/metrics/resource`. Source: pkg/kubelet/metrics/collectors/resource_metrics.go */
 
-/** What something had used at one moment. */
+/** Resource usage of a container or node at one moment. */
 export interface Sample {
   /** When it was measured, in ms since the epoch. */
   readonly at: number;

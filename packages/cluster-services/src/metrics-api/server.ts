@@ -53,7 +53,8 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
     }
     await allow(options, exchange, target);
     if (exchange.method !== "GET") {
-      // An answer before the end of a body closes the connection, and the API server that relays it would report that instead.
+      // Read the body to its end: responding earlier closes the connection, and the API server that proxies the request would
+      // report that instead of this response.
       await exchange.body(mostBodyBytes);
       throw methodNotSupported({ group, resource: target.resource }, exchange.method.toLowerCase());
     }

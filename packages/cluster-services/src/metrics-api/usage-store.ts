@@ -18,7 +18,7 @@ export interface PodUsage {
   readonly containers: ReadonlyMap<string, Usage>;
 }
 
-/** The last two samples of everything on the nodes. */
+/** The last two samples of every node and container. */
 export interface UsageStore {
   /** Takes a node's samples; undefined: the node could not be queried, or is gone, so nothing on it is known any longer. */
   put(nodeName: string, samples: NodeSamples | undefined): void;
@@ -91,7 +91,7 @@ function nextPair(known: Pair | undefined, sample: Sample): Pair {
   if (sample.at === known.last.at) return known;
   // The node's clock was set back: what was measured before says nothing about a window of the new time.
   if (sample.at < known.last.at) return { last: sample, previous: undefined };
-  // A container that started before the clock was set back has started later than it is now.
+  // After the clock was set back, a container's start time may lie in the future.
   const isStartedSince = startedAt !== known.last.startedAt && (startedAt ?? 0) > known.last.at;
   const isRestarted = sample.cpuSeconds < known.last.cpuSeconds || isStartedSince;
   return { last: sample, previous: isRestarted ? start : known.last };

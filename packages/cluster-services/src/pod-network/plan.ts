@@ -106,7 +106,7 @@ export function planNetwork({ nodeName, nodes, links, families, settings }: Plan
   const foreign = links.filter(({ name }) => name !== bridge && name !== link);
   for (const network of own) {
     const other = foreign.find(({ addresses }) => networksOfLink(addresses).some((one) => overlaps(one, network)));
-    // Addresses of that network would not be reached any longer, the node's own perhaps among them.
+    // The addresses of that network, possibly the node's own, would become unreachable.
     if (other !== undefined)
       return {
         reason: "PodCIDRConflict",
@@ -164,7 +164,7 @@ export function planNetwork({ nodeName, nodes, links, families, settings }: Plan
 
   const local = myAddresses[0];
   const underlayMtu = uplink?.mtu ?? defaultMtu;
-  // Also before there is a node behind another segment: pods keep the MTU that they began with.
+  // Reserved even while all nodes are on one segment: the MTU of existing pods does not change when a node joins on another one.
   const mtu = settings.mtu ?? (mode === "host-gateway" ? underlayMtu : underlayMtu - overhead(familyOf(local ?? "0.0.0.0")));
   if (peers.length > 0 && uplink === undefined) {
     const message = `no interface of this machine has the address ${local ?? "(none)"} of the Node ${nodeName}`;

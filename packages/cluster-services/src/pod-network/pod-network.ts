@@ -32,7 +32,10 @@ const retryBackoff = { initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000, fact
 /** Gathers the changes of Nodes that come together. */
 const gatherMs = 50;
 
-/** Keeps the CNI configuration, the kernel's routes and rules as the Nodes are. What it finds there it need not have made. */
+/**
+ * Keeps the CNI configuration and the kernel's routes and rules in line with the Nodes. It also takes over what another process
+ * has created.
+ */
 export class PodNetwork {
   readonly #options: PodNetworkOptions;
   /** By problem or state, so that each is reported once until it changes. */

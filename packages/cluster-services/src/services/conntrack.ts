@@ -3,8 +3,8 @@ import type { Family } from "./addresses.ts";
 import type { ServicePort } from "./service-port.ts";
 
 /**
- * Pure: what a change of a Service leaves behind. UDP has no end of a connection: a client that continues to send from one port
- * keeps the entry, and the endpoint in it, alive for ever.
+ * Pure: the connection tracking entries to delete after a change of a Service. UDP connections have no end: a client that keeps
+ * sending from one port would keep the entry, and its old endpoint, forever.
  */
 export function staleEntries(before: readonly ServicePort[], after: readonly ServicePort[], family: Family): string[][] {
   const now = new Map(after.map((port) => [`${port.id}/${port.protocol}`, port]));

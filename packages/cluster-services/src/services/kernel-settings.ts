@@ -4,7 +4,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { RunProgram } from "../host/run-program.ts";
 
 const routeLoopback = "/proc/sys/net/ipv4/conf/all/route_localnet";
-/** Says, until the machine starts again, that the kernel routes 127.0.0.0/8 because of this program. */
+/** Marker file that exists until the next boot: this program has made the kernel route 127.0.0.0/8. */
 const routesLoopbackMark = "/run/coxswain-services.route_localnet";
 const bridgeCalls = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 const conntrackFolder = "/proc/sys/net/netfilter";
@@ -66,8 +66,8 @@ function set(file: string, log: Logger, value = "1"): boolean {
 }
 
 /**
- * Takes the routing of 127.0.0.0/8 back that `prepareKernel` turned on, when no rule is left that keeps others from it: the rules of
- * another cluster, or of kube-proxy, may need it still.
+ * Turns the routing of 127.0.0.0/8 that `prepareKernel` enabled off again, unless rules that protect it remain: those of another
+ * cluster or of kube-proxy may still need it.
  */
 export async function restoreLoopbackRouting(run: RunProgram): Promise<void> {
   if (!existsSync(routesLoopbackMark)) return;

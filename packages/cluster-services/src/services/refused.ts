@@ -8,8 +8,8 @@ export const isRefusal = (err: unknown): err is ProgramError =>
   err instanceof ProgramError && err.exitCode !== undefined && !/xtables lock/i.test(err.message);
 
 /**
- * Finds which of many changes are refused, by halves, and leaves the others made: a change takes part in at most twice as many attempts as the number
- * of changes has binary digits.
+ * Finds the refused ones among many changes by bisection, and applies the others. Each change takes part in at most
+ * 2·log2(number of changes) attempts.
  * @param changes those that were refused together
  * @param refusal the reason
  * @param attempt makes the changes and returns undefined, or makes none of them and returns why they were refused

@@ -185,7 +185,7 @@ class ChainedRuleSet implements RuleSet {
 
   forget(existing: ReadonlyMap<Table, readonly string[]>): void {
     for (const table of tables) {
-      // No chain of ours has this rule: all of them count as changed.
+      // `unknown` equals no rules, so that every chain counts as changed.
       this.#known[table] = new Map((existing.get(table) ?? []).map((name) => [name, unknown]));
       for (const name of [...this.#wanted[table].keys(), ...this.#known[table].keys()]) this.#dirty[table].add(name);
     }
@@ -274,7 +274,8 @@ function fixedChains(settings: RuleSettings): [Table, string, string[]][] {
       "filter",
       chainNames.forward,
       [
-        // A late packet that the connection table does not know would reach the client with the endpoint's address and end its connection.
+        // Packets that arrive after their entry in the connection table was removed would not be translated back: the client
+        // would see the endpoint's address and reset its connection.
         "-m conntrack --ctstate INVALID -j DROP",
         `${isMarked} -j ACCEPT`,
         "-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",

@@ -32,7 +32,7 @@ interface ServiceRulesOptions {
   readonly clock: Clock;
 }
 
-/** Keeps the kernel's rules of one IP family as the Services are. */
+/** Keeps the kernel's rules of one IP family in line with the Services. */
 export interface ServiceRules {
   /** Something about the Service has changed. @param triggers when that happened in the cluster, ms since the epoch */
   changed(service: ObjectKey, triggers?: readonly number[]): void;
@@ -47,9 +47,9 @@ export interface ServiceRules {
 }
 
 const retryBackoff = { initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000, factor: 2, jitter: 0.2 };
-/** In how many checks of the kernel's rules those that were refused are tried once more. */
+/** Number of periodic checks after which refused rules are tried again. */
 const checksUntilRetry = 10;
-/** Gathers the changes of one write, such as those of a Service and its EndpointSlices. */
+/** Delay before a write, so that related changes, such as those of a Service and its EndpointSlices, are written together. */
 const gatherMs = 20;
 
 /** The ports of a Service that the kernel has, and those that it is to have. */
@@ -76,7 +76,7 @@ class KernelServiceRules implements ServiceRules {
   #triggered: number[] = [];
   #stale: string[][] = [];
   #everything = true;
-  /** A cluster without IPv6 needs none of these rules. */
+  /** True while there is nothing to write or to remove, as for IPv6 in a cluster without it. */
   #isDormant = false;
   #failure: string | undefined = "no rules have been written yet";
   #wake = Promise.withResolvers<void>();
@@ -171,7 +171,7 @@ class KernelServiceRules implements ServiceRules {
    */
   async #commitAccepted(changes: readonly Change[], refusal: Error, anew: boolean): Promise<void> {
     let earlier = ({ before }: Change): readonly ServicePort[] => before;
-    // Another program may have removed a chain: that is no fault of the changes.
+    // Another program may have removed a chain; then the changes are not the cause.
     if (!anew) await this.#learn();
     if ((await this.#attempt(changes, earlier)) !== undefined) {
       if (!anew) throw refusal;
@@ -188,7 +188,7 @@ class KernelServiceRules implements ServiceRules {
     for (const [change, reason] of refused) this.#noteRefused(change, causesOf(reason));
   }
 
-  /** Services that were refused before take no others with them: they are written one by one. */
+  /** Services that were refused before are written one by one, so that they do not fail the write of others. */
   async #tryDoubtful(doubtful: readonly Change[]): Promise<void> {
     for (const change of doubtful) {
       const reason = await this.#attempt([change], ({ now }) => now);
@@ -283,7 +283,7 @@ class KernelServiceRules implements ServiceRules {
     }
   }
 
-  /** What the kernel refuses may depend on a module that was not there. */
+  /** A refusal may be temporary, for example when a kernel module was missing. */
   #tryRefused(): void {
     this.#triesRefused = true;
     for (const key of this.#refused.keys()) this.#waiting.add(key);
@@ -311,7 +311,7 @@ class KernelServiceRules implements ServiceRules {
       try {
         await this.#sync();
         this.#failure = undefined;
-        // Where a write takes long it leaves the machine as much time to others.
+        // After a write, waits as long as the write took, so that slow writes use at most half of the time.
         pauseMs = Math.max(gatherMs, Math.min(this.#options.clock.monotonic() - begun, 500));
       } catch (err) {
         if (signal.aborted) break;

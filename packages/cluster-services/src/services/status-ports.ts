@@ -12,13 +12,13 @@ interface Address {
 }
 
 export interface StatusPortsOptions {
-  /** For load balancers outside of the cluster, which send no connections to a node whose rules are late. */
+  /** For load balancers outside the cluster, which send no connections to a node whose rules are out of date. */
   readonly health: Address | undefined;
   /** For programs of the node. */
   readonly metrics: Address | undefined;
   /** How long the oldest change has been waiting for the kernel, in ms; 0 when none does. */
   readonly lateMs: () => number;
-  /** From when on the rules are too late. */
+  /** Age of the oldest change from which on the rules count as out of date, in ms. */
   readonly mostLateMs: number;
   readonly renderMetrics: () => Promise<string>;
   readonly recorder: EventRecorder;
@@ -28,13 +28,13 @@ export interface StatusPortsOptions {
 }
 
 const retryMs = 5_000;
-/** A client that has not sent its request by then, or reads nothing, is cut off. */
+/** Timeout of a client that does not send its request or does not read the response. */
 const requestTimeoutMs = 10_000;
 const mostConnections = 256;
 
 /**
- * The two ports of kube-proxy that others know it by: health of the node's rules, and metrics. Both are plain HTTP and read-only.
- * Sources: pkg/proxy/healthcheck/proxier_health.go, cmd/kube-proxy/app/server.go
+ * kube-proxy's two ports: health of the node's rules, and metrics. Both are plain HTTP and read-only. Sources:
+ * pkg/proxy/healthcheck/proxier_health.go, cmd/kube-proxy/app/server.go
  */
 export class StatusPorts {
   readonly #options: StatusPortsOptions;

@@ -57,65 +57,71 @@ const findings = [
   {
     name: "an API server that does not answer",
     facts: { unreachable: "connect ECONNREFUSED" },
-    harm: "critical",
+    severity: "critical",
     check: "server",
     says: /ECONNREFUSED/,
   },
   {
     name: "a failing check of /readyz",
     facts: { unready: ["etcd: failed: reason withheld"] },
-    harm: "critical",
+    severity: "critical",
     check: "server",
     says: /etcd: failed/,
   },
   {
     name: "an expired certificate",
     facts: { certificates: [{ file: "/pki/a.crt", subject: "CN=a", begins: 0, ends: now - day }] },
-    harm: "critical",
+    severity: "critical",
     check: "certificates",
     says: /a\.crt \(CN=a\) expired 24h ago/,
   },
   {
     name: "a certificate that ends soon",
     facts: { certificates: [{ file: "/pki/a.crt", subject: "CN=a", begins: 0, ends: now + 3 * day }] },
-    harm: "warning",
+    severity: "warning",
     check: "certificates",
     says: /expires in 3d/,
   },
   {
     name: "a full disk",
     facts: { disks: [{ path: "/data", freeBytes: 100 * 1024 ** 2, totalBytes: 100 * 1024 ** 3 }] },
-    harm: "critical",
+    severity: "critical",
     check: "disks",
     says: /100 MiB of 102400 MiB left/,
   },
-  { name: "a clock", facts: { clockMs: 9_000 }, harm: "warning", check: "clocks", says: /9s ahead of this machine's/ },
+  { name: "a clock", facts: { clockMs: 9_000 }, severity: "warning", check: "clocks", says: /9s ahead of this machine's/ },
   {
     name: "the clock of a node",
     facts: { leases: [...well.leases.slice(0, 2), lease("n1", "2026-03-01T12:05:00.000000Z", "kube-node-lease")] },
-    harm: "warning",
+    severity: "warning",
     check: "clocks",
     says: /node n1 is \d+[ms\d]* ahead/,
   },
-  { name: "etcd's size", facts: metric("etcd_db_total_size_in_bytes 2.1e9"), harm: "critical", check: "etcd", says: /2003 MiB/ },
+  {
+    name: "etcd's size",
+    facts: metric("etcd_db_total_size_in_bytes 2.1e9"),
+    severity: "critical",
+    check: "etcd",
+    says: /2003 MiB/,
+  },
   {
     name: "no scheduler",
     facts: { leases: well.leases.slice(1) },
-    harm: "critical",
+    severity: "critical",
     check: "leaders",
     says: /no kube-scheduler leads/,
   },
   {
     name: "a node that is not ready",
     facts: { nodes: [node("n1", { conditions: [] })] },
-    harm: "critical",
+    severity: "critical",
     check: "nodes",
     says: /no kubelet has reported/,
   },
   {
     name: "a cordoned node",
     facts: { nodes: [node("n1", {}, { unschedulable: true })] },
-    harm: "notice",
+    severity: "notice",
     check: "nodes",
     says: /cordoned/,
   },
@@ -126,77 +132,77 @@ const findings = [
         { metadata: { name: "v1.x" }, status: { conditions: [{ type: "Available", status: "False", message: "gone" }] } },
       ],
     },
-    harm: "critical",
+    severity: "critical",
     check: "api-services",
     says: /v1\.x is unavailable: gone/,
   },
   {
     name: "a webhook that matches everything",
     facts: { webhooks: [webhook({ rules: everything })] },
-    harm: "warning",
+    severity: "warning",
     check: "webhooks",
     says: /matches every resource/,
   },
   {
     name: "a webhook without its service",
     facts: { webhooks: [webhook({ clientConfig: { service: { namespace: "a", name: "b" } } })] },
-    harm: "critical",
+    severity: "critical",
     check: "webhooks",
     says: /its service a\/b does not exist; what it matches is refused/,
   },
   {
     name: "a slow webhook",
     facts: { webhooks: [webhook({ timeoutSeconds: 30 })] },
-    harm: "notice",
+    severity: "notice",
     check: "webhooks",
     says: /for 30 s/,
   },
   {
     name: "a webhook that could not be called",
     facts: metric('apiserver_admission_webhook_rejection_count{error_type="calling_webhook_error",name="w.example.com"} 3'),
-    harm: "warning",
+    severity: "warning",
     check: "webhooks",
     says: /w\.example\.com could not be called 3 times/,
   },
   {
     name: "refused requests",
     facts: metric('apiserver_flowcontrol_rejected_requests_total{flow_schema="global-default",reason="queue-full"} 7'),
-    harm: "warning",
+    severity: "warning",
     check: "overload",
     says: /^7 requests .*global-default \(queue-full\)/,
   },
   {
     name: "a kubelet that is too old",
     facts: { nodes: [node("n1", { nodeInfo: { kubeletVersion: "v1.20.4" } })] },
-    harm: "warning",
+    severity: "warning",
     check: "versions",
     says: /3 minor versions older/,
   },
   {
     name: "a quota",
     facts: { quotas: [{ metadata: { namespace: "a", name: "q" }, status: { hard: { pods: "10" }, used: { pods: "9" } } }] },
-    harm: "notice",
+    severity: "notice",
     check: "quotas",
     says: /a\/q is nearly used up: pods 9 of 10/,
   },
   {
     name: "evicted pods",
     facts: { failedPods: [{ metadata: { namespace: "a", name: "p" }, status: { reason: "Evicted", message: "low on memory" } }] },
-    harm: "warning",
+    severity: "warning",
     check: "evictions",
     says: /1 pod was evicted, such as a\/p: low on memory/,
   },
   {
     name: "a namespace in deletion",
     facts: { namespaces: [{ metadata: { name: "old", deletionTimestamp: "2026-03-01T11:00:00Z" } }] },
-    harm: "warning",
+    severity: "warning",
     check: "namespaces",
     says: /old has been in deletion for 60m/,
   },
   {
     name: "deprecated APIs",
     facts: { deprecated: [{ version: "policy/v1beta1", resource: "poddisruptionbudgets", removedIn: "1.25", users: ["helm"] }] },
-    harm: "notice",
+    severity: "notice",
     check: "deprecated-apis",
     says: /poddisruptionbudgets of policy\/v1beta1, which release 1\.25 does not serve, are written by helm/,
   },
@@ -205,32 +211,32 @@ const findings = [
     facts: metric(
       'coxswain_apiserver_cache_limit_bytes 1000\ncoxswain_apiserver_cache_bytes{use="a"} 600\ncoxswain_apiserver_cache_bytes{use="b"} 390',
     ),
-    harm: "notice",
+    severity: "notice",
     check: "caches",
     says: /caches are full/,
   },
   {
     name: "signing requests",
     facts: { signingRequests: [{ metadata: { name: "r", creationTimestamp: "2026-03-01T11:00:00Z" } }] },
-    harm: "notice",
+    severity: "notice",
     check: "signing-requests",
     says: /^1 certificate signing requests wait for approval: r$/,
   },
   {
     name: "what may not be read",
     facts: { unread: ["secrets: forbidden"] },
-    harm: "notice",
+    severity: "notice",
     check: "rights",
     says: /secrets: forbidden/,
   },
 ];
 
-for (const { name, facts, harm, check, says } of findings) {
+for (const { name, facts, severity, check, says } of findings) {
   test(`the doctor finds ${name}`, () => {
     const found = findingsOf({ ...well, ...(facts as Partial<DoctorFacts>) });
     assert.deepEqual(
-      found.map((one) => [one.harm, one.check]),
-      [[harm, check]],
+      found.map((one) => [one.severity, one.check]),
+      [[severity, check]],
     );
     assert.match(found[0]?.summary ?? "", says);
     assert.notEqual(found[0]?.remedy, "");
@@ -246,7 +252,7 @@ const pressure = (status: string) => ({
 const backed = webhook({ clientConfig: { service: { namespace: "a", name: "b" } } });
 
 test("the doctor finds what is less than that", () => {
-  for (const [facts, harm, says] of [
+  for (const [facts, severity, says] of [
     [{ nodes: [node("n1", pressure("True"))] }, "warning", /n1: DiskPressure \(low on disk\)/],
     [{ disks: [{ path: "/data", freeBytes: 5 * 1024 ** 3, totalBytes: 100 * 1024 ** 3 }] }, "warning", /left/],
     [metric("etcd_db_total_size_in_bytes 1.7e9"), "warning", /1621 MiB/],
@@ -270,8 +276,8 @@ test("the doctor finds what is less than that", () => {
   ] as const) {
     const found = findingsOf({ ...well, ...(facts as Partial<DoctorFacts>) });
     assert.deepEqual(
-      found.map((one) => one.harm),
-      [harm],
+      found.map((one) => one.severity),
+      [severity],
       String(says),
     );
     assert.match(found[0]?.summary ?? "", says);
@@ -378,7 +384,7 @@ test("the most harmful finding comes first", () => {
     clockMs: 9_000,
   });
   assert.deepEqual(
-    worst.map(({ harm }) => harm),
+    worst.map(({ severity }) => severity),
     ["critical", "warning", "notice"],
   );
   assert.match(

@@ -5,11 +5,11 @@ import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/ti
 import type { DoctorFacts, Sample } from "./facts.ts";
 
 /** critical: something does not work; warning: it soon will not, or fails now and then; notice: worth a change. */
-type Harm = "critical" | "warning" | "notice";
-const harms: readonly Harm[] = ["critical", "warning", "notice"];
+type Severity = "critical" | "warning" | "notice";
+const severities: readonly Severity[] = ["critical", "warning", "notice"];
 
 export interface DoctorFinding {
-  readonly harm: Harm;
+  readonly severity: Severity;
   /** The check that found it: `certificates`. */
   readonly check: string;
   readonly summary: string;
@@ -30,11 +30,12 @@ const certificates: Check = ({ certificates: all, now }) =>
   all.flatMap(({ file, subject, begins, ends }): Found[] => {
     const what = `${file} (${subject})`;
     const renew = "./cox certs renew, or coxswain certs renew on the machine; then restart what reads it.";
-    if (ends <= now) return [{ harm: "critical", summary: `${what} expired ${humanDuration(now - ends)} ago`, remedy: renew }];
+    if (ends <= now)
+      return [{ severity: "critical", summary: `${what} expired ${humanDuration(now - ends)} ago`, remedy: renew }];
     if (begins > now) {
       return [
         {
-          harm: "critical",
+          severity: "critical",
           summary: `${what} is valid only in ${humanDuration(begins - now)}`,
           remedy: "Set this machine's clock.",
         },
@@ -42,7 +43,7 @@ const certificates: Check = ({ certificates: all, now }) =>
     }
     return ends - now > 30 * day
       ? []
-      : [{ harm: "warning", summary: `${what} expires in ${humanDuration(ends - now)}`, remedy: renew }];
+      : [{ severity: "warning", summary: `${what} expires in ${humanDuration(ends - now)}`, remedy: renew }];
   });
 
 const disks: Check = ({ disks: all }) =>
@@ -51,16 +52,16 @@ const disks: Check = ({ disks: all }) =>
     if (share > 0.1 && freeBytes > 1024 ** 3) return [];
     const summary = `the disk of ${path} has ${mib(freeBytes)} of ${mib(totalBytes)} left`;
     const remedy = "Free disk space (images, logs, old data), or enlarge the disk: etcd and the kubelet stop without.";
-    return [{ harm: share < 0.03 || freeBytes < 256 * 1024 ** 2 ? "critical" : "warning", summary, remedy }];
+    return [{ severity: share < 0.03 || freeBytes < 256 * 1024 ** 2 ? "critical" : "warning", summary, remedy }];
   });
 
 const server: Check = ({ unreachable, unready }) => {
   if (unreachable !== undefined) {
     const remedy = "See whether kube-apiserver runs, its log, and the server's address in the kubeconfig.";
-    return [{ harm: "critical", summary: `the API server does not answer: ${unreachable}`, remedy }];
+    return [{ severity: "critical", summary: `the API server does not answer: ${unreachable}`, remedy }];
   }
   return unready.map((line) => ({
-    harm: line.startsWith("etcd") || !/ ok/.test(line) ? "critical" : "warning",
+    severity: line.startsWith("etcd") || !/ ok/.test(line) ? "critical" : "warning",
     summary: `the API server is not ready: ${line}`,
     remedy: line.startsWith("etcd")
       ? "Look at etcd: its log, its disk, its members (etcdctl endpoint status), its alarms (etcdctl alarm list)."
@@ -74,7 +75,7 @@ const clocks: Check = ({ clockMs = 0, nodes, leases, now }) => {
   if (Math.abs(clockMs) > 5_000) {
     const way = clockMs > 0 ? "ahead of" : "behind";
     found.push({
-      harm: "warning",
+      severity: "warning",
       summary: `the API server's clock is ${humanDuration(Math.abs(clockMs))} ${way} this machine's`,
       remedy,
     });
@@ -84,7 +85,7 @@ const clocks: Check = ({ clockMs = 0, nodes, leases, now }) => {
     if (metadata.namespace !== "kube-node-lease" || !names.has(metadata.name)) continue;
     const ahead = (parseTime(spec?.renewTime ?? "") ?? 0) - (now + clockMs);
     if (ahead > 10_000)
-      found.push({ harm: "warning", summary: `the clock of node ${metadata.name} is ${humanDuration(ahead)} ahead`, remedy });
+      found.push({ severity: "warning", summary: `the clock of node ${metadata.name} is ${humanDuration(ahead)} ahead`, remedy });
   }
   return found;
 };
@@ -96,7 +97,7 @@ const etcd: Check = ({ metrics }) => {
       ? []
       : [
           {
-            harm: value > 0.95 * mostEtcdBytes ? "critical" : "warning",
+            severity: value > 0.95 * mostEtcdBytes ? "critical" : "warning",
             summary: `etcd's database ${labels["endpoint"] ?? ""} has ${mib(value)}; by default it takes no writes beyond ${mib(mostEtcdBytes)}`,
             remedy:
               "Delete what is not needed (apiserver_storage_objects shows the numbers), defragment (etcdctl defrag), or raise --quota-backend-bytes.",
@@ -113,7 +114,7 @@ const nodes: Check = ({ nodes: all }) => {
     if (ready?.status !== "True") {
       return [
         {
-          harm: "critical",
+          severity: "critical",
           summary: `node ${metadata.name} is not ready: ${ready?.message ?? "no kubelet has reported"}`,
           remedy: why,
         },
@@ -123,7 +124,7 @@ const nodes: Check = ({ nodes: all }) => {
     return [
       ...pressure.map(
         ({ type, message }): Found => ({
-          harm: "warning",
+          severity: "warning",
           summary: `node ${metadata.name}: ${type} (${message ?? ""})`,
           remedy: why,
         }),
@@ -131,7 +132,7 @@ const nodes: Check = ({ nodes: all }) => {
       ...(spec.unschedulable
         ? [
             {
-              harm: "notice" as const,
+              severity: "notice" as const,
               summary: `node ${metadata.name} is cordoned`,
               remedy: `kubectl uncordon ${metadata.name}, when its maintenance is over.`,
             },
@@ -149,7 +150,7 @@ const leaders: Check = ({ leases, now, clockMs = 0, unreachable, unread }) => {
     const duration = (lease?.spec?.leaseDurationSeconds ?? 15) * 1000;
     if (lease?.spec?.holderIdentity && renewed !== undefined && now + clockMs - renewed < 2 * duration) return [];
     const since = renewed === undefined ? "" : ` since ${lease?.spec?.renewTime}`;
-    return [{ harm: "critical", summary: `no ${name} leads${since}`, remedy: `See whether ${name} runs, and its log.` }];
+    return [{ severity: "critical", summary: `no ${name} leads${since}`, remedy: `See whether ${name} runs, and its log.` }];
   });
 };
 
@@ -163,7 +164,7 @@ const apiServices: Check = ({ apiServices: all, now, clockMs = 0 }) =>
     if (available?.status !== "False" || now + clockMs - changed < startsWithinMs) return [];
     return [
       {
-        harm: "critical",
+        severity: "critical",
         summary: `API service ${metadata.name} is unavailable: ${available.message ?? available.reason}; namespaces cannot be deleted meanwhile`,
         remedy: `kubectl why apiservice/${metadata.name}`,
       },
@@ -189,7 +190,7 @@ const webhooks: Check = ({ webhooks: all, services, metrics, unread }) => {
       const isThere = services.some(({ metadata: one }) => one.namespace === backing?.namespace && one.name === backing?.name);
       if (backing !== undefined && servicesKnown && !isThere) {
         found.push({
-          harm: fails ? "critical" : "warning",
+          severity: fails ? "critical" : "warning",
           summary: `${what}: its service ${backing.namespace}/${backing.name} does not exist${fails ? "; what it matches is refused" : ""}`,
           remedy: "Install the webhook's server again, or delete the webhook configuration.",
         });
@@ -200,14 +201,14 @@ const webhooks: Check = ({ webhooks: all, services, metrics, unread }) => {
       );
       if (everything && fails && isOpen(namespaceSelector) && isOpen(objectSelector)) {
         found.push({
-          harm: "warning",
+          severity: "warning",
           summary: `${what} matches every resource in every namespace and refuses all writes when it fails`,
           remedy: "Limit its rules or its namespaceSelector (at least: not kube-system), or use failurePolicy Ignore.",
         });
       }
       if (fails && timeoutSeconds > 15) {
         found.push({
-          harm: "notice",
+          severity: "notice",
           summary: `${what} may hold each write for ${timeoutSeconds} s`,
           remedy: "Lower timeoutSeconds.",
         });
@@ -220,7 +221,7 @@ const webhooks: Check = ({ webhooks: all, services, metrics, unread }) => {
     const isOpenFailure = name === "apiserver_admission_webhook_fail_open_count";
     if (value === 0 || !(isError || isOpenFailure)) continue;
     found.push({
-      harm: "warning",
+      severity: "warning",
       summary: `webhook ${labels["name"]} could not be called ${value} times since the API server started${isError ? "; these requests were refused" : ""}`,
       remedy: "Look at the webhook's server and at its latency (apiserver_admission_webhook_admission_duration_seconds).",
     });
@@ -238,7 +239,7 @@ const versions: Check = ({ serverVersion, nodes: all }) => {
     const relation = behind < 0 ? "newer than" : `${behind} minor versions older than`;
     return [
       {
-        harm: "warning",
+        severity: "warning",
         summary: `the kubelet of ${metadata.name} is ${version}, ${relation} the API server (${serverVersion})`,
         remedy: "Upgrade the API server first and kubelets at most two minor versions behind it.",
       },
@@ -249,7 +250,7 @@ const versions: Check = ({ serverVersion, nodes: all }) => {
 const deprecated: Check = ({ deprecated: all }) => {
   const byUsers = all.filter(({ users, isOnlyVersion }) => users.length > 0 || !isOnlyVersion);
   return byUsers.map(({ version, resource, removedIn, users }) => ({
-    harm: "notice",
+    severity: "notice",
     summary: `${resource} of ${version}, which release ${removedIn || "to come"} does not serve, ${users.length > 0 ? `are written by ${users.slice(0, 5).join(", ")}` : "were requested"}`,
     remedy: "Use the newer version of the API in manifests and clients; the audit log names their users and addresses.",
   }));
@@ -261,7 +262,7 @@ const caches: Check = ({ metrics }) => {
   if (limit === 0 || used < 0.95 * limit) return [];
   return [
     {
-      harm: "notice",
+      severity: "notice",
       summary: `the API server's caches are full: ${mib(used)} of ${mib(limit)}`,
       remedy: "Give the API server more memory, or store less; lists are decoded again more often until then.",
     },
@@ -276,7 +277,7 @@ const overload: Check = ({ metrics }) => {
     .map(({ labels }) => `${labels["flow_schema"]} (${labels["reason"]})`);
   return [
     {
-      harm: "warning",
+      severity: "warning",
       summary: `${refused} requests were refused with 429 since the API server started: ${[...new Set(by)].slice(0, 5).join(", ")}`,
       remedy:
         "See who sends them (/debug/api_priority_and_fairness/dump_requests), and give their priority level more shares or them less work.",
@@ -295,7 +296,11 @@ const quotas: Check = ({ quotas: all }) =>
     if (full.length === 0) return [];
     const remedy = "Raise the quota or delete what is not needed, before creates are refused.";
     return [
-      { harm: "notice", summary: `quota ${metadata.namespace}/${metadata.name} is nearly used up: ${full.join(", ")}`, remedy },
+      {
+        severity: "notice",
+        summary: `quota ${metadata.namespace}/${metadata.name} is nearly used up: ${full.join(", ")}`,
+        remedy,
+      },
     ];
   });
 
@@ -305,7 +310,7 @@ const evictions: Check = ({ failedPods }) => {
   if (first === undefined) return [];
   return [
     {
-      harm: "warning",
+      severity: "warning",
       summary: `${evicted.length} ${evicted.length === 1 ? "pod was" : "pods were"} evicted, such as ${first.metadata.namespace}/${first.metadata.name}: ${first.status?.message ?? ""}`,
       remedy:
         "Relieve the nodes, give pods requests that cover their use, then: kubectl delete pods --field-selector=status.phase=Failed",
@@ -318,7 +323,7 @@ const stuckNamespaces: Check = ({ namespaces, now }) =>
     const since = parseTime(metadata.deletionTimestamp ?? "");
     if (since === undefined || now - since < 10 * 60_000) return [];
     const summary = `namespace ${metadata.name} has been in deletion for ${humanDuration(now - since)}`;
-    return [{ harm: "warning", summary, remedy: `kubectl why namespace/${metadata.name}` }];
+    return [{ severity: "warning", summary, remedy: `kubectl why namespace/${metadata.name}` }];
   });
 
 const signingRequests: Check = ({ signingRequests: all, now }) => {
@@ -330,18 +335,22 @@ const signingRequests: Check = ({ signingRequests: all, now }) => {
   const names = waiting.slice(0, 3).map(({ metadata }) => metadata.name);
   const remedy = `kubectl certificate approve ${names[0]}, if you know who made it.`;
   return [
-    { harm: "notice", summary: `${waiting.length} certificate signing requests wait for approval: ${names.join(", ")}`, remedy },
+    {
+      severity: "notice",
+      summary: `${waiting.length} certificate signing requests wait for approval: ${names.join(", ")}`,
+      remedy,
+    },
   ];
 };
 
 const rights: Check = ({ unread }) =>
   unread.map((line) => ({
-    harm: "notice",
+    severity: "notice",
     summary: `could not be checked: ${line}`,
     remedy: "Use an administrator's kubeconfig.",
   }));
 
-/** In the order in which findings of equal harm are shown. */
+/** In the order in which findings of equal severity are shown. */
 export const checks: Readonly<Record<string, Check>> = {
   server,
   etcd,
@@ -367,4 +376,4 @@ export const checks: Readonly<Record<string, Check>> = {
 export const findingsOf = (facts: DoctorFacts): DoctorFinding[] =>
   Object.entries(checks)
     .flatMap(([check, run]) => run(facts).map((found) => ({ ...found, check })))
-    .toSorted((a, b) => harms.indexOf(a.harm) - harms.indexOf(b.harm));
+    .toSorted((a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity));

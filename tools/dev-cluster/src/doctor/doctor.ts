@@ -1,4 +1,4 @@
-/** `./cox doctor` and `coxswain doctor`: looks at a cluster and prints findings by harm, each with its remedy. */
+/** `./cox doctor` and `coxswain doctor`: looks at a cluster and prints findings by severity, each with its remedy. */
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { checks, type DoctorFinding, findingsOf } from "./checks.ts";
@@ -40,8 +40,8 @@ async function clientOf(kubeconfig: string) {
 export function findingsText(findings: readonly DoctorFinding[]): string {
   if (findings.length === 0) return `Nothing is wrong: ${Object.keys(checks).length} checks, no findings.\n`;
   const blocks = findings.map(
-    ({ harm, check, summary, remedy }) => `${harm.toUpperCase().padEnd(8)}  ${check}: ${summary}\n          ${remedy}\n`,
+    ({ severity, check, summary, remedy }) => `${severity.toUpperCase().padEnd(8)}  ${check}: ${summary}\n          ${remedy}\n`,
   );
-  const counts = [...Map.groupBy(findings, ({ harm }) => harm)].map(([harm, found]) => `${found.length} ${harm}`);
+  const counts = [...Map.groupBy(findings, ({ severity }) => severity)].map(([severity, found]) => `${found.length} ${severity}`);
   return `${blocks.join("")}${findings.length === 1 ? "1 finding" : `${findings.length} findings`}: ${counts.join(", ")}\n`;
 }

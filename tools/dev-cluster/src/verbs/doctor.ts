@@ -6,7 +6,7 @@ import { existingCluster, newClusterVerb } from "./command.ts";
 
 /** `./cox doctor`. */
 export function doctorVerb(root: string): Command {
-  return newClusterVerb("doctor", "what is wrong with a cluster, or soon will be: findings by harm, each with its remedy", {
+  return newClusterVerb("doctor", "what is wrong with a cluster, or soon will be: findings by severity, each with its remedy", {
     notes: [
       "Looks at certificates, clocks, etcd, disks, nodes, leaders, API services, webhooks, refused requests, evictions,",
       "namespaces in deletion, versions, caches, quotas, deprecated APIs with who writes them, and signing requests.",
