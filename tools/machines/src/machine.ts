@@ -6,7 +6,7 @@ import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { type ClusterSettings, folder, type NodeSettings, urlOf } from "./config/settings.ts";
 import { Failure } from "./failure.ts";
 
-/** What all steps on a machine know. */
+/** Context of all steps on a machine. */
 export interface Machine {
   /** Folder of the archive: `/opt/coxswain`. */
   readonly home: string;

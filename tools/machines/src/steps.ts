@@ -1,20 +1,20 @@
-/** What commands do, as a table of steps: the plan, its execution, its repetition and its undoing come from the same rows. */
+/** Commands as tables of steps: dry run, execution, retry and reset all use the same rows. */
 import { Failure } from "./failure.ts";
 
-/** A step of a command. All its functions are given what the command knows. */
+/** A step of a command. All its functions get the command's context. */
 export interface Step<C> {
   /** For `--skip-phases` and messages: kubeadm's name of the phase, where it has one. */
   readonly name: string;
-  /** What is not yet as it should be, a line for each; empty: nothing is to be done. Changes nothing. */
+  /** A line for each thing that the step would change; empty when there is nothing to do. Read-only. */
   missing(context: C): readonly string[] | Promise<readonly string[]>;
   /** Called when something is missing, also after an earlier attempt that failed midway. */
   run(context: C): void | Promise<void>;
 }
 
-/** What a command leaves on a machine, and how that is removed. */
+/** Something that a command leaves on a machine, and its removal. */
 export interface Remains<C> {
   readonly name: string;
-  /** What is there, a line for each; empty: nothing is to be removed. Changes nothing. */
+  /** A line for each thing to remove; empty when there is nothing. Read-only. */
   present(context: C): readonly string[] | Promise<readonly string[]>;
   /** Removes all of it, and does not fail for what is already gone. */
   remove(context: C): void | Promise<void>;
@@ -49,7 +49,7 @@ export async function runSteps<C>(
   }
 }
 
-/** Removes what is there. What cannot be removed does not keep the others; all errors are reported at the end. */
+/** Removes all of them. A failure does not stop the removal of the others; all errors are reported at the end. */
 export async function removeAll<C>(
   rows: readonly Remains<C>[],
   context: C,

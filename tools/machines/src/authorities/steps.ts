@@ -1,4 +1,4 @@
-/** Steps of one stage of an exchange of the authorities, on one machine. */
+/** Steps of one stage of the rotation of the certificate authorities, on one machine. */
 import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, renameSync, statSync } from "node:fs";
 import { hostname } from "node:os";
@@ -53,7 +53,7 @@ const lines = (made: Awaited<ReturnType<typeof rotateAuthorities>>): string[] =>
 async function checkBegin(stage: RotationStage): Promise<void> {
   const next = pkiFile(`${nextFile("ca")}.crt`);
   if (stage !== "trust" || existsSync(next)) return;
-  // Without an answer it is not known: the authority may be lost.
+  // When the API server does not respond, it is unknown whether other machines exist; the CA may be what was lost.
   const text = await asOwnAdmin(readInfo).catch(() => undefined);
   if (text !== undefined && certificatesIn(discoveredIn(text, "cluster-info").caPem).length > 1)
     throw new Failure(
@@ -73,7 +73,7 @@ const filesStep: Step<Rotation> = {
   },
 };
 
-/** Which certificate the controller manager signs with, which has to be one alone. */
+/** The controller manager's unit with the file of its signing certificate, which must contain a single one. */
 function managerUnit(): WantedFile {
   const path = join(unitFolder, "kube-controller-manager.service");
   const text = (readIfThere(path) ?? "").slice(header.length);
@@ -90,7 +90,7 @@ const signerStep: Step<Rotation> = {
   },
 };
 
-/** Those that read authorities when they start, in the order in which they depend on one another. */
+/** Daemons that read CA files only at start, in dependency order. */
 const daemons = ["etcd", ...controlPlaneDaemons, "coxswain-services", "kubelet"] as const;
 const hasUnit = (name: string): boolean => existsSync(name === "etcd" ? etcdDropIn : join(unitFolder, `${name}.service`));
 
@@ -124,7 +124,7 @@ const restartStep = (name: (typeof daemons)[number]): Step<Rotation> => ({
   },
 });
 
-/** What nodes take the authorities from, and machines that join. */
+/** The objects from which nodes and joining machines get the CAs. */
 const clusterInfoStep: Step<Rotation> = {
   name: "cluster-info",
   missing: () => asOwnAdmin(async (client) => missingObjects(client, await clusterInfo(client))),
@@ -168,7 +168,7 @@ export const controlPlaneRotation: readonly Step<Rotation>[] = [
   clusterInfoStep,
 ];
 
-/** What the cluster trusts, over a connection that this node's present authorities verify. */
+/** The CAs that the cluster trusts, read over a connection that is verified with this node's current CAs. */
 async function bundleOfCluster({ stage }: Rotation): Promise<string> {
   const { host, ca, caFile, serverName } = await loadKubeconfig(existsSync(kubeletConf) ? kubeletConf : bootstrapConf);
   const client = newClient({
@@ -197,14 +197,14 @@ const trustStep: Step<Rotation> = {
   run: async (rotation) => void trustAuthorities(plan, await bundleOfCluster(rotation)),
 };
 
-/** Whether the kubelet's client certificate is of the authority that signs now. */
+/** Whether the kubelet's client certificate was issued by the current signing CA. */
 async function isOfSigner(): Promise<boolean> {
   const { cert, certFile } = await loadKubeconfig(kubeletConf);
   const pem = cert ?? readIfThere(certFile ?? "") ?? "";
   return isSignedBy(new X509Certificate(pem), new X509Certificate(readFileSync(authority)));
 }
 
-/** The kubelet asks for a certificate as one that joins, but with its present one. */
+/** Makes the kubelet request a new certificate as when it joined, authenticated by its current one. */
 const clientCertificateStep: Step<Rotation> = {
   name: "kubelet-client",
   async missing({ stage }) {

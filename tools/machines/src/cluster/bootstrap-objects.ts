@@ -1,4 +1,7 @@
-/** What a new cluster gets so that nodes can join: ConfigMaps, and the rights of bootstrap tokens. Pure. Source: kubeadm 1.23, phases bootstraptoken and uploadconfig */
+/**
+ * Objects that allow nodes to join a new cluster: ConfigMaps, and roles for bootstrap tokens. Pure. Source: kubeadm 1.23, phases
+ * bootstraptoken and uploadconfig
+ */
 import { toYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { type ClusterSettings, clusterConfiguration } from "../config/settings.ts";
@@ -62,7 +65,7 @@ export const configObjects = (cluster: ClusterSettings, kubelet: Readonly<Record
   ...mayGet("kube-system", `kubeadm:${kubeletConfigName}`, "configmaps", kubeletConfigName, [nodes, bootstrappers]),
 ];
 
-/** Objects of the phase bootstrap-token, but for the tokens. The controller manager signs cluster-info with each token. */
+/** Objects of the phase bootstrap-token, except the tokens. The controller manager signs cluster-info with each token. */
 export const discoveryObjects = (server: string, caPem: string): KubeObject[] => [
   clusterBinding("kubeadm:kubelet-bootstrap", "system:node-bootstrapper", [bootstrappers]),
   clusterBinding("kubeadm:node-autoapprove-bootstrap", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", [
@@ -99,12 +102,12 @@ function clusterInfo(server: string, caPem: string): string {
   });
 }
 
-/** Right of the tokens to read the sealed certificates. */
+/** Allows bootstrap tokens to read the Secret with the encrypted certificates. */
 export const certificatesRight = (): KubeObject[] =>
   mayGet("kube-system", "kubeadm:kubeadm-certs", "secrets", certificatesSecretName, [bootstrappers]);
 
 /**
- * An identity for coxswain-services on nodes that join: its certificate could only be signed where the authority's key is. Who may
+ * ServiceAccount for coxswain-services on nodes that join, which have no CA key to sign a client certificate. Everybody who may
  * join a node may read its token.
  */
 export const servicesObjects = (): KubeObject[] => [

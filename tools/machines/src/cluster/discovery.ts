@@ -1,4 +1,7 @@
-/** How a machine that joins gets to trust a cluster: by the ConfigMap cluster-info and a token. Source: kubeadm's discovery by token */
+/**
+ * How a joining machine verifies the cluster: the ConfigMap cluster-info, signed with a bootstrap token. Source: kubeadm's
+ * discovery by token
+ */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
@@ -10,7 +13,7 @@ import { until } from "../host/until.ts";
 import { authorityHash } from "./authority-hash.ts";
 import { clusterInfoName } from "./bootstrap-objects.ts";
 
-/** What is known of a cluster that is trusted. */
+/** A verified cluster. */
 export interface Discovered {
   /** `https://10.0.0.1:6443` */
   readonly server: string;
@@ -27,13 +30,13 @@ interface TokenDiscovery {
 }
 
 /**
- * Asks the API server for cluster-info, first without knowing its certificate. Trusts the answer when it is signed with the token, and
- * its authority has one of the hashes; then requests it again over a connection that this authority verifies.
+ * Requests cluster-info from the API server, first without verifying its certificate. Accepts the response if it is signed with
+ * the token and its CA has one of the hashes; then requests it again over a connection verified with this CA.
  * @throws Failure
  */
 export async function discover({ endpoint, token, hashes, timeoutMs }: TokenDiscovery): Promise<Discovered> {
   const host = `https://${endpoint}`;
-  // cluster-info gets its signature when the controller manager has seen the token.
+  // The controller manager adds the signature to cluster-info after the token was created.
   const first = await until(() => signedInfo({ host, insecure: true }, token), {
     timeoutMs,
     everyMs: 500,

@@ -52,7 +52,7 @@ export async function missingObjects(client: Client | undefined, objects: readon
   return lines.flat();
 }
 
-/** Writes the objects in this order; roles have to stand before their bindings. */
+/** Writes the objects in this order; roles must precede their bindings. */
 export async function writeObjects(client: Client, objects: readonly KubeObject[]): Promise<void> {
   for (const object of objects) {
     const signal = AbortSignal.timeout(requestMs);

@@ -1,4 +1,7 @@
-/** The authorities and keys that machines of the control plane share, sealed in a Secret. Source: kubeadm's phase upload-certs */
+/**
+ * The CAs and keys that all control plane machines share, encrypted in a Secret (AES-256-GCM with the certificate key). Source:
+ * kubeadm's phase upload-certs
+ */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { Failure, UsageFailure } from "../failure.ts";
 
@@ -32,7 +35,7 @@ export function seal(plain: Buffer, key: Buffer): Buffer {
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** @throws Failure for another key, and for bytes that were changed */
+/** @throws Failure for a wrong key, and for data that was modified */
 export function open(sealed: Buffer, key: Buffer): Buffer {
   try {
     const decipher = createDecipheriv("aes-256-gcm", key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes });

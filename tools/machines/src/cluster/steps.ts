@@ -38,7 +38,7 @@ export const uploadConfigStep = (kubelet: (machine: Machine) => Readonly<Record<
 
 export const bootstrapTokenStep = (tokens: readonly BootstrapToken[]): Step<Machine> =>
   objectsStep("bootstrap-token", (machine) => [
-    // In a dry run the authority may not be there yet.
+    // In a dry run the CA may not exist yet.
     ...discoveryObjects(serverUrl(machine.cluster, machine.node), readIfThere(pkiFile("ca.crt")) ?? ""),
     ...certificatesRight(),
     ...tokens.map(secretOf),
@@ -123,8 +123,8 @@ export async function writeServicesRights(home: string): Promise<void> {
 const sealedMs = 2 * 3_600_000;
 
 /**
- * Puts the authorities and their keys into a Secret, sealed. It belongs to a token without any use that ends in two hours, and goes
- * with it.
+ * Stores the CAs and their keys, encrypted, in a Secret. Its owner is a token without usages that expires after two hours, so
+ * that the Secret is deleted with it.
  */
 export const uploadCertificatesStep = (key: string): Step<Machine> => ({
   name: "upload-certs",

@@ -1,4 +1,4 @@
-/** What a cluster keeps of the configuration that it was made with. */
+/** The configuration that the cluster was created with, as stored in its ConfigMaps. */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
 import { isForbidden, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";

@@ -28,7 +28,7 @@ export function newTokenText(): string {
   return `${random(6)}.${random(16)}`;
 }
 
-/** @throws UsageFailure; the message does not repeat what was given, which may be a secret with a slip */
+/** @throws UsageFailure; the message does not repeat the text, which may be a mistyped secret */
 export function parseToken(text: string): { readonly id: string; readonly secret: string } {
   const [, id, secret] = tokenForm.exec(text) ?? [];
   if (id === undefined || secret === undefined)

@@ -152,7 +152,10 @@ const hasNoClusterFlags = (flags: Flags): boolean =>
     flags.serviceDnsDomain,
   ].every((value) => value === undefined);
 
-/** What the cluster of this machine was made with, for a repeated command that does not say it again. @returns undefined while no API server answers */
+/**
+ * The configuration that this machine's cluster was created with, for an `init` that is repeated without flags. @returns
+ * undefined while no API server answers
+ */
 async function ofThisCluster({ advertiseAddress, bindPort }: NodeSettings): Promise<StoredConfiguration | undefined> {
   if (!existsSync(adminConf)) return undefined;
   try {
@@ -160,7 +163,7 @@ async function ofThisCluster({ advertiseAddress, bindPort }: NodeSettings): Prom
     return await storedConfiguration(client).finally(() => client.close());
   } catch (err) {
     if (err instanceof UsageFailure) throw err; // a field that is not supported
-    return undefined; // preflight says what is wrong
+    return undefined; // preflight reports the problem
   }
 }
 

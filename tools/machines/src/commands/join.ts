@@ -190,7 +190,7 @@ const discoveryByToken = (endpoint: string | undefined, flags: ClusterFlags): Re
   "discovery-token-unsafe-skip-ca-verification": flags.discoveryTokenUnsafeSkipCaVerification,
 });
 
-/** A cluster that is trusted, and the token for its requests. */
+/** A verified cluster, and the token for requests to it. */
 type Trusted = Discovered & { readonly token: string };
 
 async function discovered({ discovery = {}, caCertPath }: Document<"JoinConfiguration">): Promise<Trusted> {
@@ -218,7 +218,7 @@ async function discovered({ discovery = {}, caCertPath }: Document<"JoinConfigur
     );
   const found = await discover({ endpoint: apiServerEndpoint, token: parsed, hashes: caCertHashes, timeoutMs });
   if (tlsBootstrapToken !== undefined) parseToken(tlsBootstrapToken);
-  // The address that was given answers; the one in cluster-info may be of a machine that is gone.
+  // The address on the command line works; the one in cluster-info may belong to a machine that no longer exists.
   return { ...found, server: `https://${apiServerEndpoint}`, token: tlsBootstrapToken ?? token };
 }
 
@@ -238,7 +238,7 @@ function tokenIn(text: string): string | undefined {
   }
 }
 
-/** What the cluster says to a token. */
+/** Read from the cluster with the bootstrap token. */
 interface Known extends StoredConfiguration {
   readonly servicesToken: string | undefined;
   /** Only for the control plane. */
@@ -263,7 +263,7 @@ async function readCluster({ server, caPem, token }: Trusted, isControlPlane: bo
   }
 }
 
-/** The Secret is filled a moment after it was made. */
+/** The Secret's data is written a moment after the Secret is created. */
 async function servicesTokenOf(client: Client): Promise<string | undefined> {
   const secret = await readObject<Secret>(client, "secrets", servicesTokenName);
   if (secret === undefined) return undefined;
@@ -309,7 +309,7 @@ const downloadStep = (files: readonly WantedFile[]): Step<Machine> => ({
   run: () => writeFiles(files),
 });
 
-/** @throws Failure where they are neither sealed in the cluster nor on this machine */
+/** @throws Failure when they are neither in the cluster's Secret nor on this machine */
 function sharedCertificates(sealed: Readonly<Record<string, string>> | undefined, key: Buffer | undefined): WantedFile[] {
   if (key === undefined || sealed === undefined) {
     const missing = sharedFiles.map(pkiFile).filter((path) => readIfThere(path) === undefined);

@@ -71,7 +71,7 @@ export function documentsOf(file: string | undefined): Documents {
   return readDocuments(text, file);
 }
 
-/** @param what stands against the flags, and what to do @param flags by name; undefined: not given @throws UsageFailure */
+/** @param what the problem with the flags, and the remedy @param flags by name; undefined: not given @throws UsageFailure */
 export function refuseBeside(what: string, flags: Readonly<Record<string, unknown>>): void {
   const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   const words = given.map((name) => (name === "endpoint" ? name : `--${name}`));

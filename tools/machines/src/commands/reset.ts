@@ -64,7 +64,7 @@ async function isAgreed(): Promise<boolean> {
   }
 }
 
-/** A member that is only stopped would count for the quorum. The last one of a cluster cannot leave. */
+/** A stopped member that is not removed still counts for the quorum. The last member of a cluster cannot be removed. */
 async function leaveEtcd(dryRun: boolean, print: (line: string) => void): Promise<void> {
   if (!existsSync(etcdDropIn) || !(await isActive("etcd"))) return;
   const name = /--name=(\S+)/.exec(readFileSync(etcdDropIn, "utf8"))?.[1];
@@ -81,7 +81,7 @@ async function leaveEtcd(dryRun: boolean, print: (line: string) => void): Promis
     }
   } catch (err) {
     const words = (err as Error).message;
-    // It may have left before, or the quorum is lost; the machine is to be cleaned all the same.
+    // The member may have been removed before, or the quorum is lost; the machine is cleaned up regardless.
     print(
       `[remove-etcd-member] ${words}; if it is still a member: etcdctl member list, etcdctl member remove, on another machine`,
     );

@@ -1,4 +1,7 @@
-/** `coxswain upgrade plan|apply|node`: this archive in place of the machine's earlier one; the other way round it is a downgrade. */
+/**
+ * `coxswain upgrade plan|apply|node`: installs this archive in place of the machine's current one; with an older archive it is a
+ * downgrade.
+ */
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -88,7 +91,7 @@ async function serversKnown(client: Client): Promise<string[]> {
   );
 }
 
-/** What an administrator sees; a node sees only the API servers. */
+/** All versions with an administrator's kubeconfig; on a node only those of the API servers. */
 async function clusterVersions(): Promise<ClusterVersions> {
   if (!isControlPlane()) {
     const list = readIfThere(apiServersFile)

@@ -15,7 +15,7 @@ const group = "kubeadm.k8s.io";
 const version = `${group}/v1beta3`;
 
 /**
- * Reads a configuration file. Every field is honoured or refused by name; all faults are reported at once.
+ * Reads a configuration file. A field that is not supported is an error that names it; all errors are reported together.
  * @throws UsageFailure with a line for each fault
  */
 export function readDocuments(text: string, file: string): Documents {

@@ -1,6 +1,6 @@
 /**
- * The fields of kubeadm's configuration that are honoured; those that are refused have their reason. A field that is in neither
- * does not exist in kubeadm.k8s.io/v1beta3.
+ * The supported fields of kubeadm's configuration, and the unsupported ones with the reason. A field that is in neither does not
+ * exist in kubeadm.k8s.io/v1beta3.
  * Source: cmd/kubeadm/app/apis/kubeadm/v1beta3/types.go
  */
 export type Shape =

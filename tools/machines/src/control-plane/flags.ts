@@ -28,7 +28,7 @@ export function daemonFlags(daemon: ControlPlaneDaemon, cluster: ClusterSettings
   }
 }
 
-/** Whose own flag it is to say which members etcd has. */
+/** Values of etcd's flags `--initial-cluster-state` and `--initial-cluster`. */
 export interface InitialCluster {
   readonly state: "new" | "existing";
   /** Peer URLs by name, this member's included. */

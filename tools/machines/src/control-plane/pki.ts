@@ -17,7 +17,7 @@ export function pkiPlan(cluster: ClusterSettings, node: NodeSettings): PkiPlan {
     etcdNames: [advertiseAddress, ...cluster.etcdServerNames, ...cluster.etcdPeerNames],
     kubeletNames: [advertiseAddress],
     kubeletClientGroups: ["system:masters"],
-    // The daemons of the control plane stay with their own machine's API server, as in kubeadm.
+    // The daemons of the control plane use the API server of their own machine, as with kubeadm.
     server: (name) => (name === "controller-manager" || name === "scheduler" ? local : serverUrl(cluster, node)),
   };
 }

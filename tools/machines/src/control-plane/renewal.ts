@@ -1,4 +1,4 @@
-/** Certificates are renewed before they end. */
+/** Renews certificates before they expire. */
 import { join } from "node:path";
 import { missingFiles, type WantedFile, writeFiles } from "../host/files.ts";
 import { startTimer, timers, timerUnits } from "../host/timer.ts";
@@ -15,7 +15,7 @@ const units = ({ home, node }: Machine): WantedFile[] =>
     words: [join(home, "bin", "coxswain"), "certs", "renew", "--expiring", `--node-name=${node.name}`],
   });
 
-/** A timer of systemd; the daemons take up what it writes. */
+/** A systemd timer; the daemons load the new files by themselves. */
 export const renewalStep: Step<Machine> = {
   name: "certs-renewal",
   missing: async (machine) => [...missingFiles(units(machine)), ...(await stoppedUnits([`${timers.renewal}.timer`]))],

@@ -115,7 +115,7 @@ export function podsStep(initial: (machine: Machine) => InitialCluster): Step<Ma
   };
 }
 
-/** An attempt before this one may have ended while the API server started: the next steps need it. */
+/** An earlier attempt may have stopped while the API server was starting; the next steps need it. */
 async function orNotReady(machine: Machine, lines: readonly string[]): Promise<readonly string[]> {
   if (lines.length > 0) return lines;
   const isReady = await asAdmin(machine, async (client) => client !== undefined && (await answersReady(client))).catch(

@@ -4,7 +4,7 @@ import { Failure } from "../failure.ts";
 import { pkiFile } from "../machine.ts";
 
 const callMs = 10_000;
-/** Of a snapshot, whose messages come one by one. */
+/** Timeout of a snapshot, which is a stream of many messages. */
 const silenceMs = 60_000;
 
 export interface Member {
@@ -125,7 +125,7 @@ export class EtcdClient {
         return await send(etcd, { deadline: Date.now() + callMs });
       } catch (err) {
         failures.push(detailsOf(err as Error));
-        // What a member may have seen is not sent to another one.
+        // A call that a member may have received is not sent to another member.
         if (!isUnsent(err as Error)) break;
       }
     }

@@ -4,14 +4,14 @@ import type { Member } from "./client.ts";
 type JoinStep =
   /** It becomes a learner. */
   | { readonly do: "add" }
-  /** It was one before, but its data is gone: it cannot come back under its old identity. */
+  /** It was a member, but its data is lost: it cannot rejoin under its old identity. */
   | { readonly do: "remove"; readonly id: string }
   /** It starts, or runs, and catches up. */
   | { readonly do: "promote"; readonly id: string }
   | { readonly do: "nothing" };
 
 /**
- * What comes next, from what etcd knows; computed again after each step, and after a failure.
+ * The next step, computed from etcd's member list; computed again after each step and after a failure.
  * @param hasData whether this machine has the data of a member
  */
 export function nextStep(members: readonly Member[], peerUrl: string, hasData: boolean): JoinStep {

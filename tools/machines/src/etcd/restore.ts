@@ -74,10 +74,10 @@ export const restoreSteps: readonly Step<Restore>[] = [
     async run({ members }) {
       writeWhole(etcdDropIn, withMembers(readIfThere(etcdDropIn) ?? "", members), 0o644);
       await startUnits(["etcd"]);
-      // One of several waits for the majority; the API server's unit does, too.
+      // With several members etcd waits for a majority, and so does the API server's unit.
       if (Object.keys(members).length === 1) await waitForEtcd();
       await startUnits(["kube-apiserver"]);
-      // On a machine that is newer than the snapshot its Node is gone, which a kubelet registers when it starts.
+      // If the machine joined after the snapshot was taken, its Node is missing; the kubelet registers it when it starts.
       await runProgram("systemctl", ["try-restart", "--no-block", "kubelet"]);
     },
   },
@@ -106,7 +106,7 @@ async function writeData(restore: Restore): Promise<void> {
     if (existsSync(place)) renameSync(place, keptAs(restore));
     renameSync(join(folder, "data", "member"), place);
   } catch (err) {
-    // The present data is what there is, unless it was put aside already.
+    // Starts with the data that is in place: still the old data, unless it was moved above.
     await tryProgram("systemctl", "start", "--no-block", ...writers);
     throw err;
   } finally {
@@ -115,13 +115,13 @@ async function writeData(restore: Restore): Promise<void> {
 }
 
 /**
- * Pure: the name of the new cluster, so that a member of the old one that comes back is refused. All members that are restored from one file
- * have to have the same.
+ * Pure: the name of the new cluster, so that members of the old cluster are rejected. All members restored from the same file
+ * get the same name.
  */
 export const clusterToken = ({ members, nowMs }: Pick<Restore, "members" | "nowMs">, digest: string): string =>
   `restored-${Object.keys(members).length === 1 ? nowMs : digest.slice(0, 32)}`;
 
-/** etcdctl reads a file that is not sealed. */
+/** etcdctl needs an unencrypted file. */
 function unsealTo(path: string, snapshot: string, key: Buffer | undefined): SnapshotInfo {
   const file = openSync(path, "wx", 0o600);
   try {

@@ -1,4 +1,4 @@
-/** Snapshot files: etcd's database and its SHA-256, as `etcdctl snapshot save` writes them; sealed on request. */
+/** Snapshot files: etcd's database and its SHA-256, as `etcdctl snapshot save` writes them; optionally encrypted. */
 import { type CipherGCM, createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { Failure } from "../failure.ts";
@@ -7,10 +7,10 @@ const digestBytes = 32;
 const nonceBytes = 12;
 const tagBytes = 16;
 const pieceBytes = 1 << 20;
-/** Begins a sealed file; a database of bbolt begins with zeros. */
+/** First bytes of an encrypted file; a bbolt database begins with zeros. */
 const magic = Buffer.from("coxswain-snapshot-aes-256-gcm-1\n");
 
-/** Writes a snapshot beside its place and puts it there when it is whole. The file is readable by its owner only. */
+/** Writes a snapshot to a temporary file and renames it when it is complete. The file is readable by its owner only. */
 export class SnapshotWriter {
   readonly #path: string;
   readonly #temporary: string;
@@ -18,7 +18,7 @@ export class SnapshotWriter {
   readonly #cipher: CipherGCM | undefined;
   readonly #check = new DigestCheck();
 
-  /** @param key 32 bytes; undefined: the file is not sealed */
+  /** @param key 32 bytes; undefined: the file is not encrypted */
   constructor(path: string, key: Buffer | undefined) {
     this.#path = path;
     this.#temporary = `${path}.part`;
@@ -35,7 +35,7 @@ export class SnapshotWriter {
     this.#put(this.#cipher === undefined ? piece : this.#cipher.update(piece));
   }
 
-  /** @returns the size of the snapshot @throws Failure when it is not whole: its digest is another one */
+  /** @returns the size of the snapshot @throws Failure when it is incomplete or its digest differs */
   finish(): number {
     if (!this.#check.isWhole()) {
       this.abandon();
@@ -64,14 +64,14 @@ export class SnapshotWriter {
 export interface SnapshotInfo {
   readonly sizeBytes: number;
   readonly isSealed: boolean;
-  /** Its checksum, hexadecimal: the same for sealed and unsealed copies. */
+  /** Its checksum, hexadecimal: the same for encrypted and unencrypted copies. */
   readonly digest: string;
 }
 
 /**
- * Reads a snapshot whole and verifies it.
- * @param key needed for a sealed one
- * @param take called with each piece of the unsealed snapshot
+ * Reads a snapshot to its end and verifies it.
+ * @param key needed for an encrypted one
+ * @param take called with each piece of the decrypted snapshot
  * @throws Failure with the reason
  */
 export function readSnapshot(path: string, key: Buffer | undefined, take: (piece: Buffer) => void = () => {}): SnapshotInfo {

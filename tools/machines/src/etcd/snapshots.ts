@@ -50,7 +50,7 @@ interface SaveOptions {
   readonly key: Buffer | undefined;
 }
 
-/** @returns the size of the snapshot; the file is whole and verified, or not there @throws Failure */
+/** @returns the size of the snapshot; the file is complete and verified, or does not exist @throws Failure */
 export async function saveSnapshot({ client, path, key }: SaveOptions): Promise<number> {
   makeFolderSync(join(path, ".."), 0o700);
   const writer = new SnapshotWriter(path, key);

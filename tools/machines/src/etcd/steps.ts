@@ -69,7 +69,7 @@ async function joinEtcd(machine: Machine, client: EtcdClient): Promise<void> {
         await client.remove(next.id);
         break;
       case "add":
-        // etcd admits one learner at a time, and none while a member that was added shortly before is not connected.
+        // etcd accepts one learner at a time, and none while a recently added member is not connected.
         await until(() => unless(client.addLearner(own), (text) => isTooManyLearners(text) || isUnhealthy(text)), {
           timeoutMs: learnerMs,
           everyMs: 1_000,

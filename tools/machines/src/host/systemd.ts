@@ -9,18 +9,18 @@ export const isActive = async (unit: string): Promise<boolean> =>
 export const isEnabled = async (unit: string): Promise<boolean> =>
   (await tryProgram("systemctl", "is-enabled", unit))?.trim() === "enabled";
 
-/** Starts units at once and with the machine; a running one is restarted, so that it has the files that are there now. */
+/** Starts and enables units; a running one is restarted, so that it uses the current files. */
 export async function startUnits(units: readonly string[]): Promise<void> {
   await runProgram("systemctl", ["daemon-reload"]);
   await runProgram("systemctl", ["enable", ...units]);
-  // Those that say when they are ready may have to wait for one another.
+  // Units of Type=notify may have to wait for one another.
   await runProgram("systemctl", ["restart", "--no-block", ...units]);
 }
 
 /** Also disables them, one after the other; units that do not exist are no error. */
 export async function stopUnits(units: readonly string[]): Promise<void> {
   for (const unit of units) {
-    // One that is not there is stopped.
+    // A unit that does not exist counts as stopped.
     await tryProgram("systemctl", "disable", "--now", unit);
     await tryProgram("systemctl", "reset-failed", unit);
   }

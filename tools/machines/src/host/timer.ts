@@ -14,7 +14,7 @@ interface TimerOptions {
   readonly description: string;
   /** As in systemd.time(7): `daily`, `*-*-* 0/6:00`. */
   readonly onCalendar: string;
-  /** So that machines that are set up alike do not do it at the same moment. */
+  /** Random delay, so that machines with the same schedule do not run it at the same time. */
   readonly delay: string;
   /** The command line. */
   readonly words: readonly string[];

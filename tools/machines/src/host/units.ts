@@ -1,4 +1,4 @@
-/** Units and drop-ins from the archive's, with other flags. Pure. */
+/** Units and drop-ins derived from those of the archive, with other flags. Pure. */
 import type { FlagMap } from "../config/settings.ts";
 
 /** First line of each file that this program writes and may replace and remove. */
@@ -11,7 +11,7 @@ interface Command {
   /** `ExecStart=/usr/bin/kube-apiserver` */
   readonly start: string;
   readonly flags: FlagMap;
-  /** Words that are no flags: `$KUBE_APISERVER_ARGS`. */
+  /** Words that are not flags: `$KUBE_APISERVER_ARGS`. */
   readonly rest: readonly string[];
 }
 

@@ -5,14 +5,17 @@ interface UntilOptions {
   readonly timeoutMs: number;
   /** What is waited for, for the error: `the API server to be ready`. */
   readonly what: string;
-  /** What to look at when it did not come. */
+  /** Command to run when the wait fails. */
   readonly remedy?: string;
   readonly everyMs?: number;
   /** An error that will not go away by waiting. */
   readonly isFinal?: (err: unknown) => boolean;
 }
 
-/** Asks until the answer is neither undefined nor false nor an error that may pass. @throws Failure with the last error after the time limit */
+/**
+ * Polls until the result is neither undefined nor false; errors are retried unless they are permanent. @throws Failure with the
+ * last error after the time limit
+ */
 export async function until<T>(ask: () => Promise<T | undefined | false>, options: UntilOptions): Promise<T> {
   const { timeoutMs, what, remedy, everyMs = 200, isFinal = () => false } = options;
   const end = performance.now() + timeoutMs;

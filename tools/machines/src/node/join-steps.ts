@@ -1,4 +1,4 @@
-/** Steps of a machine that joins: it gets its kubeconfigs by a token. */
+/** Steps of a joining machine, which gets its kubeconfigs with a bootstrap token. */
 import { existsSync, rmSync } from "node:fs";
 import type { Discovered } from "../cluster/discovery.ts";
 import { missingFiles, readIfThere, type WantedFile, writeFiles } from "../host/files.ts";
@@ -17,7 +17,7 @@ import {
   tokenKubeconfig,
 } from "./steps.ts";
 
-/** What the token could read. */
+/** Results of the requests made with the token. */
 export interface Credentials extends Discovered {
   /** The bootstrap token. */
   readonly token: string;

@@ -31,7 +31,7 @@ export function kubeletConfiguration(
 }
 
 interface KubeletFlagOptions {
-  /** What the runtime does; undefined: unknown, the configuration decides. */
+  /** Cgroup driver of the runtime; undefined: unknown, the configuration decides. */
   readonly cgroupDriver: "systemd" | "cgroupfs" | undefined;
   /** Whether the cluster's authority signed a serving certificate for this machine. */
   readonly hasServingCertificate: boolean;

@@ -97,7 +97,7 @@ export function kubeletStep({ configuration, hasServingCertificate }: KubeletOpt
 /** Whether the URL answers with 2xx within 5 s. @throws when there is no answer */
 export const answers = async (url: string): Promise<boolean> => (await fetch(url, { signal: AbortSignal.timeout(5_000) })).ok;
 
-/** What containerd does; the kubelet has to agree. undefined for other runtimes. */
+/** Cgroup driver of containerd, which the kubelet must use too; undefined for other runtimes. */
 async function runtimeCgroupDriver(criSocket: string): Promise<"systemd" | "cgroupfs" | undefined> {
   if (!criSocket.includes("containerd")) return undefined;
   const setting = /SystemdCgroup = (true|false)/.exec((await tryProgram("containerd", "config", "dump")) ?? "")?.[1];

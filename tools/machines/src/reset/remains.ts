@@ -1,4 +1,4 @@
-/** What a machine has of a cluster, and how reset removes it. */
+/** Everything that a cluster leaves on a machine, and how reset removes it. */
 import { existsSync, globSync, readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { folder } from "../config/settings.ts";
@@ -57,7 +57,7 @@ const remove = (name: string, paths: (context: ResetContext) => readonly string[
   },
 });
 
-/** In this order; the kubelet must not start pods again that are stopped. */
+/** In this order: the kubelet first, so that it does not restart stopped pods. */
 export const remains: readonly Remains<ResetContext>[] = [
   stop("services", ["coxswain-services", "kubelet"]),
   {

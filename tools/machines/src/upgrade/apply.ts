@@ -1,4 +1,4 @@
-/** Puts another archive in place of a machine's, and the one before back when that fails. */
+/** Installs another archive on a machine, and restores the previous one when that fails. */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { Failure } from "../failure.ts";
 import { runProgram } from "../host/programs.ts";
@@ -18,9 +18,9 @@ export interface Upgrade {
   readonly client: Client;
   /** Whether the API server of this machine is ready. */
   readonly isApiReady: () => Promise<boolean>;
-  /** How long a daemon may take to work again. */
+  /** How long a restarted daemon may take to become healthy. */
   readonly timeoutMs: number;
-  /** How long pods may take to go; undefined: they stay. */
+  /** Time limit for evicting pods; undefined: pods are not evicted. */
   readonly drainMs: number | undefined;
   readonly print: (line: string) => void;
 }
@@ -81,7 +81,7 @@ const upgradeSteps = (drainMs: number | undefined, more: readonly Step<Upgrade>[
   ...more,
 ];
 
-/** Runs the steps. @throws Failure; the machine has its earlier version again then, unless it says otherwise */
+/** Runs the steps. @throws Failure; the machine was rolled back to its previous version, unless the message says otherwise */
 export async function runUpgrade(upgrade: Upgrade, dryRun: boolean, more: readonly Step<Upgrade>[]): Promise<void> {
   const before = presentFiles();
   try {

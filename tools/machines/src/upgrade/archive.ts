@@ -1,4 +1,4 @@
-/** What a machine runs, and from which archive. */
+/** Which daemons a machine runs, and from which archive. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../failure.ts";
@@ -46,7 +46,7 @@ export async function runsFrom(unit: string, home: string): Promise<boolean> {
   }
 }
 
-/** One that exits at once, and that systemd starts again and again, is active for a moment each time. */
+/** A daemon that exits at once and is restarted by systemd is briefly active each time. */
 const steadySeconds = 5;
 
 /** Whether a unit has been active for some time. */

@@ -1,4 +1,4 @@
-/** Units of another archive, with what was changed for this machine. Pure. */
+/** Units of the new archive with the flags that were changed for this machine. Pure. */
 import { header, unitFlags, unitWithFlags } from "../host/units.ts";
 
 /**

@@ -1,4 +1,4 @@
-/** Takes pods off a node, and lets them on again. */
+/** Cordons, drains and uncordons a node. */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isNotFound, isTooManyRequests } from "@coxswain/apimachinery/objects/errors/predicates";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -10,8 +10,8 @@ const requestMs = 30_000;
 const shown = ({ metadata }: Pod): string => `${metadata.namespace}/${metadata.name}`;
 
 /**
- * Pure: which pods of a node are evicted. Those of DaemonSets would be made again at once, static ones belong to the node, and those that
- * have ended hold nothing.
+ * Pure: which pods of a node are evicted. Pods of DaemonSets would be recreated at once, static pods belong to the node, and
+ * finished pods hold no resources.
  * @throws Failure naming pods without a controller, since nothing would recreate them
  */
 export function podsToEvict(found: readonly Pod[]): Pod[] {

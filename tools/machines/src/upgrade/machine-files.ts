@@ -1,4 +1,4 @@
-/** The links and units of a machine, as another archive has them. */
+/** The links and units that a machine should have with another archive. */
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { controlPlaneDaemons } from "../control-plane/flags.ts";

@@ -1,5 +1,5 @@
 /**
- * Which versions may run side by side. Pure.
+ * Version skew between API servers and kubelets. Pure.
  * Source: kubernetes.io, version skew policy of 1.23
  */
 
@@ -20,7 +20,7 @@ export const minorOf = (version: string): number | undefined => {
 const mostKubeletSkew = 2;
 
 /**
- * What keeps the control plane of a machine from being of this version: a line for each reason, with its remedy.
+ * Reasons why a machine's control plane must not be changed to this version, a line each with its remedy.
  * @param own the address of the machine's API server, whose version is about to change
  */
 export function controlPlaneFaults(target: string, own: string, { apiServers, kubelets }: ClusterVersions): string[] {
