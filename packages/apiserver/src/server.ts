@@ -21,7 +21,7 @@ import type { ApiserverConfig } from "./config.ts";
 import type { OpenRequests } from "./filters/lifetime.ts";
 import { newObjectCounts } from "./flow-control/object-counts.ts";
 import { autoregistrationHook } from "./server/aggregator-hooks.ts";
-import { type Edge, newEdge } from "./server/edge.ts";
+import { Edge } from "./server/edge.ts";
 import { firstAddress } from "./server/first-address.ts";
 import { type ApiserverRuntime, type Foundation, newFoundation } from "./server/foundation.ts";
 import { listen } from "./server/listen.ts";
@@ -72,7 +72,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
 /** Health, metrics and the other pages beside the API. */
 function openEdge({ config, metrics, log, clock, keys }: Foundation): Edge {
   const { flags } = config;
-  return newEdge({
+  return new Edge({
     metrics,
     log,
     clock,

@@ -19,7 +19,7 @@ import { readAppArmor } from "./host/app-armor.ts";
 import { watchSystemOoms } from "./host/kernel-log.ts";
 import { newApiConnection } from "./node/api-connection.ts";
 import { readIdentity } from "./node/identity.ts";
-import { newOwnNode } from "./node/own-node.ts";
+import { OwnNode } from "./node/own-node.ts";
 import { newRuntimeHealth } from "./node/runtime-health.ts";
 import { describePod, isMirrorPod, type NodePod } from "./pod/pod.ts";
 import { PodDecisions } from "./pod/pod-decisions.ts";
@@ -31,7 +31,7 @@ import { type OpenRunnerOptions, openPodRunner } from "./pods/open-pod-runner.ts
 import type { PodRunner } from "./pods/pod-runner.ts";
 import { newPodWorkers, type PodWorkers } from "./pods/pod-workers.ts";
 import { newPreempt } from "./pods/preempt.ts";
-import { newProbeManager } from "./probes/probe-manager.ts";
+import { ProbeManager } from "./probes/probe-manager.ts";
 import { type OpenedManagers, openResourceManagers } from "./resources/open-resource-managers.ts";
 import { startCgroups } from "./resources/start-cgroups.ts";
 import { readMachineTopology } from "./resources/topology/machine-topology.ts";
@@ -201,7 +201,7 @@ type Machine = Awaited<ReturnType<typeof openMachine>>;
 async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api, notify, events }: Runtime, links: Links) {
   const { basics, clock, featureGates, identity, nodeName, podsDir, topology, metrics, agentMetrics, background } = foundation;
   const appArmor = await readAppArmor(featureGates.enabled("AppArmor"));
-  const node = newOwnNode({
+  const node = new OwnNode({
     ...basics,
     identity,
     api,
@@ -273,7 +273,7 @@ async function openPods(foundation: Foundation, parts: Runtime, machine: Machine
   const { runtime, api, notify } = parts;
   const { node, volumes, shutdown, managers, allocatable } = machine;
   const { status, mirrors } = openStatuses({ api, node, clock, log });
-  const probes = newProbeManager({
+  const probes = new ProbeManager({
     ...basics,
     runtime,
     event: notify.pod,

@@ -4,7 +4,7 @@ import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/reg
 import type { AgentConfig } from "./agent-config.ts";
 import type { Background } from "./background.ts";
 import { countPlugins } from "./plugins/plugin-metrics.ts";
-import { newPluginRegistry, type PluginHandler, type PluginRegistryOptions } from "./plugins/plugin-registry.ts";
+import { type PluginHandler, PluginRegistry, type PluginRegistryOptions } from "./plugins/plugin-registry.ts";
 import type { NodePod } from "./pod/pod.ts";
 import type { OpenedManagers } from "./resources/open-resource-managers.ts";
 import { servePodResources } from "./server/pod-resources.ts";
@@ -34,7 +34,7 @@ export async function startPlugins(options: PluginsOptions): Promise<void> {
   const { devices } = managers;
   const takesDevices = featureGates.enabled("DevicePlugins");
   if (takesDevices) await devices.start(signal).catch((err) => log.error("Device plugins cannot register", err));
-  const registry = newPluginRegistry({
+  const registry = new PluginRegistry({
     dir: join(config.rootDir, "plugins_registry"),
     handlers: { ...(csiHandler && { CSIPlugin: csiHandler }), ...(takesDevices && { DevicePlugin: devices.handler }) },
     clock,

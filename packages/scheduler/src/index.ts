@@ -10,7 +10,7 @@ import { completeConfig } from "./config/config.ts";
 import { newHttpExtender } from "./extenders/http-extender.ts";
 import { kubeScheduler } from "./flags.ts";
 import { noMetrics } from "./metrics.ts";
-import { newScheduler } from "./scheduler.ts";
+import { Scheduler } from "./scheduler.ts";
 
 export type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/flags/in-process";
 
@@ -27,7 +27,7 @@ export function newKubeScheduler(flags: readonly string[]): InProcessDaemon {
     async run({ clientConfig, transport, clock = realClock, log = discardLogger, signal }) {
       const client = newClient(clientConfig, { clock, ...(transport && { transport }) });
       const informers = newInformerFactory(client, { log, clock });
-      const scheduler = newScheduler({
+      const scheduler = new Scheduler({
         client,
         informers,
         clock,

@@ -30,7 +30,7 @@ import { newHttpExtender } from "./extenders/http-extender.ts";
 import { kubeScheduler } from "./flags.ts";
 import { newSchedulerMetrics } from "./metrics.ts";
 import { newResourceMetrics } from "./resource-metrics.ts";
-import { newScheduler, type Scheduler, type SchedulerOptions } from "./scheduler.ts";
+import { Scheduler, type SchedulerOptions } from "./scheduler.ts";
 
 await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) => {
   const config = completeConfig(flags, set, featureGates);
@@ -151,7 +151,7 @@ function lockOf({ enabled, ...lease }: LeaderElectionConfig): ResourceLock {
 /** @throws ConfigError when a profile is invalid */
 function schedulerOf(options: SchedulerOptions): Scheduler {
   try {
-    return newScheduler(options);
+    return new Scheduler(options);
   } catch (err) {
     throw new ConfigError(`couldn't create scheduler: initializing profiles: ${(err as Error).message}`, { cause: err });
   }

@@ -14,8 +14,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { type BindingProgress, bindPod, reserve } from "./binding-cycle.ts";
-import type { ClusterCache } from "./cache/cluster-cache.ts";
-import { newClusterCache } from "./cache/cluster-cache.ts";
+import { ClusterCache } from "./cache/cluster-cache.ts";
 import { newPodInfo, type PodInfo } from "./cache/node-info.ts";
 import { watchCluster } from "./cluster-events.ts";
 import type { ProfileConfig } from "./config/scheduler-config.ts";
@@ -30,8 +29,7 @@ import type { SchedulerMetrics } from "./metrics.ts";
 import { plugins } from "./plugins/catalogue.ts";
 import { patchScheduling } from "./pod-status.ts";
 import { compareWith, newInterests, newProfile, type Profile } from "./profile.ts";
-import type { SchedulingQueue } from "./queue/scheduling-queue.ts";
-import { newSchedulingQueue, type QueuedPod } from "./queue/scheduling-queue.ts";
+import { type QueuedPod, SchedulingQueue } from "./queue/scheduling-queue.ts";
 import { type Decision, decide } from "./scheduling-cycle.ts";
 import { SchedulingDecisions } from "./scheduling-decisions.ts";
 
@@ -56,14 +54,6 @@ export interface SchedulerOptions {
   readonly random?: () => number;
 }
 
-export interface Scheduler {
-  readonly profiles: readonly Profile[];
-  /** Pods that are not terminated, of all schedulers. */
-  readonly pods: Lister<Pod>;
-  /** Schedules until the signal is aborted. The caller starts the informers. */
-  run(signal: AbortSignal): Promise<void>;
-}
-
 const flushPeriodMs = 1_000;
 const defaultSchedulerName = "default-scheduler";
 
@@ -73,12 +63,9 @@ const defaultSchedulerName = "default-scheduler";
  * @throws Error when a profile is invalid
  * Source: pkg/scheduler/scheduler.go
  */
-export function newScheduler(options: SchedulerOptions): Scheduler {
-  return new SchedulingLoop(options);
-}
-
-class SchedulingLoop implements Scheduler {
+export class Scheduler {
   readonly profiles: readonly Profile[];
+  /** Pods that are not terminated, of all schedulers. */
   readonly pods: Lister<Pod>;
   readonly #options: SchedulerOptions;
   readonly #extenders: readonly Extender[];
@@ -112,8 +99,8 @@ class SchedulingLoop implements Scheduler {
     this.#byName = new Map(this.profiles.map((profile) => [profile.schedulerName, profile]));
     const [firstProfile] = this.profiles;
     if (firstProfile === undefined) throw new Error("at least one profile is required");
-    this.#cache = newClusterCache(clock);
-    this.#queue = newSchedulingQueue({
+    this.#cache = new ClusterCache(clock);
+    this.#queue = new SchedulingQueue({
       clock,
       compare: compareWith(firstProfile),
       mayHelp: newInterests(this.profiles),
@@ -138,6 +125,7 @@ class SchedulingLoop implements Scheduler {
     this.#preferNominatedNode = gates.enabled("PreferNominatedNode");
   }
 
+  /** Schedules until the signal is aborted. The caller starts the informers. */
   async run(signal: AbortSignal): Promise<void> {
     const { informers, metrics, clock, log, turns } = this.#options;
     await informers.waitForSync(signal);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Pod, PodSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
-import { newClusterCache } from "./cache/cluster-cache.ts";
+import { ClusterCache } from "./cache/cluster-cache.ts";
 import { newPodInfo } from "./cache/node-info.ts";
 import { NoNodesError } from "./framework/status.ts";
 import { nodesToFind, selectBest } from "./scheduling-cycle.ts";
@@ -135,7 +135,7 @@ test("the largest init container counts where it asks for more than the containe
 
 test("an assumed pod counts until it is forgotten, and one that the API never showed until it expires", async () => {
   const clock = newFakeClock();
-  const cache = newClusterCache(clock);
+  const cache = new ClusterCache(clock);
   cache.setNode(node("a"));
   const used = (): number => cache.snapshot().get("a")?.requested.milliCpu ?? -1;
   const first = pod();

@@ -34,7 +34,7 @@ import { newAvailabilityController } from "./availability.ts";
 import { newBackends } from "./backends.ts";
 import { newProbe } from "./discovery-probe.ts";
 import { newAggregatorMetrics } from "./metrics.ts";
-import { type AggregatedOpenApi, newAggregatedOpenApi } from "./openapi/aggregated.ts";
+import { AggregatedOpenApi } from "./openapi/aggregated.ts";
 import { newFetch } from "./openapi/download.ts";
 import { newProxy } from "./proxy.ts";
 import type { ProxyCertificate } from "./proxy-certificate.ts";
@@ -139,7 +139,7 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
       clock,
       log,
     }),
-    openApi: newAggregatedOpenApi({
+    openApi: new AggregatedOpenApi({
       apiServices,
       fetch: newFetch({ backends, resolve, clock }),
       metrics,

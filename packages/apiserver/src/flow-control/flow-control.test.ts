@@ -8,7 +8,7 @@ import { newRequestMetrics } from "../filters/metrics.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
-import { newFlowControlMetrics } from "./metrics.ts";
+import { FlowControlMetrics } from "./metrics.ts";
 import type { FlowSchema, PriorityLevel } from "./plan.ts";
 import { newFlowControl, priorityAndFairness } from "./priority-and-fairness.ts";
 import { newReadWriteLoad } from "./read-write-load.ts";
@@ -49,7 +49,7 @@ function aFlowControl(concurrency = 12) {
     mandatory: { levels: defaultLevels.filter(isMandatory), schemas: defaultSchemas.filter(isMandatory) },
     limits: { concurrency, requestWaitLimitMs: 15_000 },
     clock,
-    metrics: newFlowControlMetrics(registry, clock),
+    metrics: new FlowControlMetrics(registry, clock),
   });
   const classify = (user: string, path = "/api/v1/namespaces/web/pods") =>
     flowControl.flowOf({ info: parseRequestInfo("GET", path), user: { name: user, groups: [] } });

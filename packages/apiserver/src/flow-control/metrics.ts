@@ -39,21 +39,12 @@ export interface LevelMetrics {
   dispatched(currentR: number, s: number, all: readonly [number, number], discounted: readonly [number, number]): void;
 }
 
-export interface FlowControlMetrics {
-  flow(level: string, schema: string): FlowMetrics;
-  level(level: string): LevelMetrics;
-}
-
 const seconds = [0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30];
 const level = ["priority_level"];
 const flow = ["priority_level", "flow_schema"];
 const prefix = "apiserver_flowcontrol_";
 
-export function newFlowControlMetrics(registry: MetricsRegistry, clock: Clock): FlowControlMetrics {
-  return new RegisteredFlowControlMetrics(registry, clock);
-}
-
-class RegisteredFlowControlMetrics implements FlowControlMetrics {
+export class FlowControlMetrics {
   readonly #metrics: ReturnType<typeof register>;
 
   constructor(registry: MetricsRegistry, clock: Clock) {

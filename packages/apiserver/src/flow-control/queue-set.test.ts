@@ -4,7 +4,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { randomOf } from "@coxswain/apimachinery/testing/random";
 import { parseRequestInfo } from "../request/request-info.ts";
-import { newFlowControlMetrics } from "./metrics.ts";
+import { FlowControlMetrics } from "./metrics.ts";
 import { QueueSet, type QueueSetConfig } from "./queue-set.ts";
 import type { Ticket } from "./ticket.ts";
 import type { WorkEstimate } from "./work-estimate.ts";
@@ -15,7 +15,7 @@ const requested = { info: parseRequestInfo("GET", "/api/v1/pods"), user: { name:
 function aSet(config: Partial<QueueSetConfig> = {}) {
   const clock = newFakeClock();
   const registry = newMetricsRegistry();
-  const metrics = newFlowControlMetrics(registry, clock);
+  const metrics = new FlowControlMetrics(registry, clock);
   const level = metrics.level("test");
   const set = new QueueSet(
     { concurrencyLimit: 2, queuing: { queues: 64, handSize: 6, queueLengthLimit: 3 }, requestWaitLimitMs: 15_000, ...config },

@@ -10,7 +10,7 @@ import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";
 import { type ApplyType, applyTypeOf, deducedType } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
-import { type FieldManager, newFieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
+import { FieldManager } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
 import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { Steps } from "@coxswain/apimachinery/process/event-loop/steps";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
@@ -78,7 +78,7 @@ export async function trackCreated(
   const { env } = call;
   const descriptor = scheme.kind(kind);
   if (descriptor === undefined || !env.gates.tracksFields) return withEntries(object, undefined);
-  const manager = newFieldManager({
+  const manager = new FieldManager({
     apiVersion: formatGroupVersion(kind),
     kind: kind.kind,
     type: applyTypeOf(descriptor),
@@ -120,7 +120,7 @@ function fieldManagerOf(call: Call): FieldManager {
 }
 
 function newManager({ env, served, subresource }: Call, converted: Converted | undefined): FieldManager {
-  return newFieldManager({
+  return new FieldManager({
     apiVersion: formatGroupVersion(served.kind),
     kind: served.kind.kind,
     type: typeOf(served),

@@ -6,11 +6,7 @@ import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachiner
 import { toKey } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { KubeObject, ManagedFieldsEntry, Unstructured } from "@coxswain/apimachinery/objects/meta/types";
 import { applyTypeOf } from "@coxswain/apimachinery/objects/patch/apply/apply-type";
-import {
-  type FieldManager,
-  type FieldManagerOptions,
-  newFieldManager,
-} from "@coxswain/apimachinery/objects/patch/apply/field-manager";
+import { FieldManager, type FieldManagerOptions } from "@coxswain/apimachinery/objects/patch/apply/field-manager";
 import { decodeManaged } from "@coxswain/apimachinery/objects/patch/apply/managed-fields";
 import { newScaleEntries } from "@coxswain/apimachinery/objects/patch/apply/scale-entries";
 import type { TypeDescriptor } from "@coxswain/apimachinery/objects/schema/descriptor";
@@ -214,7 +210,7 @@ function scaleManager(kind: GroupVersionKind): FieldManager {
   if (manager === undefined) {
     const type = applyTypeOf(scheme.kind(kind) as TypeDescriptor);
     const convert: FieldManagerOptions["convert"] = (object, _from, to) => (to === apiVersion ? { object, type } : undefined);
-    manager = newFieldManager({ apiVersion, kind: kind.kind, type, subresource: "scale", resetFields: [], convert });
+    manager = new FieldManager({ apiVersion, kind: kind.kind, type, subresource: "scale", resetFields: [], convert });
     scaleManagers.set(apiVersion, manager);
   }
   return manager;

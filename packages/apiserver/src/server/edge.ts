@@ -29,33 +29,8 @@ interface EdgeOptions {
   readonly documents: IssuerDocuments | undefined;
 }
 
-export interface Edge {
-  /** @returns undefined when the path is none of these pages; otherwise resolves when the response is sent */
-  handle(exchange: Exchange): void | Promise<void> | undefined;
-  handles(path: string): boolean;
-  /** Paths for the index at `/`. */
-  paths(): string[];
-  addCheck(name: string, run: () => Promise<void>, warning?: () => Promise<string | undefined>): void;
-  /** Adds a check of /readyz only. */
-  addReadyCheck(name: string, run: () => Promise<void>): void;
-  /**
-   * Adds a check of a startup step.
-   * @param name as shown: `poststarthook/bootstrap-controller`
-   * @param problem why the step is not finished; undefined when it is
-   */
-  addHook(name: string, problem: () => string | undefined): void;
-  /** Names of the failing checks of /readyz. */
-  failedChecks(): Promise<string[]>;
-  /** Makes /readyz fail from now on. */
-  shutDown(): void;
-}
-
-/** Creates the endpoints with the checks `ping` and `log`. */
-export function newEdge(options: EdgeOptions): Edge {
-  return new ServerEdge(options);
-}
-
-class ServerEdge implements Edge {
+/** The endpoints beside the API: health checks, of which `ping` and `log` are always there, metrics, debug pages and issuer documents. */
+export class Edge {
   readonly #options: EdgeOptions;
   readonly #startedMs: number;
   #shuttingDown = false;
@@ -86,6 +61,7 @@ class ServerEdge implements Edge {
     return healthPage(path) !== undefined || this.#isPage(path) || this.#debug?.handles(path) === true;
   }
 
+  /** @returns undefined when the path is none of these pages; otherwise resolves when the response is sent */
   handle(exchange: Exchange): void | Promise<void> | undefined {
     const { log } = this.#options;
     const path = exchange.url.split("?")[0] as string;
@@ -97,6 +73,7 @@ class ServerEdge implements Edge {
     return this.#isPage(path) ? this.#answerPage(exchange) : undefined;
   }
 
+  /** Paths for the index at `/`. */
   paths(): string[] {
     const health = ["healthz", "livez", "readyz"].flatMap((page) => [
       `/${page}`,
@@ -110,14 +87,21 @@ class ServerEdge implements Edge {
     this.#everywhere.push({ name, run, ...(warning && { warning }) });
   }
 
+  /** Adds a check of /readyz only. */
   addReadyCheck(name: string, run: () => Promise<void>): void {
     this.#readyOnly.push({ name, run });
   }
 
+  /**
+   * Adds a check of a startup step.
+   * @param name as shown: `poststarthook/bootstrap-controller`
+   * @param problem why the step is not finished; undefined when it is
+   */
   addHook(name: string, problem: () => string | undefined): void {
     this.#hooks.push({ name, problem });
   }
 
+  /** Names of the failing checks of /readyz. */
   async failedChecks(): Promise<string[]> {
     const results = await Promise.allSettled(this.#checksOf("readyz").map(async (check) => check.run()));
     return this.#checksOf("readyz")
@@ -125,6 +109,7 @@ class ServerEdge implements Edge {
       .map(({ name }) => name);
   }
 
+  /** Makes /readyz fail from now on. */
   shutDown(): void {
     this.#shuttingDown = true;
   }

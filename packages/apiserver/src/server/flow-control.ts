@@ -13,7 +13,7 @@ import { maxInFlight } from "../filters/max-in-flight.ts";
 import type { RequestMetrics } from "../filters/metrics.ts";
 import { followConfiguration } from "../flow-control/configuration.ts";
 import { flowControlPages } from "../flow-control/debug-pages.ts";
-import { newFlowControlMetrics } from "../flow-control/metrics.ts";
+import { FlowControlMetrics } from "../flow-control/metrics.ts";
 import type { ObjectCounts } from "../flow-control/object-counts.ts";
 import { newFlowControl, priorityAndFairness } from "../flow-control/priority-and-fairness.ts";
 import { newReadWriteLoad } from "../flow-control/read-write-load.ts";
@@ -59,7 +59,7 @@ export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
     mandatory: { levels: defaultLevels.filter(isMandatory), schemas: defaultSchemas.filter(isMandatory) },
     limits: { concurrency: maxReadOnly + maxMutating, requestWaitLimitMs: flags["request-timeout"] / 4 },
     clock,
-    metrics: newFlowControlMetrics(options.metrics, clock),
+    metrics: new FlowControlMetrics(options.metrics, clock),
   });
   const storedObjects = options.objectCounts.of;
   // An informer of a resource that is not served never syncs.

@@ -6,11 +6,11 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { newHttp, startTestServer } from "../testing/start-test-server.ts";
-import { newEdge } from "./edge.ts";
+import { Edge } from "./edge.ts";
 
 function anEdge(livezGraceMs: number) {
   const clock = newFakeClock();
-  const edge = newEdge({
+  const edge = new Edge({
     metrics: newMetricsRegistry({}),
     log: discardLogger,
     clock,

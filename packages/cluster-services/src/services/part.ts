@@ -15,7 +15,7 @@ import { hasIpv6, prepareKernel, setConntrackTimeouts } from "./kernel-settings.
 import { newProxyMetrics } from "./metrics.ts";
 import type { RuleSettings } from "./port-rules.ts";
 import { isForOthers, servicePorts, type ThisNode } from "./service-port.ts";
-import { newServiceRules, type ServiceRules } from "./service-rules.ts";
+import { ServiceRules } from "./service-rules.ts";
 import { parseAddress, StatusPorts } from "./status-ports.ts";
 
 /** Services: sends connections to Services on to their endpoints by rules in the kernel, as kube-proxy does. */
@@ -49,7 +49,7 @@ export async function startServices(context: PartContext): Promise<Part> {
   const families = present.map((family): ServiceRules => {
     const isOfFamily = (cidr: string): boolean => parseCidr(cidr)?.family === (family === "IPv4" ? 4 : 6);
     const podCidrs = nodeInformer.lister.get(nodeName)?.spec?.podCIDRs ?? [];
-    return newServiceRules({
+    return new ServiceRules({
       settings: { ...settings, family, clusterCidr: flags["cluster-cidr"].find(isOfFamily) },
       keys: () => serviceInformer.lister.list().map(keyOf),
       portsOf(key) {

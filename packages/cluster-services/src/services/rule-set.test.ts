@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { testSettings } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import { addressBucket, nodePortBucket, type PortRules, portRules, portsOfBucket } from "./port-rules.ts";
-import { newRuleSet, type RuleSet } from "./rule-set.ts";
+import { RuleSet } from "./rule-set.ts";
 import { servicePorts } from "./service-port.ts";
 
 const rulesOf = (name: string, clusterIP: string, ...ips: readonly string[]): PortRules[] =>
@@ -27,7 +27,7 @@ function write(rules: RuleSet): string[] {
 }
 
 test("a change of a Service writes its chains and its bucket, nothing else", () => {
-  const rules = newRuleSet(testSettings);
+  const rules = new RuleSet(testSettings);
   for (let i = 0; i < 600; i++) rules.set(`default/s${i}`, rulesOf(`s${i}`, `10.96.${i >> 8}.${i & 255}`, "10.0.0.1"));
   assert.ok(write(rules).length > 850);
   assert.deepEqual(write(rules), []);
@@ -45,7 +45,7 @@ test("a change of a Service writes its chains and its bucket, nothing else", () 
 });
 
 test("the last Service of a bucket takes it along, and the first brings it", () => {
-  const rules = newRuleSet(testSettings);
+  const rules = new RuleSet(testSettings);
   rules.set("default/a", rulesOf("a", "10.96.0.7", "10.0.0.1"));
   write(rules);
   rules.set("default/a", []);
@@ -56,7 +56,7 @@ test("the last Service of a bucket takes it along, and the first brings it", () 
 });
 
 test("what changes while the kernel takes the rules is written next", () => {
-  const rules = newRuleSet(testSettings);
+  const rules = new RuleSet(testSettings);
   rules.set("default/a", rulesOf("a", "10.96.0.7", "10.0.0.1"));
   const input = rules.pending();
   rules.set("default/a", rulesOf("a", "10.96.0.7", "10.0.0.2"));
@@ -65,7 +65,7 @@ test("what changes while the kernel takes the rules is written next", () => {
 });
 
 test("after a failure everything is pending still; chains of an earlier process are removed", () => {
-  const rules = newRuleSet(testSettings);
+  const rules = new RuleSet(testSettings);
   rules.set("default/a", rulesOf("a", "10.96.0.7", "10.0.0.1"));
   const first = rules.pending()?.text;
   assert.equal(rules.pending()?.text, first);
@@ -84,7 +84,7 @@ test("buckets: the last byte of an address, 64 node ports", () => {
 });
 
 test("two ports of one address are in its bucket, and both leave it", () => {
-  const rules = newRuleSet(testSettings);
+  const rules = new RuleSet(testSettings);
   const ports = [80, 443].flatMap((port) =>
     servicePorts(
       aService("a", { clusterIP: "10.96.0.7", ports: [{ port, protocol: "TCP" }] }),

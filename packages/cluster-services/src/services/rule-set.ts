@@ -13,21 +13,6 @@ export interface Jump {
   readonly behind?: readonly string[];
 }
 
-/** Rules of all Services, of which changes are written. */
-export interface RuleSet {
-  /** Replaces the rules of a Service. @param rules of its ports; empty removes it */
-  set(service: string, rules: readonly PortRules[]): void;
-  /** Replaces the rules that answer pods that reach themselves through a Service. */
-  setHairpin(rules: readonly string[]): void;
-  /** Forgets what the kernel has; the next input writes every chain and removes those that exist and are not known. */
-  forget(existing: ReadonlyMap<Table, readonly string[]>): void;
-  /** @returns undefined when nothing has changed since the last `written` input */
-  pending(): RestoreInput | undefined;
-  readonly jumps: readonly Jump[];
-  /** Number of rules by table. */
-  count(table: Table): number;
-}
-
 interface RestoreInput {
   /** For `iptables-restore --noflush`: each table is replaced atomically. */
   readonly text: string;
@@ -68,9 +53,8 @@ const placeOf = ({ chains, dispatch }: PortRules): PortPlace => ({
 /** By name with prefix. */
 type Chains = Map<string, Lines>;
 
-export const newRuleSet = (settings: RuleSettings): RuleSet => new ChainedRuleSet(settings);
-
-class ChainedRuleSet implements RuleSet {
+/** Rules of all Services, of which changes are written. */
+export class RuleSet {
   readonly jumps: readonly Jump[];
   readonly #settings: RuleSettings;
   readonly #wanted: Record<Table, Chains> = { nat: new Map(), filter: new Map() };
@@ -161,10 +145,12 @@ class ChainedRuleSet implements RuleSet {
     }
   }
 
+  /** Number of rules by table. */
   count(table: Table): number {
     return this.#counts[table];
   }
 
+  /** Replaces the rules of a Service. @param rules of its ports; empty removes it */
   set(service: string, rules: readonly PortRules[]): void {
     for (const { chains, buckets } of this.#services.get(service) ?? []) {
       for (const name of chains) this.#putChain("nat", name, undefined);
@@ -179,10 +165,12 @@ class ChainedRuleSet implements RuleSet {
     this.#putBuckets();
   }
 
+  /** Replaces the rules that answer pods that reach themselves through a Service. */
   setHairpin(rules: readonly string[]): void {
     this.#put("nat", chainNames.hairpin, rules);
   }
 
+  /** Forgets what the kernel has; the next input writes every chain and removes those that exist and are not known. */
   forget(existing: ReadonlyMap<Table, readonly string[]>): void {
     for (const table of tables) {
       // `unknown` equals no rules, so that every chain counts as changed.
@@ -191,6 +179,7 @@ class ChainedRuleSet implements RuleSet {
     }
   }
 
+  /** @returns undefined when nothing has changed since the last `written` input */
   pending(): RestoreInput | undefined {
     const parts = tables.map((table) => ({ table, ...changesOf(this.#wanted[table], this.#known[table], this.#dirty[table]) }));
     if (parts.every(({ changed, gone }) => changed.length + gone.length === 0)) return undefined;

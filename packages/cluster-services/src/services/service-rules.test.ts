@@ -11,7 +11,7 @@ import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import type { Family } from "./addresses.ts";
 import { newProxyMetrics } from "./metrics.ts";
 import { type ServicePort, servicePorts } from "./service-port.ts";
-import { newServiceRules } from "./service-rules.ts";
+import { ServiceRules } from "./service-rules.ts";
 
 /** A port of a Service with endpoints on this node (`n1`). */
 function aPort(name: string, clusterIP: string, ips: readonly string[], protocol: "TCP" | "UDP" = "TCP"): ServicePort[] {
@@ -53,7 +53,7 @@ function start(t: TestContext, { family = "IPv4" as Family, masqueradedNetworks 
     for (const [, rule = ""] of input.matchAll(/^-I (.+)$/gm)) jumps.add(`-A ${rule}`);
     return "";
   };
-  const rules = newServiceRules({
+  const rules = new ServiceRules({
     settings: { ...testSettings, family },
     keys: () => services.keys(),
     portsOf: (key) => services.get(key) ?? [],

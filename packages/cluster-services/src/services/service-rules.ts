@@ -10,7 +10,7 @@ import { addingJumps, newIptables } from "./iptables.ts";
 import type { ProxyMetrics } from "./metrics.ts";
 import { portRules, type RuleSettings } from "./port-rules.ts";
 import { findRefused, isRefusal } from "./refused.ts";
-import { newRuleSet, type RuleSet, tables } from "./rule-set.ts";
+import { RuleSet, tables } from "./rule-set.ts";
 import type { ServicePort } from "./service-port.ts";
 
 interface ServiceRulesOptions {
@@ -32,20 +32,6 @@ interface ServiceRulesOptions {
   readonly clock: Clock;
 }
 
-/** Keeps the kernel's rules of one IP family in line with the Services. */
-export interface ServiceRules {
-  /** Something about the Service has changed. @param triggers when that happened in the cluster, ms since the epoch */
-  changed(service: ObjectKey, triggers?: readonly number[]): void;
-  /** All rules are to be planned again: the node has changed. */
-  allChanged(): void;
-  /** Writes rules until `signal` is aborted. Failures are retried; does not reject. */
-  run(signal: AbortSignal): Promise<void>;
-  /** How long the oldest change that the kernel does not have yet has been waiting, in ms; 0 when there is none. */
-  lateMs(): number;
-  /** @throws Error until the first rules are written, and while the last change could not be */
-  check(): void;
-}
-
 const retryBackoff = { initialMs: 500, maxMs: 30_000, resetAfterMs: 60_000, factor: 2, jitter: 0.2 };
 /** Number of periodic checks after which refused rules are tried again. */
 const checksUntilRetry = 10;
@@ -61,9 +47,8 @@ interface Change {
 
 const noPorts = (): readonly ServicePort[] => [];
 
-export const newServiceRules = (options: ServiceRulesOptions): ServiceRules => new KernelServiceRules(options);
-
-class KernelServiceRules implements ServiceRules {
+/** Keeps the kernel's rules of one IP family in line with the Services. */
+export class ServiceRules {
   readonly #options: ServiceRulesOptions;
   readonly #rules: RuleSet;
   readonly #iptables: ReturnType<typeof newIptables>;
@@ -85,7 +70,7 @@ class KernelServiceRules implements ServiceRules {
 
   constructor(options: ServiceRulesOptions) {
     this.#options = options;
-    this.#rules = newRuleSet(options.settings);
+    this.#rules = new RuleSet(options.settings);
     this.#iptables = newIptables(options.settings.family, options.run);
     this.#hairpin = newHairpin(this.#rules, options.masqueradedNetworks);
   }
@@ -290,17 +275,20 @@ class KernelServiceRules implements ServiceRules {
     this.#wakeUp();
   }
 
+  /** Something about the Service has changed. @param triggers when that happened in the cluster, ms since the epoch */
   changed(service: ObjectKey, triggers: readonly number[] = []): void {
     this.#waiting.add(service);
     this.#triggered.push(...triggers);
     this.#wakeUp();
   }
 
+  /** All rules are to be planned again: the node has changed. */
   allChanged(): void {
     for (const key of [...this.#written.keys(), ...this.#options.keys()]) this.#waiting.add(key);
     this.#wakeUp();
   }
 
+  /** Writes rules until `signal` is aborted. Failures are retried; does not reject. */
   async run(signal: AbortSignal): Promise<void> {
     const backoff = newBackoff({ ...retryBackoff, clock: this.#options.clock });
     const checking = this.#checkKernel(signal);
@@ -332,10 +320,12 @@ class KernelServiceRules implements ServiceRules {
     await checking;
   }
 
+  /** How long the oldest change that the kernel does not have yet has been waiting, in ms; 0 when there is none. */
   lateMs(): number {
     return this.#waitingSince === undefined ? 0 : this.#options.clock.monotonic() - this.#waitingSince;
   }
 
+  /** @throws Error until the first rules are written, and while the last change could not be */
   check(): void {
     if (this.#failure !== undefined) throw new Error(this.#failure);
   }

@@ -12,7 +12,7 @@ import { testSettings } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import { newProxyMetrics } from "./metrics.ts";
 import { type ServicePort, servicePorts } from "./service-port.ts";
-import { newServiceRules } from "./service-rules.ts";
+import { ServiceRules } from "./service-rules.ts";
 import { parseAddress, StatusPorts, type StatusPortsOptions } from "./status-ports.ts";
 
 /** A loopback address that nothing else on the machine uses, so that ports can be chosen. */
@@ -120,7 +120,7 @@ test("rules are late from the change that cannot be written until it is", async 
   let refused: Error | undefined;
   let writes = 0;
   let ports: ServicePort[] = [];
-  const rules = newServiceRules({
+  const rules = new ServiceRules({
     settings: testSettings,
     keys: () => [],
     portsOf: () => ports,

@@ -10,7 +10,7 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newProxyMetrics } from "../services/metrics.ts";
 import type { RuleSettings } from "../services/port-rules.ts";
 import { servicePorts } from "../services/service-port.ts";
-import { newServiceRules } from "../services/service-rules.ts";
+import { ServiceRules } from "../services/service-rules.ts";
 import { connectPair, type Namespace, newNamespace } from "./namespaces.ts";
 
 /** Addresses of the network below. */
@@ -97,7 +97,7 @@ export function startRules(t: TestContext, node: Namespace, checkPeriodMs = 50) 
   const metrics = newMetricsRegistry();
   const own = newProxyMetrics(metrics);
   const refused: [service: string, reason: string][] = [];
-  const rules = newServiceRules({
+  const rules = new ServiceRules({
     settings: testSettings,
     keys: () => services.keys(),
     portsOf(key) {

@@ -5,13 +5,13 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type FakeSystemd, startFakeSystemd } from "../testing/fake-systemd.ts";
 import { connectToPeer } from "./connection.ts";
-import { newSystemd, type Systemd, type UnitProperty } from "./systemd.ts";
+import { Systemd, type UnitProperty } from "./systemd.ts";
 
 const shares = (value: bigint): UnitProperty => ["CPUShares", { type: "t", value }];
 
 async function talking(t: TestContext, clock = realClock): Promise<{ systemd: Systemd; played: FakeSystemd }> {
   const played = await startFakeSystemd(t);
-  const systemd = newSystemd({ clock, connect: () => connectToPeer(played.address) });
+  const systemd = new Systemd({ clock, connect: () => connectToPeer(played.address) });
   t.after(() => systemd.close());
   return { systemd, played };
 }

@@ -5,17 +5,6 @@ import type { DbusValue, Variant } from "./message.ts";
 /** A unit property: `["CPUShares", { type: "t", value: 1024n }]`. */
 export type UnitProperty = readonly [name: string, value: Variant];
 
-/** The calls of the systemd manager that Pod cgroups need. Reconnects after a lost connection. */
-export interface Systemd {
-  /** Creates and starts a transient unit; an existing unit is left unchanged. @throws Error when the unit does not start */
-  startTransientUnit(unit: string, properties: readonly UnitProperty[]): Promise<void>;
-  /** Sets runtime properties, which last until the next boot. */
-  setUnitProperties(unit: string, properties: readonly UnitProperty[]): Promise<void>;
-  /** Stops a unit and the units that depend on it. @throws Error after 30 seconds */
-  stopUnit(unit: string): Promise<void>;
-  close(): void;
-}
-
 interface SystemdOptions {
   clock: Clock;
   /** @throws Error when systemd is currently unreachable */
@@ -39,14 +28,11 @@ const retriesMs = [50, 200, 500, 1_000, 2_000];
 const mostEnded = 1_000;
 
 /**
- * Connects through the system bus, or through systemd's private socket where there is no bus.
+ * The calls of the systemd manager that Pod cgroups need. Connects through the system bus, or through
+ * systemd's private socket where there is no bus; reconnects after a lost connection.
  * Source: runc libcontainer/cgroups/systemd/common.go, dbus.go
  */
-export function newSystemd(options: SystemdOptions): Systemd {
-  return new SystemdConnection(options);
-}
-
-class SystemdConnection implements Systemd {
+export class Systemd {
   readonly #options: SystemdOptions;
   readonly #connect: () => Promise<DbusConnection>;
   #link: Promise<Link> | undefined;
@@ -58,6 +44,7 @@ class SystemdConnection implements Systemd {
     this.#connect = connect;
   }
 
+  /** Creates and starts a transient unit; an existing unit is left unchanged. @throws Error when the unit does not start */
   async startTransientUnit(unit: string, properties: readonly UnitProperty[]): Promise<void> {
     let result: string | undefined;
     try {
@@ -73,10 +60,12 @@ class SystemdConnection implements Systemd {
     throw new Error(`error creating systemd unit \`${unit}\`: got \`${result}\``);
   }
 
+  /** Sets runtime properties, which last until the next boot. */
   async setUnitProperties(unit: string, properties: readonly UnitProperty[]): Promise<void> {
     await this.#withLink(({ bus }) => call(bus, "SetUnitProperties", "sba(sv)", [unit, true, properties as DbusValue]));
   }
 
+  /** Stops a unit and the units that depend on it. @throws Error after 30 seconds */
   async stopUnit(unit: string): Promise<void> {
     try {
       const result = await this.#run("StopUnit", "ss", [unit, "replace"]);

@@ -9,7 +9,7 @@ import type { ApiConnection } from "./api-connection.ts";
 import { newCertificateMetrics } from "./certificate-metrics.ts";
 import { rotateCertificate } from "./certificates.ts";
 import { runNodeLease } from "./lease.ts";
-import { newRegistration, type Registration } from "./registration.ts";
+import { Registration } from "./registration.ts";
 
 interface JoinOptions {
   config: AgentConfig;
@@ -34,7 +34,7 @@ export function joinCluster(options: JoinOptions): Registration {
   const { signal } = background;
   let known: Node | undefined;
   notify.node("Normal", "Starting", "Starting kubelet.");
-  const registration = newRegistration({
+  const registration = new Registration({
     client: api.heartbeat,
     clock,
     log,

@@ -12,7 +12,7 @@ import { newAgentEvents } from "../events.ts";
 import { kubelet } from "../flags.ts";
 import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { readIdentity } from "./identity.ts";
-import { newOwnNode, type OwnNodeOptions } from "./own-node.ts";
+import { OwnNode, type OwnNodeOptions } from "./own-node.ts";
 import { newRuntimeHealth } from "./runtime-health.ts";
 
 async function ownNode(parts: Partial<OwnNodeOptions>) {
@@ -32,7 +32,7 @@ async function ownNode(parts: Partial<OwnNodeOptions>) {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   const identity = await readIdentity(config);
-  const node = newOwnNode({
+  const node = new OwnNode({
     config,
     identity,
     api: undefined,

@@ -39,34 +39,14 @@ export interface OwnNodeOptions {
   metrics: MetricsRegistry;
 }
 
-/** The agent's own Node. */
-export interface OwnNode {
-  /** The Node as stored in the API server; undefined until it was received. */
-  registered(): Node | undefined;
-  /** The registered Node, or the object that will be registered. */
-  known(): Node;
-  /** The node's current status. @param current status in the API server; parts owned by others are kept */
-  status(current: NodeStatus | undefined): Promise<NodeStatus>;
-  pressure(): Pressure;
-  setPressure(pressure: Pressure): void;
-  /** Triggers a status update now instead of at the next interval. */
-  hurry(): void;
-  /** Starts polling the runtime's status and images. */
-  watchRuntime(background: Background): void;
-  /** Registers the node and maintains it; in standalone mode it only configures the runtime's Pod CIDR. */
-  join(background: Background): void;
-}
-
 /** Source: pkg/kubelet/images/image_gc_manager.go Start */
 const imageListMs = 30_000;
 const runtimeCheckMs = 5_000;
 
-/** Creates the node's state; nothing is sent or polled before `watchRuntime` and `join`. */
-export function newOwnNode(options: OwnNodeOptions): OwnNode {
-  return new WatchedOwnNode(options);
-}
-
-class WatchedOwnNode implements OwnNode {
+/**
+ * The agent's own Node. Nothing is sent or polled before `watchRuntime` and `join`.
+ */
+export class OwnNode {
   readonly #options: OwnNodeOptions;
   readonly #podCidr: PodCidr;
   #lastHeard: Node | undefined;
@@ -79,15 +59,18 @@ class WatchedOwnNode implements OwnNode {
     this.#podCidr = newPodCidr({ runtime: options.runtime, log: options.log });
   }
 
+  /** The Node as stored in the API server; undefined until it was received. */
   registered(): Node | undefined {
     const { api } = this.#options;
     return api?.node.lister.get(this.#options.identity.nodeName) ?? this.#lastHeard;
   }
 
+  /** The registered Node, or the object that will be registered. */
   known(): Node {
     return this.registered() ?? this.#initial();
   }
 
+  /** The node's current status. @param current status in the API server; parts owned by others are kept */
   async status(current: NodeStatus | undefined): Promise<NodeStatus> {
     const { config, runtimeHealth, clock } = this.#options;
     const storageBytes = (await filesystemOf(config.rootDir)).capacityBytes;
@@ -129,10 +112,12 @@ class WatchedOwnNode implements OwnNode {
     this.hurry();
   }
 
+  /** Triggers a status update now instead of at the next interval. */
   hurry(): void {
     this.#registration?.hurry();
   }
 
+  /** Starts polling the runtime's status and images. */
   watchRuntime(background: Background): void {
     const { runtime } = this.#options;
     background.every(runtimeCheckMs, "runtime status", () => this.#checkRuntime());
@@ -141,6 +126,7 @@ class WatchedOwnNode implements OwnNode {
     });
   }
 
+  /** Registers the node and maintains it; in standalone mode it only configures the runtime's Pod CIDR. */
   join(background: Background): void {
     const { config, api, log, clock } = this.#options;
     background.add(this.#podCidr.update(config.podCidr));

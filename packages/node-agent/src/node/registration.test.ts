@@ -8,14 +8,14 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { initialNode } from "./node-status.ts";
-import { newRegistration, type RegistrationOptions } from "./registration.ts";
+import { Registration, type RegistrationOptions } from "./registration.ts";
 
 /** A node `n1` that registers with an API server without Nodes. */
 function registering(parts: Partial<RegistrationOptions> = {}) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
   const stop = new AbortController();
-  const registration = newRegistration({
+  const registration = new Registration({
     client,
     clock,
     log: discardLogger,

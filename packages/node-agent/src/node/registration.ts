@@ -23,23 +23,12 @@ export interface RegistrationOptions {
   notify: (event: NodeEvent) => void;
 }
 
-/** The registration of the node and its status updates. */
-export interface Registration {
-  run(signal: AbortSignal): Promise<void>;
-  /** Triggers a status update now, e.g. because a condition changed. */
-  hurry(): void;
-}
-
 const firstRetryMs = 100;
 const maxRetryMs = 7_000;
 const statusTries = 5;
 
 /** Registers the node and keeps its status up to date. Source: pkg/kubelet/kubelet_node_status.go */
-export function newRegistration(options: RegistrationOptions): Registration {
-  return new NodeRegistration(options);
-}
-
-class NodeRegistration implements Registration {
+export class Registration {
   readonly #options: RegistrationOptions;
   #lastReport = Number.NEGATIVE_INFINITY;
   #wasUnschedulable = false;
@@ -68,6 +57,7 @@ class NodeRegistration implements Registration {
     }
   }
 
+  /** Triggers a status update now, e.g. because a condition changed. */
   hurry(): void {
     this.#wakeUp.abort();
   }

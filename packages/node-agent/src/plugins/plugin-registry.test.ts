@@ -9,7 +9,7 @@ import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/regis
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startCsiDriver, type TestDriver } from "../testing/csi-driver.ts";
 import { countPlugins } from "./plugin-metrics.ts";
-import { newPluginRegistry, type PluginHandler, type PluginRegistry } from "./plugin-registry.ts";
+import { type PluginHandler, PluginRegistry } from "./plugin-registry.ts";
 
 /** A registry with a handler that records its calls, and plugins that tests start and stop. */
 async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
@@ -27,7 +27,7 @@ async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
   const ends: string[] = [];
   const log = newLogger({ write: (line) => /Registered plugin|cannot be registered/.test(line) && ends.push(line) });
   const registry = (handlers: Record<string, PluginHandler> = { CSIPlugin: handler }) =>
-    newPluginRegistry({ dir: registryDir, handlers, clock, log });
+    new PluginRegistry({ dir: registryDir, handlers, clock, log });
   const running: TestDriver[] = [];
   t.after(async () => {
     for (const plugin of running) await plugin.stop();

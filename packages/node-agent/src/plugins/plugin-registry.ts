@@ -23,14 +23,6 @@ export interface PluginRegistryOptions {
   log: Logger;
 }
 
-/** The registered plugins of the node. */
-export interface PluginRegistry {
-  /** Deregisters plugins whose socket was removed or replaced, and starts to register new ones. */
-  reconcile(): Promise<void>;
-  /** Paths of the sockets that were there at the last look, and of those whose plugins are registered. */
-  sockets(): { present: readonly string[]; registered: readonly string[] };
-}
-
 interface Registered {
   /** Device, inode and ctime of the socket: a restarted plugin creates a new one. */
   identity: string;
@@ -44,14 +36,10 @@ const retryInitialMs = 500;
 const retryMaxMs = 122_000;
 
 /**
- * Discovers plugins by their sockets in a directory: queries each for its type, passes it to the handler, and reports the
- * result to the plugin. Source: pkg/kubelet/pluginmanager
+ * The registered plugins of the node. Discovers them by their sockets in a directory: queries each for its type, passes it to
+ * the handler, and reports the result to the plugin. Source: pkg/kubelet/pluginmanager
  */
-export function newPluginRegistry(options: PluginRegistryOptions): PluginRegistry {
-  return new SocketPluginRegistry(options);
-}
-
-class SocketPluginRegistry implements PluginRegistry {
+export class PluginRegistry {
   readonly #options: PluginRegistryOptions;
   readonly #registered = new Map<string, Registered>();
   /** Sockets with a registration in progress: an unresponsive plugin does not delay others. */
@@ -65,6 +53,7 @@ class SocketPluginRegistry implements PluginRegistry {
     this.#retries = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
   }
 
+  /** Deregisters plugins whose socket was removed or replaced, and starts to register new ones. */
   async reconcile(): Promise<void> {
     const { dir, log } = this.#options;
     await makeFolder(dir, 0o750);
@@ -91,6 +80,7 @@ class SocketPluginRegistry implements PluginRegistry {
     this.#retries.collect();
   }
 
+  /** Paths of the sockets that were there at the last look, and of those whose plugins are registered. */
   sockets(): { present: readonly string[]; registered: readonly string[] } {
     return { present: this.#seen, registered: [...this.#registered.keys()] };
   }

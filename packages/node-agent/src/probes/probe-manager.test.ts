@@ -9,7 +9,7 @@ import { listening } from "@coxswain/apimachinery/testing/listening";
 import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
-import { newProbeManager } from "./probe-manager.ts";
+import { ProbeManager } from "./probe-manager.ts";
 
 const check = (more: Partial<Probe> = {}): Probe => ({
   exec: { command: ["check"] },
@@ -50,7 +50,7 @@ function probing(containers: Container[], spec: Parameters<typeof aNodePod>[0] =
     containerStatuses: containers.map(({ name }) => running(name)),
   };
   const pod = aNodePod({ containers, ...spec });
-  const manager = newProbeManager({
+  const manager = new ProbeManager({
     runtime,
     clock,
     log: discardLogger,
@@ -338,7 +338,7 @@ test("after a restart the probes of containers that ran before begin spread over
     state: { running: { startedAt: formatTime(startedAt) } },
   });
   const portions = [0.25, 0.75];
-  const manager = newProbeManager({
+  const manager = new ProbeManager({
     runtime,
     clock,
     log: discardLogger,

@@ -28,16 +28,6 @@ export interface ProbeManagerOptions {
   onProbe?: (kind: ProbeKind, result: string, pod: NodePod, container: string) => void;
 }
 
-/** The probes of all Pods on this node. */
-export interface ProbeManager {
-  /** Starts the probes of the Pod's containers; running probes continue. */
-  add(pod: NodePod): void;
-  /** Called when the Pod terminates: containers are no longer restarted, but readiness is still reported. */
-  stopLivenessAndStartup(uid: string): void;
-  remove(uid: string): void;
-  readonly results: ProbeResults;
-}
-
 interface Worker {
   kind: ProbeKind;
   pod: NodePod;
@@ -56,12 +46,8 @@ interface Worker {
 
 const maxTries = 3;
 
-/** Runs the probes of all Pods, each with its own timer. Source: pkg/kubelet/prober */
-export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
-  return new PodProbeManager(options);
-}
-
-class PodProbeManager implements ProbeManager {
+/** Runs the probes of all Pods on this node, each with its own timer. Source: pkg/kubelet/prober */
+export class ProbeManager {
   readonly results: ProbeResults;
   readonly #options: ProbeManagerOptions;
   readonly #random: () => number;
@@ -85,6 +71,7 @@ class PodProbeManager implements ProbeManager {
     };
   }
 
+  /** Starts the probes of the Pod's containers; running probes continue. */
   add(pod: NodePod): void {
     for (const container of pod.spec.containers) {
       for (const kind of kinds) {
@@ -126,6 +113,7 @@ class PodProbeManager implements ProbeManager {
     return isFound ? this.#random() * periodMs(spec) : firstDelayMs;
   }
 
+  /** Called when the Pod terminates: containers are no longer restarted, but readiness is still reported. */
   stopLivenessAndStartup(uid: string): void {
     for (const worker of [...this.#workers.values()]) {
       if (worker.pod.metadata.uid === uid && worker.kind !== "readiness") this.#stop(worker);

@@ -18,7 +18,7 @@ import { probeExec } from "./exec.ts";
 import { probeGrpc } from "./grpc.ts";
 import { httpTarget, portNumber, probeHttp } from "./http.ts";
 import { newHookRunner } from "./lifecycle-hooks.ts";
-import { newProbeManager, type ProbeKind } from "./probe-manager.ts";
+import { type ProbeKind, ProbeManager } from "./probe-manager.ts";
 import { probeTcp } from "./tcp.ts";
 
 async function httpServer(
@@ -266,7 +266,7 @@ async function probed(kind: ProbeKind, spec: Partial<Probe>, other: Partial<Reco
   const containers = { current: id as string | undefined };
   const events: string[] = [];
   const changes: string[] = [];
-  const manager = newProbeManager({
+  const manager = new ProbeManager({
     runtime,
     clock,
     log: discardLogger,

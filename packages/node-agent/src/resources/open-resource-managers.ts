@@ -7,13 +7,13 @@ import type { NodePod } from "../pod/pod.ts";
 import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { newCheckpointFile } from "./checkpoint-file.ts";
-import { type CpuManager, newCpuManager } from "./cpu/cpu-manager.ts";
+import { CpuManager } from "./cpu/cpu-manager.ts";
 import { parseCpuPolicyOptions } from "./cpu/cpu-policy-options.ts";
 import { parseCpus } from "./cpu/cpu-set.ts";
 import { cpuStateForm } from "./cpu/cpu-state.ts";
 import { reservedCpus, type StaticCpus } from "./cpu/static-cpus.ts";
-import { type DeviceManager, newDeviceManager } from "./devices/device-manager.ts";
-import { type MemoryManager, newMemoryManager } from "./memory/memory-manager.ts";
+import { DeviceManager } from "./devices/device-manager.ts";
+import { MemoryManager } from "./memory/memory-manager.ts";
 import { memoryStateForm } from "./memory/memory-state.ts";
 import { emptyMemory, type NodesMemory } from "./memory/numa-memory.ts";
 import { type Reservations, reservedInAll } from "./reservations.ts";
@@ -54,11 +54,11 @@ export function openResourceManagers(options: OpenOptions): OpenedManagers {
   const numaNodes = topology.numaNodes.map(({ id }) => id);
   const cpuPath = join(config.rootDir, "cpu_manager_state");
   const settings = gates.enabled("CPUManager") ? cpuSettings(options) : undefined;
-  const cpu = newCpuManager({ settings, file: newCheckpointFile(cpuPath, cpuStateForm), path: cpuPath, log });
+  const cpu = new CpuManager({ settings, file: newCheckpointFile(cpuPath, cpuStateForm), path: cpuPath, log });
   const machine = gates.enabled("MemoryManager") ? memoryOfNodes(options) : undefined;
   const memoryPath = join(config.rootDir, "memory_manager_state");
-  const memory = newMemoryManager({ machine, file: newCheckpointFile(memoryPath, memoryStateForm), log });
-  const devices = newDeviceManager({
+  const memory = new MemoryManager({ machine, file: newCheckpointFile(memoryPath, memoryStateForm), log });
+  const devices = new DeviceManager({
     dir: join(config.rootDir, "device-plugins"),
     numaNodes,
     clock,

@@ -4,7 +4,7 @@ import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AgentConfig } from "../agent-config.ts";
-import { newSystemd, type Systemd } from "../dbus/systemd.ts";
+import { Systemd } from "../dbus/systemd.ts";
 import type { AgentEvents } from "../events.ts";
 import { quantityOf, type ResourceList } from "../pod/pod-resources.ts";
 import { allocatable as newAllocatable } from "./allocatable.ts";
@@ -78,7 +78,7 @@ const bootedBySystemd = "/run/systemd/system";
 
 function openSystemd({ clock, signal }: { clock: Clock; signal: AbortSignal }): Systemd {
   if (!existsSync(bootedBySystemd)) throw new ConfigError("systemd cgroup manager not available");
-  const systemd = newSystemd({ clock });
+  const systemd = new Systemd({ clock });
   signal.addEventListener("abort", () => systemd.close(), { once: true });
   return systemd;
 }

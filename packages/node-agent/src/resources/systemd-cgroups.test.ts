@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { connectToPeer } from "../dbus/connection.ts";
-import { newSystemd } from "../dbus/systemd.ts";
+import { Systemd } from "../dbus/systemd.ts";
 import type { NodePod } from "../pod/pod.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { type FakeSystemd, startFakeSystemd } from "../testing/fake-systemd.ts";
@@ -55,7 +55,7 @@ async function aNode(t: TestContext): Promise<Node> {
 }
 
 function open(t: TestContext, played: FakeSystemd, mountPoint: string): Promise<Cgroups> {
-  const systemd = newSystemd({ clock: realClock, connect: () => connectToPeer(played.address) });
+  const systemd = new Systemd({ clock: realClock, connect: () => connectToPeer(played.address) });
   t.after(() => systemd.close());
   const settings = { root: "/", perQos: true, cfsQuota: true, cfsPeriodUs: 100_000, podPidsLimit: 50 };
   return newCgroups({ systemd, ...settings, log: discardLogger, mountPoint });

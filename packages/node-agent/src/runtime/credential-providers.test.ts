@@ -9,7 +9,7 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { answerOf, openCredentialProviders } from "./credential-providers.ts";
 import { newFakeRuntime } from "./fake-runtime.ts";
-import { newImagePuller } from "./images.ts";
+import { ImagePuller } from "./images.ts";
 
 const version = "credentialprovider.kubelet.k8s.io/v1alpha1";
 const good = { name: "plugin", matchImages: ["*.registry.test"], defaultCacheDuration: "1m", apiVersion: version };
@@ -122,7 +122,7 @@ test("a pull uses the pod's own logins first, then the plugin's", async (t) => {
     used.push((auth as { username?: string } | undefined)?.username);
     throw new Error("unauthorized");
   };
-  const puller = newImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0, credentialProviders: providers() });
+  const puller = new ImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0, credentialProviders: providers() });
   const auths = { "a.registry.test": { username: "own", password: "x" } };
   const secret = {
     type: "kubernetes.io/dockerconfigjson",

@@ -7,14 +7,14 @@ import { aContainer, aNodePod } from "../testing/builders.ts";
 import { collectContainers } from "./container-gc.ts";
 import { newFakeRuntime } from "./fake-runtime.ts";
 import { type ImageGcOptions, newImageGc } from "./image-gc.ts";
-import { type ImagePullerOptions, newImagePuller } from "./images.ts";
+import { ImagePuller, type ImagePullerOptions } from "./images.ts";
 import { labelNames } from "./labels.ts";
 import { RuntimeError } from "./runtime.ts";
 
 function pulling(options: Partial<ImagePullerOptions> = {}) {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
-  const puller = newImagePuller({ runtime, clock, serialize: false, qps: 0, burst: 0, ...options });
+  const puller = new ImagePuller({ runtime, clock, serialize: false, qps: 0, burst: 0, ...options });
   /** @returns the reason of the failure; "" on success */
   const ensure = (image: string, uid = "uid-1"): Promise<string> =>
     puller

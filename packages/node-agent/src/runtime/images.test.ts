@@ -9,7 +9,7 @@ import { type ContainerGcOptions, collectContainers } from "./container-gc.ts";
 import { newFakeRuntime } from "./fake-runtime.ts";
 import { loginsFor, loginsOf, parseDockerConfig } from "./image-credentials.ts";
 import { newImageGc } from "./image-gc.ts";
-import { newImagePuller } from "./images.ts";
+import { ImagePuller } from "./images.ts";
 import { containerHash } from "./labels.ts";
 import { type ContainerRuntime, containerState } from "./runtime.ts";
 
@@ -52,7 +52,7 @@ for (const { policy, present, want } of [
     const runtime = newFakeRuntime(clock);
     runtime.registry.add("registry.test/a:1");
     if (present) runtime.addImage("registry.test/a:1");
-    const puller = newImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0 });
+    const puller = new ImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0 });
     const { imageRef } = await puller.ensure(
       pod,
       aContainer({ image: "registry.test/a:1", imagePullPolicy: policy }),
@@ -78,7 +78,7 @@ test("serialized pulls wait for each other, and a failure does not hold up the n
     inside--;
     return pull(...args);
   };
-  const puller = newImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0 });
+  const puller = new ImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0 });
   const all = Promise.allSettled(
     ["a", "none", "b"].map((name) => puller.ensure(pod, aContainer({ image: `registry.test/${name}:1` }), [], {}, silent)),
   );
@@ -90,7 +90,7 @@ test("pulls are limited by rate", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);
   for (const name of ["a", "b"]) runtime.registry.add(`registry.test/${name}:1`);
-  const puller = newImagePuller({ runtime, clock, serialize: false, qps: 1, burst: 1 });
+  const puller = new ImagePuller({ runtime, clock, serialize: false, qps: 1, burst: 1 });
   const pull = (name: string): Promise<unknown> =>
     puller.ensure(pod, aContainer({ image: `registry.test/${name}:1` }), [], {}, silent);
   await pull("a");

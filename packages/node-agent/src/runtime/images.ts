@@ -24,31 +24,13 @@ export interface ImagePullerOptions {
 
 type RecordEvent = (type: "Normal" | "Warning", reason: string, message: string) => void;
 
-/** Pulls images with back-off per Pod and image. */
-export interface ImagePuller {
-  /**
-   * Ensures that the image of a container is present, according to its pull policy.
-   * @throws ContainerError InvalidImageName, ErrImageNeverPull, ErrImagePull, ImagePullBackOff, ImageInspectError
-   */
-  ensure(
-    pod: NodePod,
-    container: AnyContainer,
-    pullSecrets: readonly Secret[],
-    sandbox: CriInput<"PodSandboxConfig">,
-    event: RecordEvent,
-  ): Promise<{ imageRef: string; image: Cri<"Image"> | undefined }>;
-  collect(): void;
-}
-
 const initialBackoffMs = 10_000;
 const maxBackoffMs = 300_000;
 
-/** Source: pkg/kubelet/images/image_manager.go */
-export function newImagePuller(options: ImagePullerOptions): ImagePuller {
-  return new RuntimeImagePuller(options);
-}
-
-class RuntimeImagePuller implements ImagePuller {
+/**
+ * Pulls images with back-off per Pod and image. Source: pkg/kubelet/images/image_manager.go
+ */
+export class ImagePuller {
   readonly #options: ImagePullerOptions;
   readonly #backoff: Backoff;
   readonly #take: () => boolean;
@@ -60,6 +42,10 @@ class RuntimeImagePuller implements ImagePuller {
     this.#take = tokenBucket(options.qps, options.burst, options.clock);
   }
 
+  /**
+   * Ensures that the image of a container is present, according to its pull policy.
+   * @throws ContainerError InvalidImageName, ErrImageNeverPull, ErrImagePull, ImagePullBackOff, ImageInspectError
+   */
   async ensure(
     pod: NodePod,
     container: AnyContainer,

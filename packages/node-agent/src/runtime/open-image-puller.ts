@@ -3,7 +3,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { AgentConfig } from "../agent-config.ts";
 import { openCredentialProviders } from "./credential-providers.ts";
-import { type ImagePuller, newImagePuller } from "./images.ts";
+import { ImagePuller } from "./images.ts";
 import type { ContainerRuntime } from "./runtime.ts";
 
 /** Creates the image puller from the configuration, including credential provider plugins. */
@@ -17,7 +17,7 @@ export function openImagePuller(options: {
   const { config, featureGates, runtime, clock, log } = options;
   const providers = config.imageCredentialProviders;
   const asksPlugins = providers.configFile !== "" && featureGates.enabled("KubeletCredentialProviders");
-  return newImagePuller({
+  return new ImagePuller({
     credentialProviders: asksPlugins ? openCredentialProviders({ ...providers, clock, log }) : undefined,
     runtime,
     clock,

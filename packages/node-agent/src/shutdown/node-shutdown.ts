@@ -7,19 +7,6 @@ import type { ShutdownGroup } from "../settings/structures.ts";
 import type { InhibitLock, Logind } from "./logind.ts";
 import { byGroup } from "./shutdown-groups.ts";
 
-/** Graceful node shutdown with logind's inhibitor locks. */
-export interface NodeShutdown {
-  /**
-   * Takes the inhibitor lock. Reconnects when the connection to logind is lost; ends with the signal.
-   * @throws Error when logind is unreachable, or does not allow the required delay
-   */
-  start(signal: AbortSignal): Promise<void>;
-  /** The reason why the node is not ready: a shutdown is in progress. */
-  problem(): string | undefined;
-  /** The rejection of new Pods while a shutdown is in progress. */
-  refusal(): Rejection | undefined;
-}
-
 export interface NodeShutdownOptions {
   groups: readonly ShutdownGroup[];
   connect: () => Promise<Logind>;
@@ -40,14 +27,10 @@ const verdict: PodVerdict = {
 const refused: Rejection = { reason: "NodeShutdown", message: "Pod was rejected as the node is shutting down." };
 
 /**
- * On shutdown, terminates Pods group by group within the grace period of each group, while the inhibitor lock delays the
+ * Graceful node shutdown: terminates Pods group by group within the grace period of each group, while logind's inhibitor lock delays the
  * shutdown. Source: pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go
  */
-export function newNodeShutdown(options: NodeShutdownOptions): NodeShutdown {
-  return new LogindNodeShutdown(options);
-}
-
-class LogindNodeShutdown implements NodeShutdown {
+export class NodeShutdown {
   readonly #options: NodeShutdownOptions;
   readonly #neededMs: number;
   #shuttingDown = false;
@@ -61,14 +44,20 @@ class LogindNodeShutdown implements NodeShutdown {
     this.#neededMs = groups.reduce((sum, group) => sum + group.shutdownGracePeriodSeconds * 1000, 0);
   }
 
+  /** The reason why the node is not ready: a shutdown is in progress. */
   problem(): string | undefined {
     return this.#shuttingDown ? "node is shutting down" : undefined;
   }
 
+  /** The rejection of new Pods while a shutdown is in progress. */
   refusal(): Rejection | undefined {
     return this.#shuttingDown ? refused : undefined;
   }
 
+  /**
+   * Takes the inhibitor lock. Reconnects when the connection to logind is lost; ends with the signal.
+   * @throws Error when logind is unreachable, or does not allow the required delay
+   */
   async start(signal: AbortSignal): Promise<void> {
     const { log } = this.#options;
     void this.#keepWatching(await this.#watch(), signal).catch((err) => log.error("Shutdown manager ended", err));

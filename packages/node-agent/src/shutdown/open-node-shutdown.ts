@@ -1,7 +1,7 @@
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { AgentConfig } from "../agent-config.ts";
 import { connectToLogind } from "./logind.ts";
-import { type NodeShutdown, type NodeShutdownOptions, newNodeShutdown } from "./node-shutdown.ts";
+import { NodeShutdown, type NodeShutdownOptions } from "./node-shutdown.ts";
 import { groupsOf } from "./shutdown-groups.ts";
 
 interface OpenShutdownOptions extends Omit<NodeShutdownOptions, "groups" | "connect"> {
@@ -15,5 +15,5 @@ export function openNodeShutdown(options: OpenShutdownOptions): NodeShutdown | u
   const { shutdownGroups, shutdownGraceMs, shutdownGraceCriticalMs } = options.config;
   const groups = shutdownGroups.length > 0 ? shutdownGroups : groupsOf(shutdownGraceMs, shutdownGraceCriticalMs);
   if (groups.length === 0) return undefined;
-  return newNodeShutdown({ ...options, groups, connect: () => connectToLogind({ clock: options.clock }) });
+  return new NodeShutdown({ ...options, groups, connect: () => connectToLogind({ clock: options.clock }) });
 }

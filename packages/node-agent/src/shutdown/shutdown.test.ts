@@ -7,7 +7,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { NodePod } from "../pod/pod.ts";
 import { aNodePod } from "../testing/builders.ts";
 import type { Logind } from "./logind.ts";
-import { newNodeShutdown } from "./node-shutdown.ts";
+import { NodeShutdown } from "./node-shutdown.ts";
 import { byGroup, groupsOf } from "./shutdown-groups.ts";
 
 for (const { name, total, critical, want } of [
@@ -70,7 +70,7 @@ function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: nu
       },
     };
   };
-  const shutdown = newNodeShutdown({
+  const shutdown = new NodeShutdown({
     groups: groupsOf(30_000, 10_000),
     connect,
     activePods: () => pods,

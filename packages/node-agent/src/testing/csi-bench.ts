@@ -11,7 +11,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { newPluginRegistry, type PluginRegistry } from "../plugins/plugin-registry.ts";
+import { PluginRegistry } from "../plugins/plugin-registry.ts";
 import type { NodePod } from "../pod/pod.ts";
 import type { PodObjects } from "../pod/pod-objects.ts";
 import { noObjects } from "../sources/api-objects.ts";
@@ -148,7 +148,7 @@ export class CsiBench {
 
   #newRegistry(): PluginRegistry {
     const handlers = { CSIPlugin: this.csi.handler };
-    return newPluginRegistry({ dir: this.#registryDir, handlers, clock: this.#registryClock, log: discardLogger });
+    return new PluginRegistry({ dir: this.#registryDir, handlers, clock: this.#registryClock, log: discardLogger });
   }
 
   async #register(): Promise<void> {

@@ -8,9 +8,9 @@ import type { NodePod } from "../pod/pod.ts";
 import { newPodRunner, type PodRunner } from "../pods/pod-runner.ts";
 import type { PodRunnerOptions } from "../pods/pod-runner-options.ts";
 import { newHookRunner } from "../probes/lifecycle-hooks.ts";
-import { newProbeManager } from "../probes/probe-manager.ts";
+import { ProbeManager } from "../probes/probe-manager.ts";
 import type { Cgroups } from "../resources/cgroups.ts";
-import { newImagePuller } from "../runtime/images.ts";
+import { ImagePuller } from "../runtime/images.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { noObjects } from "../sources/api-objects.ts";
 import { newStatusManager, type StatusManager } from "../status/status-manager.ts";
@@ -69,7 +69,7 @@ export async function newTestRunner(
     void events.push({ container: container?.name, type, reason, message });
   const status = newStatusManager({ client: undefined, clock, log, apiPodOf: () => undefined });
   const volumes = newVolumeManager({ podsDir: join(dir, "pods"), objects: noObjects, mounter: noMounts, clock, log });
-  const probes = newProbeManager({
+  const probes = new ProbeManager({
     runtime,
     clock,
     log,
@@ -90,7 +90,7 @@ export async function newTestRunner(
       seccompDefault: false,
       seccompRoot: join(dir, "seccomp"),
     },
-    images: newImagePuller({ runtime, clock, serialize: false, qps: 0, burst: 0 }),
+    images: new ImagePuller({ runtime, clock, serialize: false, qps: 0, burst: 0 }),
     volumes,
     objects: noObjects,
     cgroups: noCgroups,

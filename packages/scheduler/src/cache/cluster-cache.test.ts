@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aTestNode, aTestPod } from "../testing/test-cluster.ts";
-import { newClusterCache } from "./cluster-cache.ts";
+import { ClusterCache } from "./cluster-cache.ts";
 import { newPodInfo } from "./node-info.ts";
 
 const withImages = (name: string, ...names: string[]): Node => {
@@ -12,7 +12,7 @@ const withImages = (name: string, ...names: string[]): Node => {
 };
 
 test("nodes that have an image are counted through changes of nodes and their end, each once", () => {
-  const cache = newClusterCache(newFakeClock());
+  const cache = new ClusterCache(newFakeClock());
   const count = (): number[] => ["x", "y"].map((image) => cache.snapshot().nodesWithImage(image));
   cache.setNode(withImages("a", "x", "x", "y"));
   cache.setNode(withImages("b", "x"));
@@ -40,7 +40,7 @@ test("nodes that have an image are counted through changes of nodes and their en
 
 test("a pod whose binding ended counts until the API shows it, a quarter of an hour at most", async () => {
   const clock = newFakeClock();
-  const cache = newClusterCache(clock);
+  const cache = new ClusterCache(clock);
   cache.setNode(aTestNode("a"));
   const [lost, alsoLost, shown, binding] = ["lost", "lost too", "shown", "binding"].map((name) => aTestPod(name)) as [
     Pod,
@@ -61,7 +61,7 @@ test("a pod whose binding ended counts until the API shows it, a quarter of an h
 });
 
 test("an assumed pod that is deleted is assumed no longer", () => {
-  const cache = newClusterCache(newFakeClock());
+  const cache = new ClusterCache(newFakeClock());
   cache.setNode(aTestNode("a"));
   const pod = aTestPod("web");
   cache.assume(newPodInfo(pod), "a");
@@ -71,7 +71,7 @@ test("an assumed pod that is deleted is assumed no longer", () => {
 });
 
 test("pods of a node that went and came back are still on it", () => {
-  const cache = newClusterCache(newFakeClock());
+  const cache = new ClusterCache(newFakeClock());
   cache.setNode(aTestNode("a"));
   cache.setPod(aTestPod("web", { on: "a", cpu: "3" }));
   cache.removeNode(aTestNode("a"));
@@ -82,7 +82,7 @@ test("pods of a node that went and came back are still on it", () => {
 });
 
 test("an assumed pod that the API shows on another node counts there alone", () => {
-  const cache = newClusterCache(newFakeClock());
+  const cache = new ClusterCache(newFakeClock());
   for (const name of ["a", "b"]) cache.setNode(aTestNode(name));
   const used = (): number[] => ["a", "b"].map((name) => cache.snapshot().get(name)?.requested.milliCpu ?? -1);
   const pod = aTestPod("web", { cpu: "2" });
@@ -95,7 +95,7 @@ test("an assumed pod that the API shows on another node counts there alone", () 
 });
 
 test("a pod that changes in place is counted once, with what it asks for now", () => {
-  const cache = newClusterCache(newFakeClock());
+  const cache = new ClusterCache(newFakeClock());
   cache.setNode(aTestNode("a"));
   cache.setPod(aTestPod("web", { on: "a", cpu: "3" }));
   cache.setPod(aTestPod("web", { on: "a", cpu: "1" }));
@@ -106,7 +106,7 @@ test("a pod that changes in place is counted once, with what it asks for now", (
 });
 
 test("an assumed pod that is forgotten, removed or assumed elsewhere leaves ports, affinity and amounts as they were", () => {
-  const cache = newClusterCache(newFakeClock());
+  const cache = new ClusterCache(newFakeClock());
   for (const name of ["a", "b"]) cache.setNode(aTestNode(name));
   const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };
   const spec = {
@@ -134,7 +134,7 @@ test("an assumed pod that is forgotten, removed or assumed elsewhere leaves port
 
 test("a binding that was finished and then shown does not expire with the one before", async () => {
   const clock = newFakeClock();
-  const cache = newClusterCache(clock);
+  const cache = new ClusterCache(clock);
   cache.setNode(aTestNode("a"));
   const pod = aTestPod("web");
   cache.assume(newPodInfo(pod), "a");
@@ -151,7 +151,7 @@ test("a binding that was finished and then shown does not expire with the one be
 });
 
 test("nodes stand one of each zone in turn, also after one has moved to another zone or went", () => {
-  const cache = newClusterCache(newFakeClock());
+  const cache = new ClusterCache(newFakeClock());
   const inZone = (name: string, zone: string) => aTestNode(name, { labels: { "topology.kubernetes.io/zone": zone } });
   for (const [name, zone] of [
     ["a", "x"],
@@ -172,7 +172,7 @@ test("nodes stand one of each zone in turn, also after one has moved to another 
 });
 
 test("a node that was removed while pods with affinity are on it is compared with no pod, until it comes back", () => {
-  const cache = newClusterCache(newFakeClock());
+  const cache = new ClusterCache(newFakeClock());
   for (const name of ["a", "b"]) cache.setNode(aTestNode(name));
   const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } };
   const spec = { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } } };

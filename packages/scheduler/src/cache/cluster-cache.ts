@@ -3,37 +3,16 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import { addPod, type NodeInfo, newNodeInfo, newPodInfo, type PodInfo, removePod, setNode } from "./node-info.ts";
 import type { ClusterSnapshot } from "./snapshot.ts";
 
+const zoneLabel = "topology.kubernetes.io/zone";
+/** Time after binding until an assumed pod that the API never showed is dropped. Source: durationToExpireAssumedPod */
+const assumedExpiryMs = 15 * 60_000;
+
 /**
  * The scheduler's view of nodes and the pods on them. It includes assumed pods: placements that were decided but that
  * the API does not show yet.
  * Source: pkg/scheduler/internal/cache/cache.go
  */
-export interface ClusterCache {
-  setNode(node: Node): void;
-  removeNode(node: Node): void;
-  /** Adds or replaces a pod that the API shows as assigned to a node; confirms an assumed pod. */
-  setPod(pod: Pod): void;
-  removePod(pod: Pod): void;
-  /** Adds the pod to the node before it is bound. */
-  assume(pod: PodInfo, nodeName: string): void;
-  /** Starts the expiry of an assumed pod: it is dropped unless the API shows it within 15 minutes. */
-  finishBinding(pod: Pod): void;
-  /** Reverts `assume`. */
-  forget(pod: Pod): void;
-  isAssumed(pod: Pod): boolean;
-  snapshot(): ClusterSnapshot;
-  readonly counts: { nodes: number; pods: number; assumedPods: number };
-}
-
-const zoneLabel = "topology.kubernetes.io/zone";
-/** Time after binding until an assumed pod that the API never showed is dropped. Source: durationToExpireAssumedPod */
-const assumedExpiryMs = 15 * 60_000;
-
-export function newClusterCache(clock: Clock): ClusterCache {
-  return new AssumingClusterCache(clock);
-}
-
-class AssumingClusterCache implements ClusterCache {
+export class ClusterCache {
   readonly #clock: Clock;
   /** Includes deleted nodes that still have pods; snapshots leave those out. */
   readonly #infos = new Map<string, NodeInfo>();
@@ -69,6 +48,7 @@ class AssumingClusterCache implements ClusterCache {
     if (info.pods.size === 0) this.#infos.delete(name);
   }
 
+  /** Adds or replaces a pod that the API shows as assigned to a node; confirms an assumed pod. */
   setPod(pod: Pod): void {
     this.#assumed.delete(pod.metadata.uid ?? "");
     this.#attach(newPodInfo(pod), pod.spec.nodeName ?? "");
@@ -79,16 +59,19 @@ class AssumingClusterCache implements ClusterCache {
     this.#detach(pod.metadata.uid ?? "");
   }
 
+  /** Adds the pod to the node before it is bound. */
   assume(pod: PodInfo, nodeName: string): void {
     this.#attach(pod, nodeName);
     this.#assumed.set(pod.pod.metadata.uid ?? "", { pod, expiresMs: undefined });
   }
 
+  /** Starts the expiry of an assumed pod: it is dropped unless the API shows it within 15 minutes. */
   finishBinding(pod: Pod): void {
     const entry = this.#assumed.get(pod.metadata.uid ?? "");
     if (entry !== undefined) entry.expiresMs = this.#clock.monotonic() + assumedExpiryMs;
   }
 
+  /** Reverts `assume`. */
   forget(pod: Pod): void {
     const uid = pod.metadata.uid ?? "";
     if (this.#assumed.delete(uid)) this.#detach(uid);

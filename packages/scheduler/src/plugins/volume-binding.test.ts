@@ -16,7 +16,7 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { bindPod, reserve } from "../binding-cycle.ts";
-import { newClusterCache } from "../cache/cluster-cache.ts";
+import { ClusterCache } from "../cache/cluster-cache.ts";
 import { newNodeInfo, newPodInfo } from "../cache/node-info.ts";
 import { defaultCapacityShape } from "../config/argument-rows.ts";
 import type { ShapePoint } from "../config/plugin-args.ts";
@@ -30,7 +30,7 @@ import { newDefaultBinder } from "./default-binder.ts";
 import { newPrioritySort } from "./priority-sort.ts";
 import { newVolumeBinding } from "./volume-binding.ts";
 
-const emptySnapshot = newClusterCache(newFakeClock()).snapshot();
+const emptySnapshot = new ClusterCache(newFakeClock()).snapshot();
 const pod = aTestPod("web", {
   spec: { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }] as Volume[] },
 });

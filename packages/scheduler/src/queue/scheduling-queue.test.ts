@@ -4,7 +4,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import type { QueuedPodView } from "../framework/extension-points.ts";
 import { newPrioritySort } from "../plugins/priority-sort.ts";
-import { newSchedulingQueue, type SchedulingQueue } from "./scheduling-queue.ts";
+import { SchedulingQueue } from "./scheduling-queue.ts";
 
 const podNamed = (name: string, priority = 0) => {
   const pod = aPod({ name });
@@ -14,7 +14,7 @@ const podNamed = (name: string, priority = 0) => {
 function newQueue(): { queue: SchedulingQueue; clock: ReturnType<typeof newFakeClock> } {
   const clock = newFakeClock();
   const { compare } = newPrioritySort();
-  const queue = newSchedulingQueue({
+  const queue = new SchedulingQueue({
     clock,
     compare: (a, b) => compare?.(a, b) ?? 0,
     mayHelp: (plugin, event) => event.startsWith(plugin),

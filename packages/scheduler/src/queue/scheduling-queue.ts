@@ -16,32 +16,6 @@ export interface QueuedPod extends QueuedPodView {
   unschedulablePlugins: ReadonlySet<string>;
 }
 
-/**
- * Pods waiting for a node: `active` pods are ready to be scheduled, `backoff` pods wait for their back-off to end,
- * `unschedulable` pods wait for a cluster event. Keys are `namespace/name`. A pod is in at most one of the three, and in
- * none while its cycle runs.
- * Source: pkg/scheduler/internal/queue/scheduling_queue.go
- */
-export interface SchedulingQueue {
-  add(pod: Pod): void;
-  update(old: Pod | undefined, pod: Pod): void;
-  delete(pod: Pod): void;
-  /** Waits for the next pod; undefined once closed. */
-  pop(): Promise<QueuedPod | undefined>;
-  /** Puts a pod back whose cycle found no node or failed. @param cycle value of `cycle` when that cycle began */
-  addUnschedulable(entry: QueuedPod, cycle: number): void;
-  /** Moves unschedulable pods on to active or backoff when the event may help them and `check` accepts them. */
-  wakeUp(event: ClusterEvent, check?: (pod: Pod) => boolean): void;
-  /** When the pod is tried again without an event, on the monotonic clock; undefined when it does not wait. */
-  nextTryMs(pod: Pod): number | undefined;
-  /** Number of pods popped; read it before a cycle and pass it to `addUnschedulable`. */
-  readonly cycle: number;
-  readonly counts: { active: number; backoff: number; unschedulable: number };
-  /** Moves pods whose back-off has ended, or that were unschedulable for 60 s. To be called every second. */
-  flush(): void;
-  close(): void;
-}
-
 interface SchedulingQueueOptions {
   readonly clock: Clock;
   readonly compare: (a: QueuedPodView, b: QueuedPodView) => number;
@@ -56,11 +30,13 @@ interface SchedulingQueueOptions {
 /** Unschedulable pods are retried after this time even without an event. */
 const longestWaitMs = 60_000;
 
-export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQueue {
-  return new ThreePartQueue(options);
-}
-
-class ThreePartQueue implements SchedulingQueue {
+/**
+ * Pods waiting for a node: `active` pods are ready to be scheduled, `backoff` pods wait for their back-off to end,
+ * `unschedulable` pods wait for a cluster event. Keys are `namespace/name`. A pod is in at most one of the three, and in
+ * none while its cycle runs.
+ * Source: pkg/scheduler/internal/queue/scheduling_queue.go
+ */
+export class SchedulingQueue {
   readonly #options: SchedulingQueueOptions;
   readonly #initialBackoffMs: number;
   readonly #maxBackoffMs: number;
@@ -117,6 +93,7 @@ class ThreePartQueue implements SchedulingQueue {
     this.#unschedulable.delete(key);
   }
 
+  /** Waits for the next pod; undefined once closed. */
   pop(): Promise<QueuedPod | undefined> {
     if (this.#closed) return Promise.resolve(undefined);
     const entry = this.#take();
@@ -126,6 +103,7 @@ class ThreePartQueue implements SchedulingQueue {
     });
   }
 
+  /** Puts a pod back whose cycle found no node or failed. @param cycle value of `cycle` when that cycle began */
   addUnschedulable(entry: QueuedPod, cycleOfEntry: number): void {
     const { clock, incoming } = this.#options;
     const key = keyOf(entry.pod);
@@ -139,7 +117,8 @@ class ThreePartQueue implements SchedulingQueue {
     incoming?.("unschedulable", "ScheduleAttemptFailure");
   }
 
-  wakeUp(event: ClusterEvent, check: (pod: Pod) => boolean): void {
+  /** Moves unschedulable pods on to active or backoff when the event may help them and `check` accepts them. */
+  wakeUp(event: ClusterEvent, check?: (pod: Pod) => boolean): void {
     this.#wakeUpCycle = this.#cycle;
     for (const [key, entry] of this.#unschedulable) {
       if (!this.#isHelpedBy(entry, event) || !passes(entry.pod, check)) continue;
@@ -148,6 +127,7 @@ class ThreePartQueue implements SchedulingQueue {
     }
   }
 
+  /** When the pod is tried again without an event, on the monotonic clock; undefined when it does not wait. */
   nextTryMs(pod: Pod): number | undefined {
     const key = keyOf(pod);
     const backingOff = this.#backoff.get(key);
@@ -156,6 +136,7 @@ class ThreePartQueue implements SchedulingQueue {
     return waiting && waiting.queuedAtMs + longestWaitMs;
   }
 
+  /** Number of pods popped; read it before a cycle and pass it to `addUnschedulable`. */
   get cycle(): number {
     return this.#cycle;
   }
@@ -164,6 +145,7 @@ class ThreePartQueue implements SchedulingQueue {
     return { active: this.#active.size, backoff: this.#backoff.size, unschedulable: this.#unschedulable.size };
   }
 
+  /** Moves pods whose back-off has ended, or that were unschedulable for 60 s. To be called every second. */
   flush(): void {
     const { clock } = this.#options;
     const now = clock.monotonic();

@@ -13,7 +13,7 @@ import { defaultPluginArgs } from "../config/argument-rows.ts";
 import { defaultPluginSets } from "../config/plugin-sets.ts";
 import type { Extender } from "../extenders/extender.ts";
 import { newSchedulerMetrics } from "../metrics.ts";
-import { newScheduler } from "../scheduler.ts";
+import { Scheduler } from "../scheduler.ts";
 import { aTestNode, aTestPod, type NodeOptions, type TestPodOptions } from "./test-cluster.ts";
 
 /** Runs the scheduler with a fake client; `step` advances the clock by `ms` and waits until the scheduler is idle. */
@@ -48,7 +48,7 @@ export async function startScheduler(
   const registry = newMetricsRegistry();
   const decisions = new DecisionLog({ component: "kube-scheduler", clock });
   const informers = newInformerFactory(client, { log: discardLogger, clock });
-  const scheduler = newScheduler({
+  const scheduler = new Scheduler({
     client,
     informers,
     profiles: schedulerNames.map((schedulerName) => ({

@@ -9,7 +9,7 @@ import type { Node, Pod, PodSpec } from "@coxswain/apimachinery/objects/schema/k
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { newClusterCache } from "../cache/cluster-cache.ts";
+import { ClusterCache } from "../cache/cluster-cache.ts";
 import { newPodInfo } from "../cache/node-info.ts";
 import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import { defaultPluginArgs } from "../config/argument-rows.ts";
@@ -59,7 +59,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
   const { nodes = [], pods = [], args = {}, sets = defaultPluginSets("v1beta3"), extenders = [] } = options;
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
-  const cache = newClusterCache(clock);
+  const cache = new ClusterCache(clock);
   const nominator = newNominator();
   const events: string[] = [];
   for (const node of nodes) cache.setNode(node);

@@ -12,7 +12,7 @@ import { Faults, type WatchFaults } from "../faults/faults.ts";
 import { WriteLog } from "../history/write-log.ts";
 import { FakeNodes } from "../nodes/fake-nodes.ts";
 import { checkRules } from "../nodes/pod-rules.ts";
-import { type DirectEtcdClient, newDirectEtcdClient } from "../store/direct-client.ts";
+import { DirectEtcdClient } from "../store/direct-client.ts";
 import { type MemoryEtcd, newMemoryEtcd } from "../store/memory-etcd.ts";
 import { type ClusterClock, newTrackedClock, VirtualClock } from "../time/virtual-clock.ts";
 import { InProcessTls, type WebListener } from "../tls/in-process-tls.ts";
@@ -175,7 +175,7 @@ export class ClusterParts {
   }
 
   #direct(etcd: MemoryEtcd): DirectEtcdClient {
-    this.#etcdClient = newDirectEtcdClient(etcd, this.clock);
+    this.#etcdClient = new DirectEtcdClient(etcd, this.clock);
     return this.#etcdClient;
   }
 

@@ -4,21 +4,13 @@ import { EtcdError } from "@coxswain/apiserver/storage/etcd/errors";
 import type { MemoryEtcd } from "./memory-etcd.ts";
 import { ServedWatch } from "./served-watch.ts";
 
-/** An etcd client of a store in the same process: calls are answered at once, watches in the order of writes. */
-export interface DirectEtcdClient extends EtcdClient {
-  /** How long watch messages are held back, until it is 0 again. */
-  lagMs: number;
-  /** Breaks all watch streams, as a member that stops does. */
-  breakWatches(): void;
-}
-
-/** @param clock for the ends of leases */
-export function newDirectEtcdClient(etcd: MemoryEtcd, clock: Clock): DirectEtcdClient {
-  return new DirectClient(etcd, clock);
-}
-
-class DirectClient implements DirectEtcdClient {
+/**
+ * An etcd client of a store in the same process: calls are answered at once, watches in the order of writes.
+ * @param clock for the ends of leases
+ */
+export class DirectEtcdClient implements EtcdClient {
   readonly servers = ["memory"];
+  /** How long watch messages are held back, until it is 0 again. */
   lagMs = 0;
   readonly #etcd: MemoryEtcd;
   readonly #clock: Clock;
@@ -80,6 +72,7 @@ class DirectClient implements DirectEtcdClient {
     return stream;
   }
 
+  /** Breaks all watch streams, as a member that stops does. */
   breakWatches(): void {
     for (const stream of [...this.#streams]) stream.fail();
   }

@@ -7,7 +7,7 @@ import { newObjectCodec } from "@coxswain/apiserver/storage/object-codec";
 import { openStorage } from "@coxswain/apiserver/storage/open";
 import { runStorageSuite, type StorageUnderTest } from "@coxswain/apiserver/storage/suite";
 import { suiteResource, unlimitedEntries } from "@coxswain/apiserver/storage/testing";
-import { newDirectEtcdClient } from "./direct-client.ts";
+import { DirectEtcdClient } from "./direct-client.ts";
 import { type MemoryEtcd, newMemoryEtcd } from "./memory-etcd.ts";
 
 /** The suite that etcd's storage passes, over the store in memory, and over a copy of it. */
@@ -20,7 +20,7 @@ for (const { over, make } of [
     const etcd = make();
     const { storage: behind, compact } = storeOver(t, etcd);
     const set = await openStorage({
-      etcd: { servers: ["memory"], client: () => newDirectEtcdClient(etcd, realClock) },
+      etcd: { servers: ["memory"], client: () => new DirectEtcdClient(etcd, realClock) },
       resources: [suiteResource],
       readPatienceMs: 300,
       clock: realClock,
@@ -33,7 +33,7 @@ for (const { over, make } of [
 }
 
 function storeOver(t: { after(fn: () => void): void }, etcd: MemoryEtcd): StorageUnderTest {
-  const client = newDirectEtcdClient(etcd, realClock);
+  const client = new DirectEtcdClient(etcd, realClock);
   t.after(() => client.close());
   const storage = newEtcdStore({
     turns: new Turns(),

@@ -11,7 +11,7 @@ import { type ApiserverConfig, configFromFlags } from "@coxswain/apiserver/confi
 import { Drain } from "@coxswain/apiserver/filters/lifetime";
 import { kubeApiserver } from "@coxswain/apiserver/flags";
 import { newObjectCounts } from "@coxswain/apiserver/flow-control/object-counts";
-import { newEdge } from "@coxswain/apiserver/server/edge";
+import { Edge } from "@coxswain/apiserver/server/edge";
 import { newMemoryBudget } from "@coxswain/apiserver/server/memory-budget";
 import { connectModules } from "@coxswain/apiserver/server/modules";
 import { openStorage, type StorageOptions } from "@coxswain/apiserver/storage/open";
@@ -175,7 +175,7 @@ export async function startSimulatedApiServer(options: ApiServerOptions): Promis
     keys: [],
     certificates: { clientCa: undefined, requestHeaderCa: undefined, proxy: none, kubelet: none },
     self: () => ({ host: "127.0.0.1", port: 6443 }),
-    edge: newEdge({ metrics, log, clock, profiling: undefined, livezGraceMs: 0, documents: undefined }),
+    edge: new Edge({ metrics, log, clock, profiling: undefined, livezGraceMs: 0, documents: undefined }),
     tunnels: {},
     fairness: false,
     objectCounts: newObjectCounts(clock, 0),

@@ -7,7 +7,7 @@ import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { completeConfig } from "@coxswain/scheduler/config/config";
 import { kubeScheduler } from "@coxswain/scheduler/flags";
 import { noMetrics } from "@coxswain/scheduler/metrics";
-import { newScheduler } from "@coxswain/scheduler/scheduler";
+import { Scheduler } from "@coxswain/scheduler/scheduler";
 import type { Life } from "./daemon.ts";
 
 /** kube-scheduler with leader election, put together as its program does. It ends when it no longer leads. */
@@ -17,7 +17,7 @@ export async function runScheduler({ process, client, log, signal }: Life, flags
   const { values, set } = parseFlags(kubeScheduler.flags, [...flags]);
   const config = completeConfig(values, set, gates);
   const informers = newInformerFactory(client, { log, clock });
-  const scheduler = newScheduler({
+  const scheduler = new Scheduler({
     client,
     informers,
     clock,

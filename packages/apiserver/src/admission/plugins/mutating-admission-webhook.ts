@@ -15,7 +15,7 @@ import { scheme } from "@coxswain/apimachinery/objects/schema/scheme";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { WebhookCallError } from "../webhooks/caller.ts";
-import { type Invocation, newWebhookDispatcher, type WebhookDispatcher } from "../webhooks/dispatch.ts";
+import { type Invocation, WebhookDispatcher } from "../webhooks/dispatch.ts";
 import { WebhookReinvocation } from "../webhooks/reinvocation.ts";
 import type { WebhookAnswer } from "../webhooks/review.ts";
 
@@ -24,7 +24,7 @@ const patchAuditPrefix = "patch.webhook.admission.k8s.io/";
 
 export function mutatingAdmissionWebhook(ctx: PluginContext): AdmissionPlugin {
   const plugin = "MutatingAdmissionWebhook";
-  const dispatcher = newWebhookDispatcher(ctx, {
+  const dispatcher = new WebhookDispatcher(ctx, {
     configurations: mutatingWebhookConfigurations,
     plugin,
     type: "admit",

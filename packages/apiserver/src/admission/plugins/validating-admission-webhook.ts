@@ -5,11 +5,11 @@
 import { validatingWebhookConfigurations } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { newWebhookDispatcher } from "../webhooks/dispatch.ts";
+import { WebhookDispatcher } from "../webhooks/dispatch.ts";
 
 export function validatingAdmissionWebhook(ctx: PluginContext): AdmissionPlugin {
   const plugin = "ValidatingAdmissionWebhook";
-  const dispatcher = newWebhookDispatcher(ctx, {
+  const dispatcher = new WebhookDispatcher(ctx, {
     configurations: validatingWebhookConfigurations,
     plugin,
     type: "validating",

@@ -49,27 +49,6 @@ export interface Invocation extends RegisteredWebhook {
   readonly isResourceItself: boolean;
 }
 
-export interface WebhookDispatcher {
-  readonly synced: boolean;
-  /** All webhooks, sorted by configuration name, then in the order of the configuration. */
-  registered(): readonly RegisteredWebhook[];
-  /** @returns undefined when the webhook does not match the write in its current state. */
-  match(registered: RegisteredWebhook, attributes: AdmissionAttributes): Promise<Invocation | undefined>;
-  /** Objects converted to the webhook's version; those of the attributes stay in the hub version, unmodified. */
-  shown(invocation: Invocation, attributes: AdmissionAttributes): Promise<ReviewedObjects>;
-  /**
-   * @param use processes the response; a WebhookCallError thrown by it is subject to the failure policy too.
-   * @returns undefined when the call failed and the failure policy is Ignore.
-   * @throws StatusError when the webhook rejects the request, or fails with failure policy Fail.
-   */
-  call<T>(
-    invocation: Invocation,
-    attributes: AdmissionAttributes,
-    round: number,
-    use: (answer: WebhookAnswer) => Promise<T> | T,
-  ): Promise<T | undefined>;
-}
-
 /** Names in which the two plugins differ. */
 interface DispatcherNames {
   readonly configurations: ResourceRef;
@@ -79,11 +58,8 @@ interface DispatcherNames {
   readonly failedOpenPrefix: string;
 }
 
-export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames): WebhookDispatcher {
-  return new WebhookCaller(ctx, names);
-}
-
-class WebhookCaller implements WebhookDispatcher {
+/** The webhooks of one of the two admission plugins: which ones a write matches, and their calls. */
+export class WebhookDispatcher {
   readonly #options: PluginContext;
   readonly #names: DispatcherNames;
   readonly #type: "admit" | "validating";
@@ -111,11 +87,13 @@ class WebhookCaller implements WebhookDispatcher {
     return this.#informer.synced && this.#serviceInformer.synced && this.#namespaces.synced;
   }
 
+  /** All webhooks, sorted by configuration name, then in the order of the configuration. */
   registered(): readonly RegisteredWebhook[] {
     this.#all ??= registeredIn(this.#informer.lister.list());
     return this.#all;
   }
 
+  /** @returns undefined when the webhook does not match the write in its current state. */
   async match(registered: RegisteredWebhook, attributes: AdmissionAttributes): Promise<Invocation | undefined> {
     const equivalents = this.#options.versions.of(attributes.resource);
     const target = matchingVersion(registered.webhook, attributes, equivalents);
@@ -127,10 +105,16 @@ class WebhookCaller implements WebhookDispatcher {
     return { ...registered, target, isResourceItself: own?.kind === attributes.kind.kind };
   }
 
+  /** Objects converted to the webhook's version; those of the attributes stay in the hub version, unmodified. */
   shown(invocation: Invocation, attributes: AdmissionAttributes): Promise<ReviewedObjects> {
     return shownObjects(this.#options, invocation, attributes);
   }
 
+  /**
+   * @param use processes the response; a WebhookCallError thrown by it is subject to the failure policy too.
+   * @returns undefined when the call failed and the failure policy is Ignore.
+   * @throws StatusError when the webhook rejects the request, or fails with failure policy Fail.
+   */
   async call<T>(
     invocation: Invocation,
     attributes: AdmissionAttributes,

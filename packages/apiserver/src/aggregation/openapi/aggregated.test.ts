@@ -10,7 +10,7 @@ import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/regis
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import type { ApiService } from "../api-services.ts";
 import { newAggregatorMetrics } from "../metrics.ts";
-import { type AggregatedOpenApi, newAggregatedOpenApi } from "./aggregated.ts";
+import { AggregatedOpenApi } from "./aggregated.ts";
 import type { Download } from "./download.ts";
 
 const own = { swagger: "2.0", paths: { "/apis/own/v1": {} }, definitions: { Own: {} } } as unknown as OpenApiDocument;
@@ -44,7 +44,7 @@ async function started(
   const informers = newInformerFactory(client, { log: discardLogger, clock });
   const apiServices = informers.for<ApiService>(apiServicesRef);
   const fetched: string[] = [];
-  const openApi = newAggregatedOpenApi({
+  const openApi = new AggregatedOpenApi({
     apiServices,
     async fetch({ spec }, path, headers): Promise<Download> {
       const { "if-none-match": known = "" } = headers;

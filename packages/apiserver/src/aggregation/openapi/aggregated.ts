@@ -26,18 +26,6 @@ import type { Download, Fetch } from "./download.ts";
 import { keepPaths, mergeSpecs } from "./merge.ts";
 import { readSpec, type SpecDocument } from "./spec-document.ts";
 
-export interface AggregatedOpenApi {
-  /** Changes whenever the result of `merge` changes. */
-  readonly generation: number;
-  /** @returns a merged document; the argument is not modified. */
-  merge(own: OpenApiDocument): Steps<OpenApiDocument>;
-  /** Roots of the OpenAPI v3 documents of aggregated servers: `apis/example.com/v1`. */
-  v3Roots(): string[];
-  /** Fetches an OpenAPI v3 document from its server; undefined when it has none. */
-  v3(root: string, accept: string): Promise<Download | undefined>;
-  run(signal: AbortSignal): Promise<void>;
-}
-
 interface AggregatedOpenApiOptions {
   readonly apiServices: SharedInformer<ApiService>;
   readonly fetch: Fetch;
@@ -61,11 +49,8 @@ const soonMs = 1_000;
 const lookAgainMs = 60_000;
 const longestPauseMs = 3_600_000;
 
-export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): AggregatedOpenApi {
-  return new MergedOpenApi(options);
-}
-
-class MergedOpenApi implements AggregatedOpenApi {
+/** The OpenAPI documents of the aggregated servers, fetched again periodically and merged with our own. */
+export class AggregatedOpenApi {
   readonly #options: AggregatedOpenApiOptions;
   readonly #known = new Map<string, Known>();
   readonly #turns: Turns;
@@ -105,10 +90,12 @@ class MergedOpenApi implements AggregatedOpenApi {
     });
   }
 
+  /** Changes whenever the result of `merge` changes. */
   get generation(): number {
     return this.#generation;
   }
 
+  /** @returns a merged document; the argument is not modified. */
   *merge(own: OpenApiDocument): Steps<OpenApiDocument> {
     const { apiServices, clock, metrics } = this.#options;
     const others = byPriority(apiServices.lister.list()).flatMap((apiService) => this.#known.get(nameOf(apiService))?.spec ?? []);
@@ -129,6 +116,7 @@ class MergedOpenApi implements AggregatedOpenApi {
     };
   }
 
+  /** Roots of the OpenAPI v3 documents of aggregated servers: `apis/example.com/v1`. */
   v3Roots(): string[] {
     const { apiServices } = this.#options;
     return apiServices.lister
@@ -136,6 +124,7 @@ class MergedOpenApi implements AggregatedOpenApi {
       .flatMap((apiService) => (this.#known.get(nameOf(apiService))?.hasV3 === true ? [rootOf(apiService)] : []));
   }
 
+  /** Fetches an OpenAPI v3 document from its server; undefined when it has none. */
   async v3(root: string, accept: string): Promise<Download | undefined> {
     const { apiServices, fetch } = this.#options;
     const apiService = apiServices.lister.list().find((one) => serviceOf(one) !== undefined && rootOf(one) === root);

@@ -7,21 +7,8 @@ import { type CpuSet, cpuSet, formatCpus, union, without } from "./cpu-set.ts";
 import type { CpuState } from "./cpu-state.ts";
 import { chooseCpus, cpuHints, exclusiveCpus, type StaticCpus, validCpuState } from "./static-cpus.ts";
 
-/** Assigns CPUs to containers. */
-export interface CpuManager extends HintProvider {
-  /** Assigns exclusive CPUs to the container if it qualifies; idempotent. @throws Error when there are not enough */
-  allocate(pod: NodePod, container: AnyContainer, hint: Hint): void;
-  /** The CPUs that a container may run on: its exclusive CPUs or the shared pool; empty with the policy `none`. */
-  cpusOf(uid: string, container: string): CpuSet;
-  /** The container's exclusive CPUs. */
-  exclusiveCpusOf(uid: string, container: string): CpuSet;
-  /** CPUs that can be assigned exclusively. */
-  allocatable(): CpuSet;
-  /** Releases the CPUs of all Pods that are not in `pods`. */
-  release(pods: readonly NodePod[]): void;
-}
-
 interface CpuManagerOptions {
+  /** Undefined for the policy `none`. */
   settings: StaticCpus | undefined;
   file: CheckpointFile<CpuState>;
   path: string;
@@ -29,17 +16,12 @@ interface CpuManagerOptions {
 }
 
 /**
- * `--cpu-manager-policy`: `none` does not restrict CPUs. `static` assigns exclusive CPUs to containers of Guaranteed Pods
+ * Assigns CPUs to containers by `--cpu-manager-policy`: `none` does not restrict CPUs. `static` assigns exclusive CPUs to containers of Guaranteed Pods
  * that request whole CPUs; all other containers share the rest.
- * @param settings undefined for `none`
  * @throws Error when the restored state is from another policy or does not match the machine
  * Source: pkg/kubelet/cm/cpumanager
  */
-export function newCpuManager(options: CpuManagerOptions): CpuManager {
-  return new StaticCpuManager(options);
-}
-
-class StaticCpuManager implements CpuManager {
+export class CpuManager implements HintProvider {
   readonly #options: CpuManagerOptions;
   readonly #policy: "none" | "static";
   #state: CpuState;
@@ -85,6 +67,7 @@ class StaticCpuManager implements CpuManager {
     return new Map([["cpu", cpuHints(settings.machine, available, union(this.#reusableOf(uid), has), count)]]);
   }
 
+  /** Assigns exclusive CPUs to the container if it qualifies; idempotent. @throws Error when there are not enough */
   allocate(pod: NodePod, container: AnyContainer, hint: Hint): void {
     const { settings, log } = this.#options;
     const count = exclusiveCpus(pod, container);
@@ -102,19 +85,23 @@ class StaticCpuManager implements CpuManager {
     this.#reusable = { uid, cpus: isInit ? union(this.#reusableOf(uid), cpus) : without(this.#reusableOf(uid), cpus) };
   }
 
+  /** The CPUs that a container may run on: its exclusive CPUs or the shared pool; empty with the policy `none`. */
   cpusOf(uid: string, container: string): CpuSet {
     return this.#given(uid, container) ?? this.#state.shared;
   }
 
+  /** The container's exclusive CPUs. */
   exclusiveCpusOf(uid: string, container: string): CpuSet {
     return this.#given(uid, container) ?? [];
   }
 
+  /** CPUs that can be assigned exclusively. */
   allocatable(): CpuSet {
     const { settings } = this.#options;
     return settings === undefined ? [] : without(cpuSet(settings.machine.map(({ id }) => id)), settings.reserved);
   }
 
+  /** Releases the CPUs of all Pods that are not in `pods`. */
   release(pods: readonly NodePod[]): void {
     const kept = new Map([...this.#state.assigned].filter(([uid]) => pods.some((pod) => pod.metadata.uid === uid)));
     if (kept.size !== this.#state.assigned.size) this.#change(kept);

@@ -6,7 +6,7 @@ import type { NodePod } from "../../pod/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import type { CheckpointFile } from "../checkpoint-file.ts";
 import type { Cpu } from "../topology/machine-topology.ts";
-import { newCpuManager } from "./cpu-manager.ts";
+import { CpuManager } from "./cpu-manager.ts";
 import { both, cpuSet, union } from "./cpu-set.ts";
 import { type CpuState, cpuStateForm } from "./cpu-state.ts";
 import type { StaticCpus } from "./static-cpus.ts";
@@ -66,7 +66,7 @@ test("however containers start and end, no CPU is assigned twice, none is lost, 
         },
       };
       const settings: StaticCpus = { machine, reserved: [0], options: { wholeCoresOnly: false, acrossNodes: false } };
-      const open = () => newCpuManager({ settings, file, path: "/state", log: discardLogger });
+      const open = () => new CpuManager({ settings, file, path: "/state", log: discardLogger });
       let manager = open();
       const pods = new Map<number, NodePod>();
       for (const step of list) {

@@ -10,7 +10,7 @@ import type { NodePod } from "../../pod/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { newCheckpointFile } from "../checkpoint-file.ts";
 import type { Cpu } from "../topology/machine-topology.ts";
-import { type CpuManager, newCpuManager } from "./cpu-manager.ts";
+import { CpuManager } from "./cpu-manager.ts";
 import { parseCpuPolicyOptions } from "./cpu-policy-options.ts";
 import { formatCpus, parseCpus } from "./cpu-set.ts";
 import { cpuStateForm } from "./cpu-state.ts";
@@ -118,7 +118,7 @@ async function managerIn(
   const path = join(dir, "cpu_manager_state");
   if (content !== undefined) await writeFile(path, content);
   const again = (): CpuManager =>
-    newCpuManager({ settings: own, file: newCheckpointFile(path, cpuStateForm), path, log: discardLogger });
+    new CpuManager({ settings: own, file: newCheckpointFile(path, cpuStateForm), path, log: discardLogger });
   return { manager: again(), path, again };
 }
 const anywhere = { preferred: false };
@@ -198,7 +198,7 @@ test("with the policy none no exclusive CPUs are assigned, and the state file sa
   const dir = await mkdtemp(join(tmpdir(), "cox-cpu-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "cpu_manager_state");
-  const manager = newCpuManager({ settings: undefined, file: newCheckpointFile(path, cpuStateForm), path, log: discardLogger });
+  const manager = new CpuManager({ settings: undefined, file: newCheckpointFile(path, cpuStateForm), path, log: discardLogger });
   manager.allocate(podOf("u1", cpus(2)), cpus(2), anywhere);
   assert.deepEqual(
     [manager.cpusOf("u1", "main"), manager.allocatable(), manager.podHints(podOf("u1", cpus(2))).size],

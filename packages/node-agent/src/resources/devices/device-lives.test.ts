@@ -9,7 +9,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { NodePod } from "../../pod/pod.ts";
 import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { aDevice } from "../../testing/device-plugin.ts";
-import { newDeviceManager } from "./device-manager.ts";
+import { DeviceManager } from "./device-manager.ts";
 import type { PluginClient } from "./plugin-client.ts";
 import { type DeviceAccess, type PluginDevice, pluginMessages } from "./plugin-schema.ts";
 
@@ -70,7 +70,7 @@ async function bench(t: TestContext) {
       },
     };
   };
-  const open = () => newDeviceManager({ dir, numaNodes: [0], clock, log: discardLogger, onChange: () => undefined, connect });
+  const open = () => new DeviceManager({ dir, numaNodes: [0], clock, log: discardLogger, onChange: () => undefined, connect });
   const manager = open();
   const register = async (resource: string, socket: string, devices: PluginDevice[], to = manager) => {
     await to.handler.register(resource, socket, ["v1beta1"]);

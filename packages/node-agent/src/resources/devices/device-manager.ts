@@ -15,31 +15,6 @@ import { newPluginClient, type PluginClient } from "./plugin-client.ts";
 import { type DeviceAccess, type PluginDevice, type PluginOptions, pluginMessages } from "./plugin-schema.ts";
 import { type Registered, serveRegistration, supportedVersions } from "./registration-server.ts";
 
-/** Allocates the devices of device plugins to containers. */
-export interface DeviceManager extends HintProvider {
-  /** Handles device plugins that are discovered through the plugin registration directory. */
-  handler: PluginHandler;
-  /** Serves the registration socket of device plugins. */
-  start(signal: AbortSignal): Promise<void>;
-  /** Whether the Pod requests a resource of a device plugin. */
-  concerns(pod: NodePod): boolean;
-  /** Chooses devices and calls the plugin's Allocate. @throws Error when there are not enough, or the plugin fails */
-  allocate(pod: NodePod, container: AnyContainer, hint: Hint): Promise<void>;
-  /**
-   * The mounts, devices and environment for the container; calls PreStartContainer on plugins that require it.
-   * @throws Error when PreStartContainer fails
-   */
-  accessOf(pod: NodePod, container: AnyContainer): Promise<DeviceAccess>;
-  givenTo(uid: string, container: string): readonly GivenDevices[];
-  /** Capacity and allocatable of the extended resources; 0 for resources whose plugin has been gone for the grace period. */
-  amounts(): { capacity: ResourceList; allocatable: ResourceList };
-  /** Allocated devices by resource. Not affected by short interruptions of a plugin. */
-  inUse(): ResourceList;
-  /** Healthy devices by resource. */
-  healthy(): ReadonlyMap<string, readonly PluginDevice[]>;
-  release(pods: readonly NodePod[]): void;
-}
-
 interface Plugin {
   client: PluginClient | undefined;
   options: PluginOptions;
@@ -65,14 +40,12 @@ interface DeviceManagerOptions {
 }
 
 /**
+ * Allocates the devices of device plugins to containers.
  * Restores allocations from the checkpoint in `dir`; an unreadable checkpoint is logged and ignored.
  * Source: pkg/kubelet/cm/devicemanager/manager.go
  */
-export function newDeviceManager(options: DeviceManagerOptions): DeviceManager {
-  return new PluginDeviceManager(options);
-}
-
-class PluginDeviceManager implements DeviceManager {
+export class DeviceManager implements HintProvider {
+  /** Handles device plugins that are discovered through the plugin registration directory. */
   readonly handler: PluginHandler;
   readonly #options: DeviceManagerOptions;
   readonly #connect: (socket: string) => PluginClient;
@@ -110,6 +83,7 @@ class PluginDeviceManager implements DeviceManager {
     };
   }
 
+  /** Serves the registration socket of device plugins. */
   async start(signal: AbortSignal): Promise<void> {
     const { dir, log } = this.#options;
     const server = await serveRegistration({
@@ -126,6 +100,7 @@ class PluginDeviceManager implements DeviceManager {
     else signal.addEventListener("abort", close, { once: true });
   }
 
+  /** Whether the Pod requests a resource of a device plugin. */
   concerns(pod: NodePod): boolean {
     return containersOf(pod).some((one) => [...limitsOf(one).keys()].some((resource) => this.#isOurs(resource)));
   }
@@ -139,6 +114,7 @@ class PluginDeviceManager implements DeviceManager {
     return this.#hintsOf(pod, sumOverPod(pod, limitsOf), (resource) => this.#idsGivenTo(pod.metadata.uid, names, resource));
   }
 
+  /** Chooses devices and calls the plugin's Allocate. @throws Error when there are not enough, or the plugin fails */
   async allocate(pod: NodePod, container: AnyContainer, hint: Hint): Promise<void> {
     const { uid } = pod.metadata;
     const isInit = (pod.spec.initContainers ?? []).some(({ name }) => name === container.name);
@@ -155,6 +131,10 @@ class PluginDeviceManager implements DeviceManager {
     }
   }
 
+  /**
+   * The mounts, devices and environment for the container; calls PreStartContainer on plugins that require it.
+   * @throws Error when PreStartContainer fails
+   */
   async accessOf(pod: NodePod, container: AnyContainer): Promise<DeviceAccess> {
     const access: Access = { envs: {}, mounts: [], devices: [], annotations: {} };
     for (const [resource, count] of limitsOf(container)) {
@@ -175,6 +155,7 @@ class PluginDeviceManager implements DeviceManager {
     return this.#given.filter((one) => one.podUid === uid && one.container === container);
   }
 
+  /** Capacity and allocatable of the extended resources; 0 for resources whose plugin has been gone for the grace period. */
   amounts(): { capacity: ResourceList; allocatable: ResourceList } {
     this.#forgetLostPlugins();
     const capacity: Record<string, string> = Object.fromEntries([...this.#gone].map((resource) => [resource, "0"]));
@@ -186,12 +167,14 @@ class PluginDeviceManager implements DeviceManager {
     return { capacity, allocatable };
   }
 
+  /** Allocated devices by resource. Not affected by short interruptions of a plugin. */
   inUse(): ResourceList {
     return Object.fromEntries(
       [...this.#devices.keys()].map((resource) => [resource, String(new Set(this.#usedOf(resource)).size)]),
     );
   }
 
+  /** Healthy devices by resource. */
   healthy(): ReadonlyMap<string, readonly PluginDevice[]> {
     return new Map(
       [...this.#devices].map(([resource, known]) => [resource, [...known.values()].filter(({ health }) => health === "Healthy")]),

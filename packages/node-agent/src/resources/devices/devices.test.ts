@@ -12,7 +12,7 @@ import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { aDevice, startPlugin, type TestPlugin } from "../../testing/device-plugin.ts";
 import { chooseDevices, deviceHints } from "./choose-devices.ts";
 import { deviceCheckpointForm } from "./device-checkpoint.ts";
-import { type DeviceManager, newDeviceManager } from "./device-manager.ts";
+import { DeviceManager } from "./device-manager.ts";
 import type { PluginDevice } from "./plugin-schema.ts";
 
 const byId = (...devices: PluginDevice[]): ReadonlyMap<string, PluginDevice> => new Map(devices.map((one) => [one.ID, one]));
@@ -94,7 +94,7 @@ async function setUp(t: TestContext): Promise<Setup> {
     stop.abort();
     stop = new AbortController();
     const onChange = (): void => void changes++;
-    const manager = newDeviceManager({ dir, numaNodes: [0, 1], clock, log: discardLogger, onChange });
+    const manager = new DeviceManager({ dir, numaNodes: [0, 1], clock, log: discardLogger, onChange });
     await manager.start(stop.signal);
     return manager;
   };

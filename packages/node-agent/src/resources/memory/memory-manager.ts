@@ -19,37 +19,20 @@ import {
 } from "./numa-memory.ts";
 import { isMemoryResource } from "./reserved-memory.ts";
 
-/** Reserves memory of NUMA nodes for containers. */
-export interface MemoryManager extends HintProvider {
-  /** Reserves memory of NUMA nodes for a container of a Guaranteed Pod; idempotent. @throws Error when there is not enough */
-  allocate(pod: NodePod, container: AnyContainer, hint: Hint): void;
-  /** NUMA nodes that the container's memory comes from; empty for no restriction. */
-  nodesOf(uid: string, container: string): readonly number[];
-  blocksOf(uid: string, container: string): readonly MemoryBlock[];
-  /** Allocatable memory by node and type. */
-  allocatable(): MemoryBlock[];
-  /** Called when a container was created: releases the memory of the init containers before it, which have exited. */
-  started(pod: NodePod, container: AnyContainer): void;
-  release(pods: readonly NodePod[]): void;
-}
-
 interface MemoryManagerOptions {
+  /** Memory of the NUMA nodes without reservations for containers; undefined for `None`. */
   machine: NodesMemory | undefined;
   file: CheckpointFile<MemoryState>;
   log: Logger;
 }
 
 /**
- * `--memory-manager-policy`: `None`, or `Static`, which reserves memory of NUMA nodes for containers of Guaranteed Pods.
- * @param machine memory of the nodes without reservations for containers; undefined for `None`
+ * Assigns memory to containers by `--memory-manager-policy`: `None`, or `Static`, which reserves memory of NUMA nodes for
+ * containers of Guaranteed Pods.
  * @throws Error when the restored state is from another policy or does not match the machine
  * Source: pkg/kubelet/cm/memorymanager
  */
-export function newMemoryManager(options: MemoryManagerOptions): MemoryManager {
-  return new StaticMemoryManager(options);
-}
-
-class StaticMemoryManager implements MemoryManager {
+export class MemoryManager implements HintProvider {
   readonly #options: MemoryManagerOptions;
   readonly #policy: "None" | "Static";
   #state: MemoryState;
@@ -74,6 +57,7 @@ class StaticMemoryManager implements MemoryManager {
     return this.#hintsOf(pod, sumOverPod(pod, requestOf), has);
   }
 
+  /** Reserves memory of NUMA nodes for a container of a Guaranteed Pod; idempotent. @throws Error when there is not enough */
   allocate(pod: NodePod, container: AnyContainer, hint: Hint): void {
     const { log } = this.#options;
     if (!this.#cares(pod)) return;
@@ -98,6 +82,7 @@ class StaticMemoryManager implements MemoryManager {
     this.#reusable = { uid, memory: reusableAfter(this.#reusableOf(uid), blocks, isInit) };
   }
 
+  /** NUMA nodes that the container's memory comes from; empty for no restriction. */
   nodesOf(uid: string, container: string): readonly number[] {
     return [...new Set((this.#given(uid, container) ?? []).flatMap(({ nodes }) => nodes))].sort((a, b) => a - b);
   }
@@ -106,6 +91,7 @@ class StaticMemoryManager implements MemoryManager {
     return this.#given(uid, container) ?? [];
   }
 
+  /** Allocatable memory by node and type. */
   allocatable(): MemoryBlock[] {
     const { machine } = this.#options;
     return [...(machine ?? [])].flatMap(([id, { tables }]) =>
@@ -115,6 +101,7 @@ class StaticMemoryManager implements MemoryManager {
     );
   }
 
+  /** Called when a container was created: releases the memory of the init containers before it, which have exited. */
   started(pod: NodePod, container: AnyContainer): void {
     if (!this.#cares(pod)) return;
     const names = (pod.spec.initContainers ?? []).map(({ name }) => name);

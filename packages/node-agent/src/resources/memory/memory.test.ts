@@ -10,7 +10,7 @@ import { aContainer, aNodePod } from "../../testing/builders.ts";
 import { decodeCheckpoint, newCheckpointFile } from "../checkpoint-file.ts";
 import type { Hint } from "../topology/hints.ts";
 import type { NumaNode } from "../topology/machine-topology.ts";
-import { type MemoryManager, newMemoryManager } from "./memory-manager.ts";
+import { MemoryManager } from "./memory-manager.ts";
 import { memoryStateForm } from "./memory-state.ts";
 import { emptyMemory, memoryHints } from "./numa-memory.ts";
 
@@ -80,7 +80,7 @@ async function managerIn(
   const path = join(dir, "memory_manager_state");
   if (content !== undefined) await writeFile(path, content);
   const again = (): MemoryManager =>
-    newMemoryManager({ machine: own, file: newCheckpointFile(path, memoryStateForm), log: discardLogger });
+    new MemoryManager({ machine: own, file: newCheckpointFile(path, memoryStateForm), log: discardLogger });
   return { manager: again(), path, again };
 }
 

@@ -44,31 +44,16 @@ interface StatsOfVolume {
   condition: { abnormal: boolean; message: string } | undefined;
 }
 
-/** Client of a CSI driver's node service. Every method throws PluginError. */
-export interface CsiClient {
-  info(): Promise<{ nodeId: string; maxVolumes: number; topology: Texts }>;
-  capabilities(): Promise<ReadonlySet<NodeCapability>>;
-  stage(request: StageRequest): Promise<void>;
-  unstage(handle: string, stagingPath: string): Promise<void>;
-  publish(request: PublishRequest): Promise<void>;
-  unpublish(handle: string, targetPath: string): Promise<void>;
-  /** @throws Error also when the response contains no usage */
-  stats(handle: string, path: string): Promise<StatsOfVolume>;
-  expand(request: { handle: string; path: string; stagingPath: string; bytes: number; capability: Capability }): Promise<void>;
-  close(): void;
-}
-
 /** Called for every finished call; feeds the metric `csi_operations_seconds`. */
 export type OnCsiCall = (driver: string, method: string, code: string, tookMs: number) => void;
 
 const timeoutMs = 120_000;
 
-/** Creates a client for the driver's socket; every call has a deadline of two minutes. Source: pkg/volume/csi/csi_client.go */
-export function newCsiClient(driver: string, socket: string, onCall?: OnCsiCall): CsiClient {
-  return new GrpcCsiClient(driver, socket, onCall);
-}
-
-class GrpcCsiClient implements CsiClient {
+/**
+ * Client of a CSI driver's node service, at the driver's socket. Every call has a deadline of two minutes and throws PluginError.
+ * Source: pkg/volume/csi/csi_client.go
+ */
+export class CsiClient {
   readonly #driver: string;
   readonly #onCall: OnCsiCall | undefined;
   readonly #channel: PluginChannel;
@@ -133,6 +118,7 @@ class GrpcCsiClient implements CsiClient {
     await this.#call("NodeUnpublishVolume", { volumeId: handle, targetPath });
   }
 
+  /** @throws Error also when the response contains no usage */
   async stats(handle: string, path: string): Promise<StatsOfVolume> {
     const answer = await this.#call("NodeGetVolumeStats", { volumeId: handle, volumePath: path });
     const usages = answer.usage as (UsageOfVolume & { unit: number })[];

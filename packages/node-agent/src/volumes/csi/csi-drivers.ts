@@ -1,5 +1,5 @@
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
-import { type CsiClient, newCsiClient, type OnCsiCall } from "./csi-client.ts";
+import { CsiClient, type OnCsiCall } from "./csi-client.ts";
 
 /** Publishes a driver's registration on the Node and CSINode objects. */
 export interface DriverAnnouncer {
@@ -58,7 +58,7 @@ export function newCsiDrivers(options: { announcer: DriverAnnouncer; onCall?: On
     },
     async register(name, endpoint, versions) {
       const version = acceptedVersion("RegisterPlugin", name, versions);
-      const client = newCsiClient(name, endpoint, options.onCall);
+      const client = new CsiClient(name, endpoint, options.onCall);
       drivers.get(name)?.client.close();
       drivers.set(name, { client, version });
       try {

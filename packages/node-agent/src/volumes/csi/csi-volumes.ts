@@ -23,26 +23,6 @@ import { type CsiSource, idOf, lifecycleProblem, podAttributes, takesGroup } fro
 import { newSerial } from "./serial.ts";
 import { loadVolumeData, removeFolder, removeVolumeData, saveVolumeData } from "./volume-data.ts";
 
-/** Node-side lifecycle of CSI volumes: attach, stage, publish and the reverse. */
-export interface CsiVolumes {
-  /**
-   * Attaches, stages and publishes a volume for a Pod, as far as the driver requires each step. A published volume is not
-   * published again unless the driver sets `requiresRepublish`.
-   * @throws VolumeWaits while the volume is not attached; VolumeError with the failed step
-   */
-  setUp(pod: NodePod, source: CsiSource): Promise<PublishedVolume>;
-  /** Unpublishes all volumes of a Pod; works from the files on disk. @throws Error the first failure */
-  tearDown(uid: string): Promise<void>;
-  /** Unstages volumes that no Pod uses any more; failures are retried by a later call. */
-  collect(): Promise<void>;
-  /**
-   * IDs of volumes that must stay attached to this node, sorted, for the node's status; undefined until CSIDrivers are synced.
-   */
-  inUse(): readonly string[] | undefined;
-  /** Restores state from disk after a restart. Call before the node's status reports volumes in use. */
-  restore(): Promise<void>;
-}
-
 /** Result of setting up a volume. */
 export interface PublishedVolume {
   /** What containers get: a directory to mount, or a link to a device. */
@@ -97,12 +77,11 @@ const steps = {
   },
 } as const satisfies Record<Kind, Record<string, string>>;
 
-/** Source: pkg/volume/csi csi_attacher.go, csi_mounter.go; pkg/kubelet/volumemanager/reconciler */
-export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
-  return new NodeCsiVolumes(options);
-}
-
-class NodeCsiVolumes implements CsiVolumes {
+/**
+ * Node-side lifecycle of CSI volumes: attach, stage, publish and the reverse.
+ * Source: pkg/volume/csi csi_attacher.go, csi_mounter.go; pkg/kubelet/volumemanager/reconciler
+ */
+export class CsiVolumes {
   readonly #options: CsiVolumesOptions;
   readonly #layouts: Readonly<Record<"block" | "mount", VolumeLayout>>;
   /** Volumes published by this process, by `<uid>/<name>`. */
@@ -123,12 +102,18 @@ class NodeCsiVolumes implements CsiVolumes {
     this.#releaseUnused = newReleaseUnused({ serial: this.#serial, release: (name) => this.#unstage(name), clock, log });
   }
 
+  /**
+   * Attaches, stages and publishes a volume for a Pod, as far as the driver requires each step. A published volume is not
+   * published again unless the driver sets `requiresRepublish`.
+   * @throws VolumeWaits while the volume is not attached; VolumeError with the failed step
+   */
   setUp(pod: NodePod, source: CsiSource): Promise<PublishedVolume> {
     return this.#serial(source.mode === "Persistent" ? source.name : `${pod.metadata.uid}/${source.name}`, () =>
       this.#setUp(pod, source),
     );
   }
 
+  /** Unpublishes all volumes of a Pod; works from the files on disk. @throws Error the first failure */
   async tearDown(uid: string): Promise<void> {
     const failures: Error[] = [];
     for (const [kind, name] of await this.#volumesOf(uid)) {
@@ -145,6 +130,7 @@ class NodeCsiVolumes implements CsiVolumes {
     if (failures[0] !== undefined) throw failures[0];
   }
 
+  /** Unstages volumes that no Pod uses any more; failures are retried by a later call. */
   async collect(): Promise<void> {
     const { log } = this.#options;
     let names: Set<string>;
@@ -157,6 +143,9 @@ class NodeCsiVolumes implements CsiVolumes {
     await this.#releaseUnused(names);
   }
 
+  /**
+   * IDs of volumes that must stay attached to this node, sorted, for the node's status; undefined until CSIDrivers are synced.
+   */
   inUse(): readonly string[] | undefined {
     try {
       const attached = [...this.#used.values()].filter(({ driver }) => this.#needsAttach(driver));
@@ -166,6 +155,7 @@ class NodeCsiVolumes implements CsiVolumes {
     }
   }
 
+  /** Restores state from disk after a restart. Call before the node's status reports volumes in use. */
   async restore(): Promise<void> {
     const { log, paths } = this.#options;
     const claim = async (name: string, dir: string): Promise<void> => {

@@ -28,9 +28,9 @@ import type { OnCsiCall } from "./csi-client.ts";
 import { type CsiDrivers, newCsiDrivers } from "./csi-drivers.ts";
 import { newCsiPaths } from "./csi-paths.ts";
 import { type CsiSource, ephemeralSource, persistentSource } from "./csi-source.ts";
-import { type CsiVolumes, newCsiVolumes, type PublishedVolume } from "./csi-volumes.ts";
+import { CsiVolumes, type PublishedVolume } from "./csi-volumes.ts";
 import { type Expand, newExpansion } from "./expansion.ts";
-import { type CsiNodeInfo, newCsiNodeInfo } from "./node-info.ts";
+import { CsiNodeInfo } from "./node-info.ts";
 
 /** CSI volumes as used by the volume manager and the node status. */
 export interface Csi extends Pick<CsiVolumes, "tearDown" | "collect" | "inUse" | "restore"> {
@@ -97,7 +97,7 @@ class NodeCsi implements Csi {
     const { featureGates: gates, client, nodeName, clock, log, csiDrivers } = options;
     this.#migrated = migratedPlugins.map(({ plugin }) => plugin).filter((plugin) => driverOf(plugin, gates) !== undefined);
     this.#watchesHealth = gates.enabled("CSIVolumeHealth");
-    this.#nodeInfo = newCsiNodeInfo({
+    this.#nodeInfo = new CsiNodeInfo({
       client,
       nodeName,
       migratedPlugins: this.#migrated,
@@ -106,7 +106,7 @@ class NodeCsi implements Csi {
       onChange: options.onChange,
     });
     this.#drivers = newCsiDrivers({ announcer: this.#nodeInfo, ...(options.onCall && { onCall: options.onCall }) });
-    this.#volumes = newCsiVolumes({
+    this.#volumes = new CsiVolumes({
       paths: newCsiPaths({ podsDir: options.podsDir, pluginsDir: join(options.rootDir, "plugins") }),
       nodeName,
       drivers: this.#drivers,

@@ -8,7 +8,7 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { newCsiNodeInfo } from "./node-info.ts";
+import { CsiNodeInfo } from "./node-info.ts";
 
 const idsOf = "csi.volume.kubernetes.io/nodeid";
 const migratedOf = "storage.alpha.kubernetes.io/migrated-plugins";
@@ -19,7 +19,7 @@ function announcing(metadata: Partial<Node["metadata"]> | undefined = {}) {
   const node = { apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "node-uid", ...metadata }, spec: {}, status: {} };
   if (metadata !== undefined) client.put(nodes, node);
   let changes = 0;
-  const info = newCsiNodeInfo({
+  const info = new CsiNodeInfo({
     client,
     nodeName: "n1",
     migratedPlugins: ["kubernetes.io/gce-pd", "kubernetes.io/aws-ebs"],

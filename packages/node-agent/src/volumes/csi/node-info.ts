@@ -17,14 +17,6 @@ const retriesMs = [10, 50, 250];
 const firstRetryMs = 100;
 const maxRetryMs = 5_000;
 
-/** The CSINode of this node. */
-export interface CsiNodeInfo extends DriverAnnouncer {
-  /** Creates this node's CSINode; resolves when it exists, or when the signal aborts. */
-  initialize(signal: AbortSignal): Promise<void>;
-  /** The reason why the node is not ready, if any. */
-  problem(): string | undefined;
-}
-
 interface CsiNodeInfoOptions {
   client: Client;
   nodeName: string;
@@ -39,11 +31,7 @@ interface CsiNodeInfoOptions {
  * Publishes this node's CSI drivers: the CSINode object, and node IDs and topology labels on the Node.
  * Source: pkg/volume/csi/nodeinfomanager
  */
-export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
-  return new ApiCsiNodeInfo(options);
-}
-
-class ApiCsiNodeInfo implements CsiNodeInfo {
+export class CsiNodeInfo implements DriverAnnouncer {
   readonly #options: CsiNodeInfoOptions;
   readonly #name: { name: string };
   #problem: string | undefined = "CSINode is not yet initialized";
@@ -54,10 +42,12 @@ class ApiCsiNodeInfo implements CsiNodeInfo {
     this.#name = { name: nodeName };
   }
 
+  /** The reason why the node is not ready, if any. */
   problem(): string | undefined {
     return this.#problem;
   }
 
+  /** Creates this node's CSINode; resolves when it exists, or when the signal aborts. */
   async initialize(signal: AbortSignal): Promise<void> {
     const { client, log, clock } = this.#options;
     for (let retryMs = firstRetryMs; !signal.aborted; retryMs = Math.min(retryMs * 2, maxRetryMs)) {

@@ -5,7 +5,7 @@ import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { csiNodes, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { CSINode } from "@coxswain/apimachinery/objects/schema/kinds/storage/v1";
 import { csiBench, driverName } from "../../testing/csi-bench.ts";
-import { newCsiClient } from "./csi-client.ts";
+import { CsiClient } from "./csi-client.ts";
 import { newCsiDrivers } from "./csi-drivers.ts";
 
 test("a driver that registers is in the node's CSINode and annotations, and is removed from both with its socket", async (t) => {
@@ -98,7 +98,7 @@ test("a driver gives way to one of a higher version alone, and one that cannot b
 test("each call to a driver is counted with its code", async (t) => {
   const { dir, driver } = await csiBench(t);
   const codes: string[] = [];
-  const client = newCsiClient("d", join(dir, "driver/csi.sock"), (_, method, code) => codes.push(`${method} ${code}`));
+  const client = new CsiClient("d", join(dir, "driver/csi.sock"), (_, method, code) => codes.push(`${method} ${code}`));
   t.after(async () => client.close());
   await client.info();
   driver.failures.set("NodeUnstageVolume", [{ code: 13, details: "busy" }]);

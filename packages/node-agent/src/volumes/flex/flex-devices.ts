@@ -17,30 +17,6 @@ import { newReleaseUnused } from "../release-unused.ts";
 import { VolumeError, VolumeWaits } from "../volume.ts";
 import { removeUnmounted } from "./remove-unmounted.ts";
 
-/** Attachable FlexVolumes: attached to this node and mounted once for all Pods that use them. */
-export interface FlexDevices {
-  /**
-   * Attaches and mounts a volume, then calls `give`.
-   * @param give mounts the volume for the Pod; gets the global mount path
-   * @throws VolumeWaits while the volume is not attached; VolumeError with the failed step
-   */
-  use<T>(uid: string, driver: FlexDriver, volume: FlexVolume, give: (mountPath: string) => Promise<T>): Promise<T>;
-  /** Records that a Pod uses a volume, so that the node's status lists it as in use. */
-  want(uid: string, volume: FlexVolume): void;
-  /** Records that all volumes of a Pod were unmounted. */
-  leave(uid: string): void;
-  /**
-   * Unmounts volumes that no Pod uses any more. Failures are retried by a later call; a driver that hangs does not block
-   * other volumes.
-   * @returns resolves when all attempts have finished
-   */
-  collect(): Promise<void>;
-  /** IDs of volumes that must stay attached to this node, for the node's status. */
-  inUse(): readonly string[];
-  /** Restores state from disk after a restart. Call before the node's status reports volumes in use. */
-  restore(): Promise<void>;
-}
-
 export interface FlexDevicesOptions {
   readonly drivers: FlexDrivers;
   /** `<root-dir>/plugins` */
@@ -67,12 +43,11 @@ interface Used {
   readonly pods: Set<string>;
 }
 
-/** Source: pkg/volume/flexvolume attacher.go, detacher.go; pkg/kubelet/volumemanager/reconciler */
-export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
-  return new NodeFlexDevices(options);
-}
-
-class NodeFlexDevices implements FlexDevices {
+/**
+ * Attachable FlexVolumes: attached to this node and mounted once for all Pods that use them.
+ * Source: pkg/volume/flexvolume attacher.go, detacher.go; pkg/kubelet/volumemanager/reconciler
+ */
+export class FlexDevices {
   readonly #options: FlexDevicesOptions;
   /** By volume ID, from the first use by a Pod until they are unmounted. */
   readonly #used = new Map<string, Used>();
@@ -85,10 +60,16 @@ class NodeFlexDevices implements FlexDevices {
     this.#releaseUnused = newReleaseUnused({ serial: this.#serial, release: (id) => this.#release(id), clock, log });
   }
 
+  /** Records that a Pod uses a volume, so that the node's status lists it as in use. */
   want(uid: string, volume: FlexVolume): void {
     this.#note(volume.driver, volume.name).pods.add(uid);
   }
 
+  /**
+   * Attaches and mounts a volume, then calls `give`.
+   * @param give mounts the volume for the Pod; gets the global mount path
+   * @throws VolumeWaits while the volume is not attached; VolumeError with the failed step
+   */
   use<T>(uid: string, driver: FlexDriver, volume: FlexVolume, give: (mountPath: string) => Promise<T>): Promise<T> {
     return this.#serial(pluginVolumeId(volume.driver, volume.name), async () => {
       this.want(uid, volume); // again: the Pod's volumes may have been torn down while this call was queued
@@ -106,18 +87,26 @@ class NodeFlexDevices implements FlexDevices {
     });
   }
 
+  /** Records that all volumes of a Pod were unmounted. */
   leave(uid: string): void {
     for (const { pods } of this.#used.values()) pods.delete(uid);
   }
 
+  /**
+   * Unmounts volumes that no Pod uses any more. Failures are retried by a later call; a driver that hangs does not block
+   * other volumes.
+   * @returns resolves when all attempts have finished
+   */
   collect(): Promise<void> {
     return this.#releaseUnused(this.#used.keys());
   }
 
+  /** IDs of volumes that must stay attached to this node, for the node's status. */
   inUse(): readonly string[] {
     return [...this.#used.keys()];
   }
 
+  /** Restores state from disk after a restart. Call before the node's status reports volumes in use. */
   async restore(): Promise<void> {
     const { podsDir, drivers } = this.#options;
     const uids = await namesIn(podsDir);

@@ -17,7 +17,7 @@ import { isMounted } from "../mount.ts";
 import { namesIn } from "../names-in.ts";
 import { setVolumeOwnership } from "../ownership.ts";
 import { type SetUpVolume, VolumeError, VolumeWaits } from "../volume.ts";
-import { type FlexDevices, type FlexDevicesOptions, newFlexDevices } from "./flex-devices.ts";
+import { FlexDevices, type FlexDevicesOptions } from "./flex-devices.ts";
 import { removeUnmounted } from "./remove-unmounted.ts";
 
 /** Volumes that external executables attach and mount. */
@@ -56,7 +56,7 @@ class NodeFlexVolumes implements FlexVolumes {
   constructor(options: FlexOptions) {
     this.#options = options;
     this.#drivers = newFlexDrivers(options.pluginDir);
-    this.#devices = newFlexDevices({ ...options, drivers: this.#drivers });
+    this.#devices = new FlexDevices({ ...options, drivers: this.#drivers });
   }
 
   async inline(pod: NodePod, { name, flexVolume }: Volume): Promise<SetUpVolume | undefined> {

@@ -50,26 +50,6 @@ export interface FieldManagerOptions {
   convert(object: KubeObject, from: string, to: string): { object: KubeObject; type: ApplyType } | undefined;
 }
 
-/** The methods are generators that yield between short steps, so that callers can yield to the event loop. */
-export interface FieldManager {
-  /**
-   * Computes the managedFields entries after a create or an update.
-   * @param live the stored object; undefined for a create
-   * @param next the requested object, before strategy and admission; not mutated
-   * @param now milliseconds since the Unix epoch
-   * @returns undefined when ownership of the object is not tracked
-   */
-  update(live: KubeObject | undefined, next: KubeObject, manager: string, now: number): Steps<ManagedFieldsEntry[] | undefined>;
-
-  /**
-   * Merges an applied configuration, as the client wrote it, into an object.
-   * @param live the stored object; undefined for a create
-   * @returns the merged object with its entries, not yet validated; it shares structure with the arguments
-   * @throws Conflict with a cause for each field, unless forced; BadRequest; 500 for a configuration that does not fit the schema
-   */
-  apply(live: KubeObject | undefined, config: Unstructured, manager: string, force: boolean, now: number): Steps<KubeObject>;
-}
-
 /** Fields whose ownership is never tracked. */
 const strippedFields: FieldSet = setOf(
   ["f:apiVersion"],
@@ -91,12 +71,11 @@ const strippedFields: FieldSet = setOf(
 const beforeFirstApply = "before-first-apply";
 const lastAppliedManager = "kubectl";
 
-/** The field manager of one endpoint, which its requests share: it keeps nothing of them. */
-export function newFieldManager(options: FieldManagerOptions): FieldManager {
-  return new VersionedFieldManager(options);
-}
-
-class VersionedFieldManager implements FieldManager {
+/**
+ * The field manager of one endpoint, which its requests share: it keeps nothing of them. The methods are generators that yield
+ * between short steps, so that callers can yield to the event loop.
+ */
+export class FieldManager {
   readonly #options: FieldManagerOptions;
   readonly #ignored: FieldSet;
   readonly #unborn: KubeObject;
@@ -108,6 +87,13 @@ class VersionedFieldManager implements FieldManager {
     this.#unborn = Object.freeze({ apiVersion, kind: options.kind, metadata: Object.freeze({}) });
   }
 
+  /**
+   * Computes the managedFields entries after a create or an update.
+   * @param live the stored object; undefined for a create
+   * @param next the requested object, before strategy and admission; not mutated
+   * @param now milliseconds since the Unix epoch
+   * @returns undefined when ownership of the object is not tracked
+   */
   *update(live: KubeObject | undefined, next: KubeObject, manager: string, now: number): Steps<ManagedFieldsEntry[] | undefined> {
     const { subresource } = this.#options;
     const managed = yield* managedOf(live, next, subresource !== "");
@@ -125,6 +111,12 @@ class VersionedFieldManager implements FieldManager {
     return yield* encodeManagedInSteps(managed);
   }
 
+  /**
+   * Merges an applied configuration, as the client wrote it, into an object.
+   * @param live the stored object; undefined for a create
+   * @returns the merged object with its entries, not yet validated; it shares structure with the arguments
+   * @throws Conflict with a cause for each field, unless forced; BadRequest; 500 for a configuration that does not fit the schema
+   */
   *apply(live: KubeObject | undefined, config: Unstructured, manager: string, force: boolean, now: number): Steps<KubeObject> {
     const { apiVersion } = this.#options;
     checkConfig(config, apiVersion);

@@ -10,7 +10,7 @@ import type { KubeObject, ManagedFieldsEntry, Unstructured } from "../../meta/ty
 import type { TypeDescriptor } from "../../schema/descriptor.ts";
 import { scheme } from "../../schema/scheme.ts";
 import { applyTypeOf } from "./apply-type.ts";
-import { newFieldManager } from "./field-manager.ts";
+import { FieldManager } from "./field-manager.ts";
 import { difference, emptySet, type FieldSet, intersection, paths, readFieldsV1, union } from "./field-set.ts";
 import { displayPath } from "./path-element.ts";
 import { fieldSetOf } from "./typed-value.ts";
@@ -19,7 +19,7 @@ const seed = 20211207;
 const kind = { group: "", version: "v1", kind: "Pod" };
 const descriptor = scheme.kind(kind) as TypeDescriptor;
 const type = applyTypeOf(descriptor);
-const pods = newFieldManager({
+const pods = new FieldManager({
   apiVersion: "v1",
   kind: "Pod",
   type,

@@ -7,7 +7,7 @@ import type { KubeObject, ManagedFieldsEntry, Unstructured } from "../../meta/ty
 import type { TypeDescriptor } from "../../schema/descriptor.ts";
 import { scheme } from "../../schema/scheme.ts";
 import { applyTypeOf } from "./apply-type.ts";
-import { type FieldManager, newFieldManager } from "./field-manager.ts";
+import { FieldManager } from "./field-manager.ts";
 import { paths, readFieldsV1 } from "./field-set.ts";
 import { displayPath } from "./path-element.ts";
 
@@ -21,7 +21,7 @@ export const managerOf = (
   apiVersion = "apps/v1",
   known = ["apps/v1", "apps/v1beta1"],
 ): FieldManager =>
-  newFieldManager({
+  new FieldManager({
     apiVersion,
     kind: "Deployment",
     type,
