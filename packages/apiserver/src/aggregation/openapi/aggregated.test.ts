@@ -5,6 +5,7 @@ import { apiServices as apiServicesRef } from "@coxswain/apimachinery/objects/sc
 import type { OpenApiDocument } from "@coxswain/apimachinery/objects/schema/openapi/document";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { atOnce } from "@coxswain/apimachinery/process/event-loop/steps";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
@@ -54,6 +55,7 @@ async function started(
     },
     metrics: newAggregatorMetrics(newMetricsRegistry()),
     v3,
+    turns: new Turns(() => 0), // never yields: the test moves the clock
     clock,
     log: discardLogger,
   });
