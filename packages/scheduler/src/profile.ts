@@ -100,14 +100,25 @@ export function runPreFilter(
 ): Status | undefined {
   for (const plugin of profile.at.preFilter) {
     const begin = timer?.now();
-    const status = plugin.preFilter?.(state, pod, snapshot);
-    timer?.plugin(plugin.name, "PreFilter", status, begin);
-    if (status === undefined) continue;
-    const refusal = { ...status, plugin: plugin.name };
-    if (status.code === "Error") throw new PluginError("PreFilter", refusal);
-    return refusal;
+    const refusal = refusalOf(plugin, "PreFilter", plugin.preFilter?.(state, pod, snapshot), begin, timer);
+    if (refusal !== undefined) return refusal;
   }
   return undefined;
+}
+
+/** Observes a plugin's call that began at `begin`. @returns its status with its name. @throws PluginError for a status with code Error */
+function refusalOf(
+  { name }: Plugin,
+  point: "PreFilter" | "Filter",
+  status: Status | undefined,
+  begin: number | undefined,
+  timer: PluginTimer | undefined,
+): Status | undefined {
+  timer?.plugin(name, point, status, begin);
+  if (status === undefined) return undefined;
+  const refusal = { ...status, plugin: name };
+  if (status.code === "Error") throw new PluginError(point, refusal);
+  return refusal;
 }
 
 /** @throws PluginError */
@@ -120,12 +131,8 @@ export function runFilters(
 ): Status | undefined {
   for (const plugin of profile.at.filter) {
     const begin = timer?.now();
-    const status = plugin.filter?.(state, pod, node);
-    timer?.plugin(plugin.name, "Filter", status, begin);
-    if (status === undefined) continue;
-    const refusal = { ...status, plugin: plugin.name };
-    if (status.code === "Error") throw new PluginError("Filter", refusal);
-    return refusal;
+    const refusal = refusalOf(plugin, "Filter", plugin.filter?.(state, pod, node), begin, timer);
+    if (refusal !== undefined) return refusal;
   }
   return undefined;
 }

@@ -11,7 +11,6 @@ import {
   decodeJsonInSteps,
   decodeParsed,
   encodeJson,
-  encodeJsonText,
   largeJsonBytes,
   parseJson,
   parseLargeJson,
@@ -131,7 +130,7 @@ export function encodeObject(object: KubeObject, mediaType: string): Buffer {
     case jsonMediaType:
       return encodeJson(object);
     case yamlMediaType:
-      return Buffer.from(toYaml(parseJson(encodeJsonText(object))));
+      return Buffer.from(toYaml(object));
     case protobufMediaType:
       return encodeProtobuf(object);
     default:
