@@ -34,3 +34,10 @@ test("a pod without a time hides neither the one after it nor that of a service 
   assert.equal(times.update(untimed, [none, podAt("a", 4), podAt("b", 3)]), at(3));
   assert.equal(times.update(untimed, [none, podAt("a", 5)]), at(5), "what was seen is known of each pod for itself");
 });
+
+test("a change is news once, also after others", () => {
+  const times = newTriggerTimes();
+  times.update(service, [podAt("a", 2)]);
+  assert.equal(times.update(service, [podAt("a", 3)]), at(3));
+  assert.equal(times.update(service, [podAt("a", 3)]), undefined);
+});

@@ -372,3 +372,26 @@ test("one that is made again under its name does not wait for what the former on
   await settle(30);
   assert.equal(created, 2);
 });
+
+test("a collision is not counted on what the cache shows of the count, when it is older", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(nodes, aNode({ name: "a" }));
+  let name = "";
+  world.client.react("create", "controllerrevisions", ({ sent }) => {
+    if (name !== "") return undefined;
+    name = (sent as ControllerRevision).metadata.name ?? "";
+    const metadata = { name, namespace: "default", uid: "other" };
+    world.client.put(controllerRevisions, { metadata, revision: 1, data: { spec: { template: {} } } });
+    return undefined;
+  });
+  let reads = 0;
+  world.client.react("get", "daemonsets", () => {
+    if (reads++ > 0) return undefined;
+    return { ...stored(world), status: { ...stored(world).status, collisionCount: 3 } };
+  });
+  world.client.put(daemonSets, aDaemonSet());
+  await world.run(newDaemonSetController(world.ctx));
+  await world.clock.advance(1000);
+  await settle(30);
+  assert.equal(stored(world).status?.collisionCount, 1, "counted once, from what the second read showed");
+});

@@ -90,6 +90,13 @@ test("a set that becomes the newest again gets a new revision and remembers the 
   assert.deepEqual(annotationsOfNewSet(deployment, first, 6n), first);
 });
 
+test("the oldest revisions leave a history that would be longer than 2,000 characters", () => {
+  const full = Array.from({ length: 400 }, (_, i) => String(1000 + i)).join(); // 1,999 characters
+  const annotations = { [revisionAnnotation]: "5000", [revisionHistoryAnnotation]: full };
+  const history = annotationsOfNewSet(aDeployment({}), annotations, 6000n)[revisionHistoryAnnotation];
+  assert.equal(history, `${full.slice("1000,".length)},5000`);
+});
+
 test("a new set has the hash in its name, selector, labels and template, and its counts for later", () => {
   const built = buildNewSet(aDeployment({ name: "web", replicas: 4 }), [], 1n);
   const hash = built.metadata.labels?.["pod-template-hash"] ?? "";

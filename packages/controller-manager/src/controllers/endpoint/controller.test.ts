@@ -273,3 +273,17 @@ test("endpoints that are no longer too many do not say that they were cut", asyn
     [1, undefined],
   );
 });
+
+test("a service of the name of a deleted one begins with its own time", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(services, aService({ createdAt: "2022-01-01T00:00:00Z" }));
+  client.put(pods, webPod("a", "10.1.0.3", { readySince: "2022-01-01T00:00:00Z" }));
+  await run(newEndpointController(ctx));
+  client.remove(services, "default/web");
+  await settle(30);
+  client.put(pods, webPod("a", "10.1.0.3", { readySince: "2022-01-01T00:01:00Z" }));
+  client.put(services, aService({ createdAt: "2022-01-01T00:02:00Z" }));
+  await settle(30);
+  const written = client.object<Endpoints>(endpoints, "default/web")?.metadata.annotations;
+  assert.equal(written?.["endpoints.kubernetes.io/last-change-trigger-time"], "2022-01-01T00:02:00Z");
+});

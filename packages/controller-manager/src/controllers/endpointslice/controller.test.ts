@@ -298,3 +298,53 @@ test("of empty slices one that has the form of a placeholder stays, with the lab
   );
   assert.equal(plan.update[0]?.metadata.labels?.["team"], "b");
 });
+
+test("looks again when its cache was behind, and goes on when it has caught up", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(services, aService());
+  world.client.put(pods, webPod(1));
+  let unseen: EndpointSlice | undefined;
+  world.client.react("create", "endpointslices", ({ sent }) => {
+    const { metadata, ...slice } = sent as EndpointSlice;
+    unseen = { ...slice, metadata: { ...metadata, name: "unseen", uid: "u", generation: 1 } };
+    return unseen;
+  });
+  await world.run(newEndpointSliceController(world.ctx));
+  world.client.put(pods, webPod(2));
+  await settle(30);
+  world.client.put(endpointSlices, unseen as EndpointSlice);
+  await settle(30);
+  assert.deepEqual(addresses(stored(world)), [["10.1.0.1"]]);
+  await world.clock.advance(200);
+  await settle(30);
+  assert.deepEqual(addresses(stored(world)), [["10.1.0.1", "10.1.0.2"]]);
+});
+
+test("a slice that is labelled as another service's is replaced, once it is not expected in the cache any more", async (t) => {
+  const world = await started(t);
+  const [slice] = stored(world) as [EndpointSlice];
+  const labels = { ...slice.metadata.labels, "kubernetes.io/service-name": "other" };
+  world.client.put(endpointSlices, { ...slice, metadata: { ...slice.metadata, labels } });
+  await settle(30);
+  await world.clock.advance(5 * 60_000 + 1000);
+  await settle(30);
+  const services = stored(world).map(({ metadata }) => metadata.labels?.["kubernetes.io/service-name"]);
+  assert.deepEqual(services.toSorted(), ["other", "web"]);
+});
+
+test("a slice whose deletion the cache does not show yet is not deleted again, and nothing is made of what it shows", async (t) => {
+  const world = await started(t, 1);
+  world.client.put(pods, webPod(1), webPod(2));
+  await settle(30);
+  assert.equal(stored(world).length, 2);
+  world.client.react("delete", "endpointslices", () => ({}));
+  world.client.clearActions();
+  world.client.remove(pods, "default/p2");
+  await settle(30);
+  world.client.put(pods, webPod(1, { ready: false }));
+  await settle(30);
+  assert.deepEqual(
+    world.client.writes.map(({ verb }) => verb),
+    ["delete"],
+  );
+});

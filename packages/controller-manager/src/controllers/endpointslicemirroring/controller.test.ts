@@ -250,3 +250,19 @@ test("keeps one of several slices that say the same", () => {
   const result = plan(someEndpoints({ subsets: [subset("192.0.2.1")] }), [named("a"), named("b")]);
   assert.deepEqual([result.create, result.update, result.delete.map(({ metadata }) => metadata.name)], [[], [], ["b"]]);
 });
+
+test("Endpoints of the name of deleted ones are mirrored though the cache never showed the slice of those", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(services, bareService());
+  world.client.put(endpoints, someEndpoints({ subsets: [subset("192.0.2.1")] }));
+  let unseen = 1;
+  world.client.react("create", "endpointslices", () =>
+    unseen-- > 0 ? { metadata: { name: "unseen", uid: "u", generation: 1 } } : undefined,
+  );
+  await world.run(newEndpointSliceMirroringController(world.ctx));
+  world.client.remove(endpoints, "default/web");
+  await settle(30);
+  world.client.put(endpoints, someEndpoints({ subsets: [subset("192.0.2.2")] }));
+  await settle(50);
+  assert.deepEqual(addresses(world), [["192.0.2.2"]]);
+});

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { MetricSpec } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
-import { deployments, horizontalPodAutoscalers } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { deployments, horizontalPodAutoscalers, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { aDeployment } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import {
   conditions,
@@ -200,4 +201,20 @@ test("a deleted autoscaler scales nothing any more", async (t) => {
   await oncePeriod(world);
   await oncePeriod(world);
   assert.equal(replicasOf(world), 3);
+});
+
+test("an autoscaler of the name of a deleted one does not inherit its recommendations", async (t) => {
+  const world = await started(t, {}, measured("100m", "100m", "100m"));
+  assert.equal(replicasOf(world), 3, "held by the first recommendation");
+  const autoscaler = world.client.object(horizontalPodAutoscalers, "default/web");
+  world.client.remove(horizontalPodAutoscalers, "default/web");
+  await oncePeriod(world);
+  world.client.put(deployments, { ...aDeployment({ replicas: 1 }), status: { replicas: 1 } });
+  world.client.remove(pods, "default/p1");
+  world.client.remove(pods, "default/p2");
+  measure(world, { cpu: "100m" });
+  world.client.put(horizontalPodAutoscalers, autoscaler as never);
+  await oncePeriod(world);
+  await oncePeriod(world);
+  assert.equal(replicasOf(world), 1);
 });

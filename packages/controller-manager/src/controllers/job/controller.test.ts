@@ -7,7 +7,9 @@ import { jobs, pods } from "@coxswain/apimachinery/objects/schema/kinds/resource
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { aJob, aJobPod } from "../../testing/jobs.ts";
 import { newTestContext } from "../../testing/test-context.ts";
+import { newJobContext } from "./context.ts";
 import { newJobController } from "./controller.ts";
+import { podHandlers } from "./pod-handlers.ts";
 
 type Test = Parameters<typeof newTestContext>[0];
 
@@ -248,6 +250,10 @@ test("counts each pod once though its status cannot be stored at first", async (
   await settle(30);
   assert.equal(status().succeeded, 1);
   assert.equal(condition("Complete")?.status, "True");
+  assert.ok(
+    !client.actions.some(({ verb, resource }) => verb === "get" && resource === "jobs"),
+    "a conflict is no unknown outcome",
+  );
 });
 
 test("counts each pod once though its finalizer cannot be removed at first", async (t) => {
@@ -490,4 +496,91 @@ test("a finalizer that could not be removed from a pod without a job is removed 
     [["a", []]],
   );
   assert.equal(client.writes.filter(({ name }) => name === "b").length, 1);
+});
+
+test("a job of the name of a deleted one does not inherit its backoff", async (t) => {
+  const { client, end, active, podsNow } = await runJob(t, aJob());
+  await end("Failed");
+  assert.equal(active().length, 1);
+  await end("Failed");
+  assert.equal(active().length, 0, "waits");
+  client.remove(jobs, "default/work");
+  for (const { metadata } of podsNow()) client.remove(pods, `default/${metadata.name}`);
+  await settle(30);
+  client.put(jobs, aJob());
+  await settle(30);
+  await end("Failed");
+  assert.equal(active().length, 1);
+});
+
+test("a finalizer that cannot be removed keeps no other pod from being counted", async (t) => {
+  const { client, end, status, podsNow } = await runJob(t, aJob({ spec: { parallelism: 2, completions: 3 } }));
+  const [held] = podsNow();
+  client.react("patch", "pods", ({ name }) => {
+    if (name === held?.metadata.name) throw forbidden(pods, name, "not now");
+  });
+  await end("Succeeded", 2);
+  assert.equal(status().succeeded, 1);
+  assert.deepEqual(status().uncountedTerminatedPods, { succeeded: [held?.metadata.uid] });
+});
+
+test("is not complete while a pod that was noted before more than are counted at once is held", async (t) => {
+  const context = newTestContext(t);
+  const { client, clock, ctx, run } = context;
+  const status = { startTime: "2022-01-01T00:00:00Z", uncountedTerminatedPods: { succeeded: ["p599-uid"] } };
+  const job = aJob({ spec: { parallelism: 1, completions: 600 }, status });
+  client.put(jobs, job);
+  client.put(pods, ...Array.from({ length: 600 }, (_, i) => aJobPod(job, `p${i}`, { phase: "Succeeded" })));
+  const completed: (number | undefined)[] = [];
+  client.react("update", "jobs", ({ sent }) => {
+    const { status } = sent as Job;
+    if (status?.completionTime !== undefined) completed.push(status.succeeded);
+  });
+  await run(newJobController(ctx));
+  await clock.advance(1000);
+  await settle(300);
+  assert.deepEqual(completed, [600]);
+});
+
+test("the pods that were not attempted after one could not be created are created later", async (t) => {
+  const context = newTestContext(t);
+  const { client, clock, ctx, run } = context;
+  client.put(jobs, aJob({ spec: { parallelism: 4, completions: 4 } }));
+  let refuse = true;
+  client.react("create", "pods", () => {
+    if (refuse) throw forbidden(pods, "", "exceeded quota");
+  });
+  await run(newJobController(ctx));
+  refuse = false;
+  await clock.advance(10_000);
+  await settle(30);
+  assert.equal(client.objects(pods).length, 4);
+});
+
+test("a surplus pod whose finalizer could not be removed is deleted later", async (t) => {
+  const { client, clock, active, change } = await runJob(t, aJob({ spec: { parallelism: 2, completions: 9 } }));
+  let refuse = true;
+  client.react("patch", "pods", () => {
+    if (refuse) throw forbidden(pods, "", "not now");
+  });
+  await change({ parallelism: 1 });
+  assert.equal(active().length, 2);
+  refuse = false;
+  await clock.advance(10_000);
+  await settle(30);
+  assert.equal(active().length, 1);
+});
+
+test("a pod that is deleted with its finalizer is expected to lose it no longer", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const job = aJob();
+  client.put(jobs, job);
+  const context = newJobContext(ctx, { enqueueAfter() {}, enqueueOrphan() {} });
+  await run();
+  const handlers = podHandlers(context, { enqueue() {}, enqueueAfter() {} });
+  context.finalizerExpectations.expect("default/work", ["a-uid", "b-uid"]);
+  handlers.updated?.(aJobPod(job, "a"), aJobPod(job, "a", { deletedAt: "2022-01-01T00:00:00Z" }));
+  assert.deepEqual([...context.finalizerExpectations.of("default/work")], ["a-uid", "b-uid"]);
+  handlers.deleted?.(aJobPod(job, "a", { deletedAt: "2022-01-01T00:00:00Z" }));
+  assert.deepEqual([...context.finalizerExpectations.of("default/work")], ["b-uid"]);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
+import { internalError, serverTimeout } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNode } from "@coxswain/apimachinery/testing/builders";
@@ -185,4 +185,20 @@ test("the range of a node that was deleted while it was being written is another
   world.client.put(nodes, named("late"));
   await settle(30);
   assert.equal(rangesOf(world)["late"], undefined, "none is left");
+});
+
+test("a range whose assignment got no answer is given to no other node, as it may have been assigned", async (t) => {
+  const world = prepared(t);
+  let timeouts = 3; // tried three times at once
+  world.client.react("patch", "nodes", ({ name }) => {
+    if (name === "a" && timeouts-- > 0) throw serverTimeout(nodes, "patch", 0);
+  });
+  world.client.put(nodes, named("a"));
+  await run(world);
+  for (let i = 0; i < 4; i++) world.client.put(nodes, named(`n${i}`));
+  await settle(30);
+  await world.clock.advance(1000);
+  await settle(30);
+  const given = Object.values(rangesOf(world)).filter((range) => range !== undefined);
+  assert.deepEqual(given.toSorted(), ["10.0.1.0/24", "10.0.2.0/24", "10.0.3.0/24"]);
 });

@@ -386,3 +386,39 @@ test("the former labels of a node follow the present ones, also without a taint 
   });
   assert.deepEqual(taintsOf(world, "n"), []);
 });
+
+test("a node whose taint met a conflict is not counted as evicted until it is tainted", async (t) => {
+  const world = await started(t);
+  const evictions = world.ctx.registry.counter({ name: "node_collector_evictions_number", help: "", labels: ["zone"] });
+  let conflicts = 1;
+  world.client.react("patch", "nodes", ({ name, sent }) => {
+    if (name === "bad" && JSON.stringify(sent).includes("NoExecute") && conflicts-- > 0) throw conflict(nodes, name, "changed");
+  });
+  await pass(world, 100, "good");
+  assert.ok(conflicts < 0, "was tried again");
+  assert.ok(taintsOf(world, "bad").includes("node.kubernetes.io/unreachable:NoExecute"));
+  assert.equal(evictions.labels("").value, 1);
+});
+
+test("without a taint manager nodes that wait for their eviction when all fall silent wait no longer", async (t) => {
+  const { nodeLifecycle } = newTestContext(t).ctx.config;
+  const config = { ...nodeLifecycle, taintManager: false, podEvictionTimeoutMs: 60_000, evictionRate: 0.01 };
+  const world = newTestContext(t, { nodeLifecycle: config });
+  const good = ["good", "good-2"];
+  const bad = ["bad", "bad-2"];
+  world.client.put(nodes, ...[...good, ...bad].map((name) => aNode({ name })));
+  world.client.put(pods, ...bad.map((nodeName) => aPod({ name: `on-${nodeName}`, nodeName })));
+  await world.run(newNodeLifecycleController(world.ctx));
+  await pass(world, 120, ...good);
+  assert.equal(names(world).length, 1, "one node in 100 s");
+  await pass(world, 120);
+  for (const name of good) {
+    const node = world.client.object<Node>(nodes, name) as Node;
+    const conditions = node.status?.conditions?.map((condition) => ({ ...condition, status: "True" as const })) ?? [];
+    world.client.put(nodes, { ...node, status: { ...node.status, conditions } });
+  }
+  await pass(world, 40, ...good);
+  assert.equal(names(world).length, 1);
+  await pass(world, 300, ...good);
+  assert.equal(names(world).length, 0);
+});

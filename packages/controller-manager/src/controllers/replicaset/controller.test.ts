@@ -195,3 +195,39 @@ test("a status write that failed is retried, and creates no pod a second time", 
   assert.equal(client.objects(pods).length, 2);
   assert.equal(client.object<ReplicaSet>(replicaSets, "default/web")?.status?.replicas, 2);
 });
+
+test("pods that are seen while an orphan is adopted are not created once more", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const owner = aReplicaSet({ replicas: 2 });
+  client.put(replicaSets, owner);
+  let created = 0;
+  client.react("create", "pods", () => aPod({ name: `unseen-${++created}` }));
+  client.react("patch", "pods", () => {
+    for (const name of ["unseen-1", "unseen-2"]) client.put(pods, aPod({ name, owner, labels: { app: "web" } }));
+    return new Promise((resolve) => void settle(30).then(() => resolve(aPod({ name: "orphan", owner, labels: { app: "web" } }))));
+  });
+  await run(newReplicaSetController(ctx));
+  client.put(pods, aPod({ name: "orphan", labels: { app: "web" } }));
+  await settle(60);
+  assert.equal(created, 2);
+});
+
+test("a deletion that is not seen is repeated, and does not wait for minReadySeconds", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  const status = { replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 1, observedGeneration: 0 };
+  const owner = { ...aReplicaSet({ replicas: 1, minReadySeconds: 3600 }), status }; // no status is written, so no event follows
+  const readySince = "2022-01-01T00:00:00Z";
+  client.put(replicaSets, owner);
+  client.put(pods, aPod({ name: "ready", owner, labels: { app: "web" }, readySince }));
+  client.put(pods, aPod({ name: "surplus", owner, labels: { app: "web" }, ready: false }));
+  let unseen = 1;
+  client.react("delete", "pods", () => (unseen-- > 0 ? {} : undefined));
+  await run(newReplicaSetController(ctx));
+  assert.equal(client.objects(pods).length, 2);
+  await clock.advance(301_000);
+  await settle(30);
+  assert.deepEqual(
+    client.objects(pods).map(({ metadata }) => metadata.name),
+    ["ready"],
+  );
+});

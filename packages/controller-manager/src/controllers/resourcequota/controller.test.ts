@@ -256,3 +256,41 @@ for (const { name, act, want } of [
     if (want === undefined) assert.deepEqual(world.client.writes, []);
   });
 }
+
+test("a resource that is no longer served is no longer watched", async (t) => {
+  const world = await started(t, ({ client }) => client.put(resourceQuotas, aQuota({ "count/configmaps": "3", pods: "10" })));
+  const watches = () => world.client.actions.filter(({ verb, resource }) => verb === "watch" && resource === "configmaps").length;
+  assert.equal(watches(), 1);
+  world.client.rawAnswers.set("/api/v1", core("pods"));
+  await world.clock.advance(31_000);
+  await settle(60);
+  world.client.endWatches();
+  await settle(30);
+  await world.clock.advance(60_000);
+  await settle(60);
+  assert.equal(watches(), 1);
+});
+
+test("a pod that is being deleted is given back when its grace is over, though no event says so", async (t) => {
+  const pod = asking("a", "1");
+  const metadata = { ...pod.metadata, deletionTimestamp: "2022-01-01T00:00:00Z", deletionGracePeriodSeconds: 60 };
+  const world = await started(t, ({ client }) => {
+    client.put(pods, { ...pod, metadata } as Pod);
+    client.put(resourceQuotas, aQuota({ cpu: "10" }));
+  });
+  assert.equal(statusIn(world)?.used?.["cpu"], "1");
+  await world.clock.advance(300_000);
+  await settle(60);
+  assert.equal(statusIn(world)?.used?.["cpu"], "0");
+});
+
+test("waiting for caches leaves no timer behind", async (t) => {
+  const world = await started(t, ({ client }) => client.put(resourceQuotas, aQuota({ pods: "3" })));
+  const before = world.clock.waiting;
+  world.client.put(resourceQuotas, {
+    ...aQuota({ "count/configmaps": "3" }),
+    metadata: { namespace: "default", name: "r", uid: "r" },
+  });
+  await settle(60);
+  assert.equal(world.clock.waiting, before);
+});
