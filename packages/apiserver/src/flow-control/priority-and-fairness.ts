@@ -62,18 +62,21 @@ export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter
       });
     };
     if (flow.queues === undefined) return execute(nothing);
+    const arrivalMs = clock.monotonic();
     const ticket = enqueue(flow, request, facts);
-    const refusedNow = (): void => {
+    // Every request of a limited level is counted, also one that is executed or refused at once.
+    const decided = (runs: boolean): Promise<void> | void => {
+      flow.counted.waited((clock.monotonic() - arrivalMs) / 1000, runs);
+      if (runs && ticket !== undefined) return execute(() => ticket.finish());
       options.refused?.(request, flow.schema);
       refuse(metrics, request);
     };
-    if (ticket === undefined) return refusedNow();
-    if (ticket.state === "executing") return execute(() => ticket.finish());
+    if (ticket === undefined) return decided(false);
+    if (ticket.state === "executing") return decided(true);
     counts.waiting(1);
     return turnOf(ticket, request.signal).then((runs) => {
       counts.waiting(-1);
-      flow.counted.waited((clock.monotonic() - ticket.arrivalMs) / 1000, runs);
-      return runs ? execute(() => ticket.finish()) : refusedNow();
+      return decided(runs);
     });
   };
 }

@@ -126,10 +126,15 @@ test("requests beyond a level's seats get 429 and Retry-After, and those of othe
   assert.match(levels, /^PriorityLevelName, +ActiveQueues, IsIdle, +IsQuiescing, WaitingRequests, ExecutingRequests\n/);
   assert.match(levels, /^tight, +0, +false, +false, +0, +1$/m);
   assert.match(levels, /^exempt, +<none>, +<none>,/m);
-  assert.match(
-    (await small.request("GET", "/metrics")).text,
-    /apiserver_flowcontrol_rejected_requests_total\{priority_level="tight",flow_schema="tight",reason="concurrency-limit"\} \d/,
-  );
+  const { text: page } = await small.request("GET", "/metrics");
+  const tight = 'priority_level="tight",flow_schema="tight"';
+  for (const series of [
+    `apiserver_flowcontrol_rejected_requests_total{${tight},reason="concurrency-limit"}`,
+    `apiserver_flowcontrol_request_wait_duration_seconds_count{${tight},execute="false"}`,
+    `apiserver_flowcontrol_request_wait_duration_seconds_count{${tight},execute="true"}`,
+    'apiserver_dropped_requests_total{request_kind="readOnly"}',
+  ])
+    assert.match(page, new RegExp(`^${RegExp.escape(series)} [1-9]`, "m"), series);
   await held.end();
   assert.equal((await small.request("GET", "/version", undefined, as("jane", "a"))).code, 200);
 });
