@@ -14,6 +14,7 @@ import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { newLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { installFlexDriver, success } from "@coxswain/apimachinery/testing/flex-driver";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { Client, credentials } from "@grpc/grpc-js";
 import { type RunningAgent, startAgent } from "./agent.ts";
 import { newAgentConfig } from "./config.ts";
 import { kubelet } from "./flags.ts";
@@ -190,6 +191,14 @@ if (await canRunContainerd()) {
       const rest = formatCpus(without(parseCpus(all), parseCpus(own)));
       await waitFor(async () => (await cpusOf("shared")) === rest, { ...patiently, what: "the first pod to leave that CPU" });
       assert.match(await readFile(join(dir, "kubelet/cpu_manager_state"), "utf8"), new RegExp(`"main":"${own}"`));
+      await listPodResources(join(dir, "kubelet/pod-resources/kubelet.sock"));
+      const page = await get(agent, "/metrics");
+      for (const series of [
+        'kubelet_device_plugin_registration_total{resource_name="example.com/light"} 1',
+        'kubelet_device_plugin_alloc_duration_seconds_count{resource_name="example.com/light"} 1',
+        'kubelet_pod_resources_endpoint_requests_total{server_api_version="v1"} 1',
+      ])
+        assert.ok(page.includes(`\n${series}\n`), series);
 
       await pod("more", { cpu: "1", memory: "32Mi" });
       const refused = await waitFor(async () => (await podsOf(agent)).find((one) => one.metadata.name === "more-node1"), {
@@ -285,6 +294,14 @@ function isReady(pod: Pod): boolean {
 
 async function podsOf(agent: RunningAgent): Promise<Pod[]> {
   return JSON.parse(await get(agent, "/pods")).items;
+}
+
+function listPodResources(socket: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const client = new Client(`unix://${socket}`, credentials.createInsecure());
+  const bytes = (message: Buffer): Buffer => message;
+  client.makeUnaryRequest("/v1.PodResourcesLister/List", bytes, bytes, Buffer.alloc(0), (err) => (err ? reject(err) : resolve()));
+  return promise.finally(() => client.close());
 }
 
 function get(agent: RunningAgent, path: string): Promise<string> {

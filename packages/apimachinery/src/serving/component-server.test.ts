@@ -109,6 +109,15 @@ test("a token's user is what the API server says, queried once per cache lifetim
   await clock.advance(1);
   await get("/metrics", { token: "good" });
   assert.deepEqual(api.requested, ["token good", "get /metrics as jane in readers,system:authenticated"]);
+  const page = String((await get("/metrics", { token: "good" })).body);
+  for (const series of [
+    'authentication_token_cache_request_total{status="hit"} 4',
+    'authentication_token_cache_request_total{status="miss"} 3',
+    'authentication_token_cache_request_duration_seconds_count{status="miss"} 3',
+    'authentication_token_cache_fetch_total{status="ok"} 3',
+    'authentication_token_cache_active_fetch_count{status="in_flight"} 0',
+  ])
+    assert.ok(page.includes(`\n${series}\n`), series);
 });
 
 test("token and access reviews sent to the API server are counted", async (t) => {

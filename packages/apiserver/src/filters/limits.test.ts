@@ -174,9 +174,10 @@ for (const { how, settle: end, rest, outer } of [
 
 test("a request that timed out in the middle of its answer is broken off and counted as aborted", async () => {
   const clock = newFakeClock(0);
-  const counted = metrics();
+  const registry = newMetricsRegistry();
   const work = Promise.withResolvers<void>();
-  const options = { requestTimeoutMs: 1000, clock, writeError: () => assert.fail("it has begun"), metrics: counted };
+  const writeError = (): void => assert.fail("it has begun");
+  const options = { requestTimeoutMs: 1000, clock, writeError, metrics: newRequestMetrics(registry) };
   const chain = compose([timeout(options)], (request) => {
     request.exchange.stream(200, {}).write("half");
     return work.promise;
@@ -186,9 +187,12 @@ test("a request that timed out in the middle of its answer is broken off and cou
   const running = chain(request);
   await clock.advance(1100);
   await broken;
-  assert.equal(counted.aborts.labels("LIST", "", "v1", "", "", "namespace").value, 1);
   work.resolve();
   await running;
+  const page = await registry.render();
+  const aborted = 'verb="LIST",group="",version="v1",resource="",subresource="",scope="namespace"';
+  assert.ok(page.includes(`\napiserver_request_aborts_total{${aborted}} 1\n`), page);
+  assert.ok(page.includes('\napiserver_request_post_timeout_total{source="rest-handler",status="ok"} 1\n'), page);
 });
 
 test("a watch has no deadline", async () => {

@@ -1,10 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";
+import type { Entry } from "../storage/storage.ts";
 import { startEtcdFront } from "../testing/etcd-front.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
+import { newBookmarkClock } from "../watch/bookmarks.ts";
+import { CacheReaders } from "../watch/cache-readers.ts";
+import { Change, History, HistoryMemory } from "../watch/history.ts";
+import { newStorageMetrics } from "./storage-metrics.ts";
 
 test("etcd's progress on watches is counted for each cached resource", async (t) => {
   const etcd = await startEtcd();
@@ -33,4 +41,43 @@ test("etcd's progress on watches is counted for each cached resource", async (t)
   assert.ok((await counted("*apps.Deployment")) > 0, "one watch is everybody's");
   assert.equal(await counted("*core.Event"), 0, "events are not cached");
   await server.stop(); // before the proxy, or it waits for etcd in vain
+});
+
+const changeAt = (revision: number): Change =>
+  new Change("a", revision, undefined, { key: "a", revision, sizeBytes: 10 } as Entry);
+
+test("a history that shrinks, and a watcher that does not read, are counted by resource", async () => {
+  const registry = newMetricsRegistry();
+  const metrics = newStorageMetrics(registry);
+  const clock = newFakeClock();
+  const resized = (now: number, before: number): void => metrics.cacheCapacity("pods", now, before);
+  const history = new History(clock, new HistoryMemory(1024 * 1024), 0, resized);
+  let revision = 0;
+  while (history.capacity < 400) history.push(changeAt(++revision));
+  await clock.advance(6 * 60_000);
+  history.push(changeAt(++revision));
+  const bookmarks = newBookmarkClock(clock);
+  const memory = {
+    isReady: () => true,
+    readyInTime: async () => true,
+    reachedExisting: async () => true,
+    historyStart: () => 0,
+    upToDate: async () => true,
+    revision: () => revision,
+    present: () => [],
+    changesAfter: () => [],
+  };
+  const store = { watch: () => assert.fail("etcd is not watched") };
+  const readers = new CacheReaders({ store, resource: "pods", bookmarks, log: discardLogger, metrics }, memory);
+  const unread = await readers.watch({ prefix: "", signal: new AbortController().signal });
+  while (!unread.ended) readers.dispatch(changeAt(++revision));
+  bookmarks.stop();
+  const page = await registry.render();
+  for (const series of [
+    'watch_cache_capacity{resource="pods"} 200',
+    'watch_cache_capacity_increase_total{resource="pods"} 2',
+    'watch_cache_capacity_decrease_total{resource="pods"} 1',
+    'apiserver_terminated_watchers_total{resource="pods"} 1',
+  ])
+    assert.ok(page.includes(`\n${series}\n`), `${series}\n${page}`);
 });

@@ -209,6 +209,19 @@ test("ClusterFirstWithHostNet asks the cluster from the host's network", () => {
   ]);
 });
 
+for (const dnsPolicy of [undefined, "ClusterFirstWithHostNet"]) {
+  test(`without a cluster's resolver a pod of policy ${dnsPolicy ?? "ClusterFirst"} has the node's, and that is reported`, () => {
+    const reported: string[] = [];
+    const pod = aNodePod(dnsPolicy === undefined ? {} : { dnsPolicy });
+    assert.deepEqual(
+      podDns(pod, { ...settings, clusterDns: [] }, (...problem) => reported.push(problem.join(" "))),
+      host,
+    );
+    assert.equal(reported.length, 1);
+    assert.match(reported[0] ?? "", /^MissingClusterDNS pod: ".*". kubelet does not have ClusterDNS IP configured /);
+  });
+}
+
 test("too many servers and searches are cut, and that is reported", () => {
   const reported: string[] = [];
   const spec = {

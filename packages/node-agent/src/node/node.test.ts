@@ -73,6 +73,12 @@ for (const { name, before, after, want } of [
   },
   { name: "stays as it was", before: statusWith("True"), after: statusWith("True"), want: [] },
   {
+    name: "recovers from pressure and is not ready any more",
+    before: statusWith("True"),
+    after: statusWith("False"),
+    want: ["NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeNotReady"],
+  },
+  {
     name: "was not heard of for a while",
     before: statusWith("Unknown"),
     after: statusWith("True"),

@@ -7,6 +7,7 @@ import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { configSourceAnnotation, type NodePod } from "../pod/pod.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { type ContainerRuntime, containerState, RuntimeError, sandboxState } from "../runtime/runtime.ts";
+import { noObjects } from "../sources/api-objects.ts";
 import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
 import { newTestRunner, noCgroups, volumesLike } from "../testing/runner.ts";
 import type { PodRunner } from "./pod-runner.ts";
@@ -118,6 +119,19 @@ test("an image that cannot be pulled is tried again after a while, and the pod s
   await runner.sync(pod, never);
   assert.equal(statusOf(pod)?.phase, "Running");
   assert.ok(events.some(({ message }) => message.startsWith('Successfully pulled image "registry.test/new" in ')));
+});
+
+test("keys that are no names of variables are left out, and that is reported", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const objects = { ...noObjects, configMap: async () => ({ metadata: {}, data: { KEY: "v", "not a name": "x" } }) };
+  const { runner, events } = await newTestRunner(t, runtime, clock, { objects });
+  await runner.sync(aNodePod({ containers: [aContainer({ envFrom: [{ configMapRef: { name: "cm" } }] })] }), never);
+  assert.deepEqual(
+    events.filter(({ reason }) => reason === "InvalidEnvironmentVariableNames").map(({ type, message }) => `${type} ${message}`),
+    [
+      "Warning Keys [not a name] from the EnvFrom configMap default/cm were skipped since they are considered invalid environment variable names.",
+    ],
+  );
 });
 
 for (const { name, container, reason } of [

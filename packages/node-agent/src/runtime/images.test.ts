@@ -65,6 +65,24 @@ for (const { policy, present, want } of [
   });
 }
 
+test("a pull is announced, and an image that cannot be looked at is a failure of its own", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.registry.add("registry.test/a:1");
+  const puller = new ImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0 });
+  const events: string[] = [];
+  const ensure = (image: string): Promise<unknown> =>
+    puller.ensure(pod, aContainer({ image }), [], {}, (...event) => void events.push(event.join(" ")));
+  await ensure("registry.test/a:1");
+  assert.deepEqual(events.splice(0), [
+    'Normal Pulling Pulling image "registry.test/a:1"',
+    'Normal Pulled Successfully pulled image "registry.test/a:1" in 0s',
+  ]);
+  runtime.imageStatus = () => Promise.reject(new Error("no such device"));
+  await assert.rejects(ensure("registry.test/b:1"), { reason: "ImageInspectError" });
+  assert.deepEqual(events, ['Warning InspectFailed Failed to inspect image "registry.test/b:1": no such device']);
+});
+
 test("serialized pulls wait for each other, and a failure does not hold up the next", async () => {
   const clock = newFakeClock();
   const runtime = newFakeRuntime(clock);

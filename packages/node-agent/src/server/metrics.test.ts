@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { newPreempt } from "../pods/preempt.ts";
 import { newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
@@ -73,6 +75,26 @@ test("evictions are counted by signal, with the age of what was observed; no loo
       "kubelet_pleg_discard_events 0",
     ],
   );
+});
+
+test("pods that make room and calls of CSI drivers are counted", async () => {
+  const registry = newMetricsRegistry();
+  const metrics = newAgentMetrics(registry);
+  const preempt = newPreempt({
+    endPod: async () => {},
+    onPreempted: (resource) => metrics.preemptions.labels(resource).inc(),
+    log: discardLogger,
+  });
+  const asking = (priority: number) =>
+    aNodePod({ priority, containers: [aContainer({ resources: { requests: { cpu: "1" } } })] });
+  const missing = [{ resource: "cpu", requested: 1000, used: 1000, capacity: 1000 }];
+  assert.equal(await preempt(asking(2_000_001_000), [asking(0)], missing), undefined);
+  metrics.csiCall("disks.example.com", "/csi.v1.Node/NodePublishVolume", "OK", 300);
+  const page = await registry.render();
+  const call =
+    'driver_name="disks.example.com",method_name="/csi.v1.Node/NodePublishVolume",grpc_status_code="OK",migrated="false"';
+  for (const series of ['kubelet_preemptions{preemption_signal="cpu"} 1', `csi_operations_seconds_count{${call}} 1`])
+    assert.ok(page.includes(`\n${series}\n`), `${series}\n${page}`);
 });
 
 test("results of probes are counted by kind, written as a name", async () => {

@@ -11,8 +11,11 @@ test("failures are reported from the one on that is too many in a row", async ()
   };
   const notify = { node: (...event: string[]) => void reported.push(event.join(" ")) };
   const run = withReportedFailures(work, { notify, reason: "ImageGCFailed", tolerated: 1 });
+  const always = withReportedFailures(() => Promise.reject(new Error("e")), { notify, reason: "ContainerGCFailed" });
   await assert.rejects(run(), /a/);
   await run();
   for (const failure of [/b/, /c/, /d/]) await assert.rejects(run(), failure);
-  assert.deepEqual(reported, ["Warning ImageGCFailed c", "Warning ImageGCFailed d"]);
+  assert.deepEqual(reported.splice(0), ["Warning ImageGCFailed c", "Warning ImageGCFailed d"]);
+  await assert.rejects(always(), /e/);
+  assert.deepEqual(reported, ["Warning ContainerGCFailed e"], "none is tolerated");
 });

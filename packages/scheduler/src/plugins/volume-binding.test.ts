@@ -13,6 +13,7 @@ import {
 } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { bindPod, reserve } from "../binding-cycle.ts";
@@ -23,7 +24,7 @@ import type { ShapePoint } from "../config/plugin-args.ts";
 import { emptyPluginSet, type PluginSets, pluginPoints } from "../config/plugin-sets.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import { newNominator } from "../framework/nominator.ts";
-import { noMetrics } from "../metrics.ts";
+import { newSchedulerMetrics } from "../metrics.ts";
 import { newProfile, type Profile, runFilters, runPreFilter, scoreNodes } from "../profile.ts";
 import { aTestNode, aTestPod } from "../testing/test-cluster.ts";
 import { newDefaultBinder } from "./default-binder.ts";
@@ -64,6 +65,7 @@ async function start(
   shape?: readonly ShapePoint[],
 ) {
   const clock = newFakeClock();
+  const registry = newMetricsRegistry();
   const client = newFakeClient({ clock });
   const node = { apiVersion: "v1", kind: "Node", ...aTestNode("a") };
   client.put(nodes, node);
@@ -81,7 +83,7 @@ async function start(
     clock,
     log: discardLogger,
     recorder: silentRecorder,
-    metrics: noMetrics,
+    metrics: newSchedulerMetrics(registry, clock),
     nominator: newNominator(),
     extenders: [],
     random: () => 0,
@@ -108,7 +110,7 @@ async function start(
   const state = cycle();
   assert.equal(runFilters(profile, state, newPodInfo(pod), newNodeInfo(node)), undefined);
   reserve(profile, state, newPodInfo(pod), "a");
-  return { clock, client, profile, state, cycle, node };
+  return { clock, client, profile, state, cycle, node, registry };
 }
 
 /** Binds the claim like the persistent volume controller. */
@@ -166,7 +168,7 @@ test("a provisioner that gives the node back makes the scheduler look again", as
 });
 
 test("a binding that does not come in time is given up", async (t) => {
-  const { clock, profile, state } = await start(t, "example.com/disk", []);
+  const { clock, profile, state, registry } = await start(t, "example.com/disk", []);
   const done = bindPod(profile, state, newPodInfo(pod), "a").catch((err: unknown) => (err as Error).message);
   for (let i = 0; i < 11; i++) {
     await settle(30);
@@ -174,6 +176,7 @@ test("a binding that does not come in time is given up", async (t) => {
   }
   const want = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
   assert.equal(await done, want);
+  assert.match(await registry.render(), /^scheduler_volume_scheduling_stage_error_total\{operation="bind"\} 1$/m);
 });
 
 test("what was reserved is free again when the pod is not bound", async (t) => {

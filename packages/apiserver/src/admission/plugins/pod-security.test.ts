@@ -32,7 +32,7 @@ before(async () => {
     `--admission-control-config-file=${admission}`,
     `--audit-policy-file=${policy}`,
     `--audit-log-path=${join(directory, "audit.log")}`,
-    "--disable-admission-plugins=ServiceAccount",
+    "--disable-admission-plugins=ServiceAccount,NamespaceLifecycle",
     "--feature-gates=EphemeralContainers=true",
   ]);
   await server.request("POST", "/apis/node.k8s.io/v1/runtimeclasses", { metadata: { name: "vm" }, handler: "vm" });
@@ -150,6 +150,16 @@ test("users, namespaces and runtime classes may be exempt, and the audit says wh
   ] as const) {
     assert.deepEqual(ours(await annotationsOf(name)), { "pod-security.kubernetes.io/exempt": why });
   }
+  const { text } = await server.request("GET", "/metrics");
+  assert.match(text, /^pod_security_exemptions_total\{request_operation="create",resource="pod",subresource=""\} 3$/m);
+});
+
+test("a pod of a namespace that cannot be looked up is refused and counted as a fatal error", async () => {
+  const { code, body } = await create("missing", aPod("lost"));
+  assert.equal(code, 500);
+  assert.match(body.message, /failed to lookup namespace missing$/);
+  const { text } = await server.request("GET", "/metrics");
+  assert.match(text, /^pod_security_errors_total\{fatal="true",request_operation="create",resource="pod",subresource=""\} 1$/m);
 });
 
 test("a stricter standard warns about the pods that are there, alike ones once", async () => {

@@ -214,6 +214,10 @@ test("a webhook that refuses connections, or whose certificate has an unknown is
     text,
     /apiserver_admission_webhook_request_total\{name="dead.example.com",type="validating",operation="CREATE",code="503",rejected="true"\} 1/,
   );
+  assert.match(
+    text,
+    /apiserver_admission_webhook_admission_duration_seconds_count\{name="dead.example.com",type="validating",operation="CREATE",rejected="true"\} 1/,
+  );
 });
 
 test("a patch cannot change an object's kind, and patching a missing object is refused", async (t) => {

@@ -32,6 +32,8 @@ interface Setup {
   readonly fetched: string[];
   /** Paths of the merged document. */
   paths(): string[];
+  /** The page of metrics. */
+  metrics(): Promise<string>;
 }
 
 /** @param answer response for a group and path: status, ETag and body */
@@ -42,6 +44,7 @@ async function started(
 ): Promise<Setup> {
   const clock = newFakeClock();
   const client = newFakeClient();
+  const registry = newMetricsRegistry();
   const informers = newInformerFactory(client, { log: discardLogger, clock });
   const apiServices = informers.for<ApiService>(apiServicesRef);
   const fetched: string[] = [];
@@ -53,7 +56,7 @@ async function started(
       const { code, etag = "", body = "" } = answer(spec.group as string, path, known);
       return { code, etag, contentType: "application/json", body: Buffer.from(JSON.stringify(body)) };
     },
-    metrics: newAggregatorMetrics(newMetricsRegistry()),
+    metrics: newAggregatorMetrics(registry),
     v3,
     turns: new Turns(() => 0), // never yields: the test moves the clock
     clock,
@@ -67,7 +70,8 @@ async function started(
     await running;
   });
   await clock.advance(0);
-  return { openApi, clock, client, fetched, paths: () => Object.keys(atOnce(openApi.merge(own)).paths) };
+  const paths = (): string[] => Object.keys(atOnce(openApi.merge(own)).paths);
+  return { openApi, clock, client, fetched, paths, metrics: () => registry.render() };
 }
 
 const documentOf = (...paths: string[]) => ({ paths: Object.fromEntries(paths.map((path) => [path, {}])) });
@@ -75,7 +79,7 @@ const documentOf = (...paths: string[]) => ({ paths: Object.fromEntries(paths.ma
 test("a document is fetched a second after its APIService came, and looked at again every minute", async (t) => {
   let etag = '"1"';
   let path = "/apis/a/v1";
-  const { client, clock, fetched, openApi, paths } = await started(t, (_group, _path, known) =>
+  const { client, clock, fetched, openApi, paths, metrics } = await started(t, (_group, _path, known) =>
     known === etag ? { code: 304, etag } : { code: 200, etag, body: documentOf(path, "/healthz") },
   );
   await client.create(apiServicesRef, anApiService("a"));
@@ -98,6 +102,10 @@ test("a document is fetched a second after its APIService came, and looked at ag
   assert.deepEqual(paths(), ["/apis/own/v1"]);
   await clock.advance(600_000);
   assert.equal(fetched.length, 1, "a removed server gets no more requests");
+  const page = await metrics();
+  for (const reason of ["add", "update", "delete"])
+    assert.ok(page.includes(`\naggregator_openapi_v2_regeneration_count{apiservice="v1.a",reason="${reason}"} 1\n`), page);
+  assert.match(page, /^aggregator_openapi_v2_regeneration_duration\{reason="update"\} \d/m);
 });
 
 for (const { name, answer } of [

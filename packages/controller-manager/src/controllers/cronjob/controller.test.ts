@@ -257,6 +257,16 @@ test("Replace starts nothing while the job that runs cannot be deleted", async (
   assert.deepEqual([names(), status().active?.length], [[`tick-${first + 1}`], 1]);
 });
 
+test("Replace says that the job that runs cannot be looked up", async (t) => {
+  const { pass, client, events } = await runCronJob(t, aCronJob({ spec: { concurrencyPolicy: "Replace" } }));
+  await pass(60_200);
+  client.react("get", "jobs", () => {
+    throw forbidden(jobs, "tick", "not now");
+  });
+  await pass(60_000);
+  assert.ok(events.includes('Warning FailedGet Get job: jobs.batch "tick" is forbidden: not now'), events.join("\n"));
+});
+
 test("Replace deletes each of several jobs that run, and lists the new one alone", async (t) => {
   const cronJob = aCronJob({ spec: { concurrencyPolicy: "Allow" } });
   const { names, status, pass, change } = await runCronJob(t, cronJob);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { alreadyExists, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
+import { alreadyExists, forbidden, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import { controllerOf } from "@coxswain/apimachinery/objects/meta/owner-references";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
@@ -63,6 +63,20 @@ function change(world: TestContext, edit: (deployment: Deployment) => void): Pro
 const setImage = (image: string) => (deployment: Deployment) => {
   (deployment.spec.template.spec.containers[0] as { image: string }).image = image;
 };
+
+test("says that its replica set cannot be created", async (t) => {
+  const world = newTestContext(t);
+  world.client.react("create", "replicasets", () => {
+    throw forbidden(replicaSets, "web", "exceeded quota");
+  });
+  world.client.put(deployments, aDeployment({ replicas: 1, image: "v1" }));
+  await world.run(newDeploymentController(world.ctx));
+  assert.match(
+    world.events[0] ?? "",
+    /^Warning ReplicaSetCreateError Failed to create new replica set "web-\w+": replicasets.apps "web" is forbidden: exceeded quota$/,
+  );
+  assert.equal(reasonOf(stored(world), "Progressing"), "ReplicaSetCreateError");
+});
 
 test("a deployment creates a replica set, this creates pods, and the status counts them", async (t) => {
   const world = await rollOut(t, aDeployment({ replicas: 3, image: "v1" }));

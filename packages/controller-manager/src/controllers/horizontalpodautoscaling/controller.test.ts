@@ -16,6 +16,7 @@ import {
   started,
   statusOf,
 } from "../../testing/autoscaling.ts";
+import type { TestContext } from "../../testing/test-context.ts";
 
 test("scales the target to what its metric requires, and reports it in events and status", async (t) => {
   const world = await started(t, {}, measured("700m", "800m", "900m"));
@@ -165,6 +166,32 @@ for (const { name, target, message } of [
     });
   });
 }
+
+for (const { selector, want } of [
+  { selector: "", want: /^Warning SelectorRequired selector is required$/ },
+  {
+    selector: "app in (",
+    want: /^Warning InvalidSelector couldn't convert selector into a corresponding internal selector object: /,
+  },
+]) {
+  test(`says that a target whose scale has the selector ${JSON.stringify(selector)} cannot be measured`, async (t) => {
+    const scale = { metadata: { name: "web", namespace: "default" }, spec: { replicas: 3 }, status: { replicas: 3, selector } };
+    const prepare = ({ client }: TestContext): void =>
+      client.react("get", "deployments", ({ subresource }) => (subresource === "scale" ? scale : undefined));
+    const world = await started(t, {}, { prepare });
+    assert.match(world.events[0] ?? "", want);
+    assert.match(conditions(world)["ScalingActive"] ?? "", /^False InvalidSelector: /);
+  });
+}
+
+test("says that its status cannot be written", async (t) => {
+  const prepare = ({ client }: TestContext): void =>
+    client.react("update", "horizontalpodautoscalers", () => {
+      throw conflict(horizontalPodAutoscalers, "web", "it changed");
+    });
+  const { events } = await started(t, { minReplicas: 3 }, { prepare });
+  assert.match(events.at(-1) ?? "", /^Warning FailedUpdateStatus Operation cannot be fulfilled on .* "web": it changed$/);
+});
 
 test("a scale that cannot be written is tried again in the next period", async (t) => {
   let refusals = 0;

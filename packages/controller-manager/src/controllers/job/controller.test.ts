@@ -292,6 +292,18 @@ for (const { name, status, held, want } of [
   });
 }
 
+test("says that more pods succeeded than it needs", async (t) => {
+  const job = aJob({ status: { startTime: "2022-01-01T00:00:00Z" } });
+  const context = newTestContext(t);
+  context.client.put(jobs, job);
+  context.client.put(pods, ...["p", "q"].map((name) => aJobPod(job, name, { phase: "Succeeded" })));
+  await context.run(newJobController(context.ctx));
+  assert.deepEqual(context.events, [
+    "Warning TooManySucceededPods Too many succeeded pods running after completion count reached",
+    "Normal Completed Job completed",
+  ]);
+});
+
 test("does not create twice what its cache does not show yet, and creates it again when it does not show it for five minutes", async (t) => {
   const context = newTestContext(t);
   const { client, ctx, run } = context;

@@ -180,6 +180,7 @@ test("without a taint manager pods go after the eviction timeout", async (t) => 
     ["hasty", "immortal", "patient"].map((pod) => `Node bad which was running pod ${pod} is unresponsive`),
   );
   assert.ok(world.events.includes("Normal DeletingAllPods Node bad event: Deleting all Pods from Node bad."));
+  assert.ok(world.events.includes("Normal NodeControllerEviction Marking for deletion Pod hasty from Node bad"));
   assert.equal(
     world.ctx.registry.counter({ name: "node_collector_evictions_number", help: "", labels: ["zone"] }).labels("").value,
     1,

@@ -77,7 +77,7 @@ test("does not empty a volume that pods still use", async (t) => {
   assert.equal(context.client.object(pods, recycler), undefined);
 });
 
-for (const { name, spec, annotations, events } of [
+for (const { name, spec, annotations, events, fails } of [
   {
     name: "cannot be emptied",
     spec: { persistentVolumeReclaimPolicy: "Recycle", hostPath: undefined, csi: { driver: "x", volumeHandle: "y" } },
@@ -92,6 +92,7 @@ for (const { name, spec, annotations, events } of [
     name: "is no folder below /tmp",
     spec: { persistentVolumeReclaimPolicy: "Delete", hostPath: { path: "/tmp/../srv/data" } },
     events: ["Warning VolumeFailedDelete host_path deleter only supports /tmp/.+ but received provided /tmp/../srv/data"],
+    fails: "delete",
   },
   {
     name: "has an unknown policy",
@@ -110,13 +111,25 @@ for (const { name, spec, annotations, events } of [
     annotations: { "pv.kubernetes.io/provisioned-by": "kubernetes.io/aws-ebs", [migratedTo]: "ebs.csi.aws.com" },
     events: [],
   },
-] as { name: string; spec: Partial<PersistentVolumeSpec>; annotations?: Record<string, string>; events: string[] }[]) {
+] as {
+  name: string;
+  spec: Partial<PersistentVolumeSpec>;
+  annotations?: Record<string, string>;
+  events: string[];
+  fails?: string;
+}[]) {
   test(`leaves a released volume that ${name}`, async (t) => {
     const context = newTestContext(t);
     await released(context, spec, annotations);
     await waitFor(() => context.events.length === events.length, { what: "the event" });
     assert.deepEqual(context.events, events);
     assert.equal(volumeOf(context)?.status?.phase, events.length > 0 ? "Failed" : "Released");
+    if (fails === undefined) return;
+    const page = await context.ctx.registry.render();
+    assert.ok(
+      page.includes(`volume_operation_total_errors{plugin_name="kubernetes.io/host-path",operation_name="${fails}"} `),
+      page,
+    );
   });
 }
 

@@ -268,6 +268,20 @@ test("adopts a pod of its name, repairs its label, and leaves others that it sel
   assert.equal(world.client.object<Pod>(pods, "default/other")?.metadata.ownerReferences, undefined);
 });
 
+test("says that the label of a pod cannot be repaired", async (t) => {
+  const world = newTestContext(t);
+  world.client.react("update", "pods", () => {
+    throw forbidden(pods, "db-0", "not now");
+  });
+  world.client.put(pods, aPod({ name: "db-0", labels: { app: "db" } }));
+  world.client.put(statefulSets, aStatefulSet({ replicas: 1 }));
+  await world.run(newStatefulSetController(world.ctx));
+  assert.match(
+    world.events[0] ?? "",
+    /^Warning FailedUpdate update Pod db-0 in StatefulSet db failed error: pods "db-0" is forbidden: not now$/,
+  );
+});
+
 test("reports when it may not create a claim or a pod, and keeps trying", async (t) => {
   const world = newTestContext(t);
   let refuse = "persistentvolumeclaims";

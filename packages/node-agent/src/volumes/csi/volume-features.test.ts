@@ -214,6 +214,21 @@ test("a claim shows its new size when the driver has grown what is on its volume
   assert.equal(b.driver.calls.filter(({ method }) => method === "NodeExpandVolume").length, 2);
 });
 
+test("a claim that is only read is not grown on its node, and that is said once", {
+  skip: !isRoot && "needs root",
+}, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  const claim = aClaim("1Gi");
+  b.client.put(persistentVolumeClaims, claim);
+  for (let look = 0; look < 2; look++) await b.csi.persistent(aNodePod(), aVolume(), claim, true);
+  assert.deepEqual(b.events, [
+    'FileSystemResizeFailed: MountVolume.NodeExpandVolume failed for volume "pv1" requested read-only file system',
+    "PersistentVolumeClaim FileSystemResizeFailed",
+  ]);
+  assert.equal(b.driver.calls.filter(({ method }) => method === "NodeExpandVolume").length, 0);
+});
+
 for (const { said, answer, want } of [
   { said: { resizeStatus: "NodeExpansionPending" }, want: { grown: true, calls: 1, says: "" } },
   { said: { resizeStatus: "NodeExpansionInProgress" }, want: { grown: true, calls: 1, says: "" } },
