@@ -384,3 +384,25 @@ for (const { name, source } of [
     else assert.equal(spec?.source.inlineVolumeSpec?.csi?.volumeHandle, "vol-1");
   });
 }
+
+test("leaves alone what others attach to a node from which it has detached", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  context.client.remove(pods, "default/web");
+  await settle(30);
+  assert.equal(attachmentOf(context, "a"), undefined);
+  context.client.put(volumeAttachments, left("a"));
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"));
+});
+
+test("a pod of a node that is gone keeps its volume also when the pod changes", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  context.client.remove(nodes, "a");
+  await settle(30);
+  const pod = context.client.object<Pod>(pods, "default/web") as Pod;
+  context.client.put(pods, { ...pod, metadata: { ...pod.metadata, labels: { touched: "yes" } } });
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"));
+});

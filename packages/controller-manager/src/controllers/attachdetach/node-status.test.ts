@@ -99,3 +99,21 @@ test("as many volumes as before, but others, are written", async (t) => {
   await report.write("a", signal);
   assert.equal(client.writes.length, 2);
 });
+
+test("a write that fails does not fail the one that waits for it", async (t) => {
+  const { client, report, listed } = await start(t);
+  const held = Promise.withResolvers<never>();
+  let first = true;
+  client.react("patch", "nodes", () => {
+    if (!first) return undefined;
+    first = false;
+    return held.promise;
+  });
+  const one = report.write("a", signal);
+  const two = report.write("a", signal);
+  await settle();
+  held.reject(serviceUnavailable("away"));
+  await assert.rejects(one, /away/);
+  await two;
+  assert.deepEqual(listed("a"), ["v1"]);
+});

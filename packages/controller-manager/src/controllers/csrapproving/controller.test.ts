@@ -44,6 +44,16 @@ for (const { name, csr, granted, want, reviews } of [
     reviews: ["system:node:n1 system:bootstrappers create selfnodeclient"],
   },
   {
+    name: "a node that may not renew is approved as any asker that may have nodes' certificates",
+    csr: { username: "system:node:n1" },
+    granted: ["nodeclient"],
+    want: approved("Auto approving kubelet client certificate after SubjectAccessReview."),
+    reviews: [
+      "system:node:n1 system:bootstrappers create selfnodeclient",
+      "system:node:n1 system:bootstrappers create nodeclient",
+    ],
+  },
+  {
     name: "a node that may only renew gets no other node's certificate",
     csr: { username: "system:node:n2" },
     granted: ["selfnodeclient"],
@@ -102,4 +112,30 @@ test("a request that was refused is approved later, when its asker got the right
   granted.push("nodeclient");
   await clock.advance(200);
   await waitFor(() => conditions()?.[0]?.type === "Approved");
+});
+
+test("a request of the name of an approved one does not inherit its waits", async (t) => {
+  const granted: string[] = [];
+  const { ctx, client, run, requested, conditions, clock } = world(t, granted);
+  client.put(certificateSigningRequests, await aCertificateRequest());
+  await run(newCsrApprovingController(ctx));
+  for (let reviews = 1; reviews <= 4; reviews++) {
+    await waitFor(() => requested.length === reviews);
+    await settle(20);
+    await clock.advance(200 * 2 ** (reviews - 1));
+  }
+  await waitFor(() => requested.length === 5);
+  await settle(20);
+  granted.push("nodeclient");
+  await clock.advance(200 * 2 ** 4);
+  await waitFor(() => conditions()?.[0]?.type === "Approved");
+  granted.length = 0;
+  client.remove(certificateSigningRequests, "csr-1");
+  await settle(20);
+  requested.length = 0;
+  client.put(certificateSigningRequests, await aCertificateRequest());
+  await waitFor(() => requested.length === 1);
+  await settle(20);
+  await clock.advance(200);
+  await waitFor(() => requested.length === 2);
 });

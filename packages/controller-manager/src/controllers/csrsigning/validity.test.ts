@@ -26,5 +26,6 @@ test("a signer whose time is over does not sign", () => {
   const sign = (seconds: number) =>
     validityOf({ requestedSeconds: undefined, longestMs: 1, signerNotAfter: new Date(now + seconds * 1000), now });
   assert.throws(() => sign(-300), /the signer has expired/);
+  assert.throws(() => sign(0), /refusing to sign a certificate that expired in the past/);
   assert.throws(() => sign(-1), /refusing to sign a certificate that expired in the past/);
 });

@@ -308,3 +308,13 @@ test("a pod changes only the disruption budgets that select it", async (t) => {
     ["pdb"],
   );
 });
+
+test("a controller that was made anew under its name is not that of the pods", async (t) => {
+  const world = await started(
+    t,
+    [podDisruptionBudgets, aBudget({ maxUnavailable: 1 })],
+    [replicaSets, aReplicaSet({ replicas: 4, uid: "another" })],
+    ...all(pods, webPods(3)),
+  );
+  assert.partialDeepStrictEqual(statusOf(world), { disruptionsAllowed: 0, conditions: [{ reason: "SyncFailed" }] });
+});

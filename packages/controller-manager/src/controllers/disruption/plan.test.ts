@@ -24,6 +24,7 @@ test("the first evicted pod to become overdue decides when to check again; pods 
     ["d"],
   );
   assert.equal(recheckAt, now);
+  assert.equal(disruptionsOf(budget({ disruptedPods }), pods.toReversed(), now).recheckAt, now);
   const going = aPod({ name: "c", deletedAt: before(1) });
   assert.equal(disruptionsOf(budget({ disruptedPods }), [...pods.slice(0, 2), going], now).recheckAt, now + 20_000);
   assert.deepEqual(disruptionsOf(budget(), pods, now), { pending: {}, overdue: [], recheckAt: undefined });

@@ -74,3 +74,17 @@ test("tries again where it was refused", async (t) => {
   assert.ok(client.object(persistentVolumeClaims, "default/web-scratch"));
   assert.match(await ctx.registry.render(), /ephemeral_volume_controller_create_failures_total \d/);
 });
+
+test("a volume of another kind keeps none after it from having its claim", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const ephemeral = { volumeClaimTemplate: template };
+  const volumes = [
+    { name: "first", ephemeral },
+    { name: "plain", emptyDir: {} },
+    { name: "last", ephemeral },
+  ];
+  client.put(pods, aWebPod({ spec: { volumes } }));
+  await run(newEphemeralVolumeController(ctx));
+  const names = client.objects(persistentVolumeClaims).map(({ metadata }) => metadata.name);
+  assert.deepEqual(names.toSorted(), ["web-first", "web-last"]);
+});

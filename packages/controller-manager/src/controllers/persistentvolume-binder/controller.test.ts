@@ -198,3 +198,15 @@ test("counts volumes and claims by class, namespace, plugin and mode", async (t)
     assert.ok(text.includes(`${line}\n`), line);
   assert.doesNotMatch(text, /pv_collector_unbound_pvc_count\{/);
 });
+
+test("a bound claim is lost as soon as its volume is", async (t) => {
+  const context = newTestContext(t);
+  const { client, ctx, run } = context;
+  client.put(persistentVolumes, aVolume("a"));
+  client.put(persistentVolumeClaims, aClaim());
+  await run(newPersistentVolumeBinder(ctx));
+  assert.equal(claimOf(context)?.status?.phase, "Bound");
+  client.remove(persistentVolumes, "a");
+  await settle(30);
+  assert.equal(claimOf(context)?.status?.phase, "Lost");
+});

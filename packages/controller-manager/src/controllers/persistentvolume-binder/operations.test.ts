@@ -43,6 +43,10 @@ test("waits longer after each failure, and no more after a success", async () =>
   await clock.advance(500);
   assert.equal(await start(), 3);
   assert.equal(await start(), 4);
+  fails = true;
+  assert.equal(await start(), 5);
+  await clock.advance(500);
+  assert.equal(await start(), 6, "the wait begins anew");
 });
 
 test("ends when what it does has ended", async () => {

@@ -107,6 +107,12 @@ for (const { name, claim, volumes = [], pods = [], want } of [
     want: "lose: Warning ClaimLost Bound claim has lost its PersistentVolume. Data on the volume is lost!",
   },
   {
+    name: "a bound claim whose volume is that of an older claim of its name",
+    claim: aClaim({ volumeName: "a" }, was),
+    volumes: [aVolume("a", { claimRef: { namespace: "default", name: "data", uid: "older" } })],
+    want: "lose: Warning ClaimMisbound Two claims are bound to the same volume, this one is bound incorrectly",
+  },
+  {
     name: "a bound claim whose volume does not know it",
     claim: aClaim({ volumeName: "a" }, was),
     volumes: [aVolume("a")],

@@ -57,6 +57,7 @@ test("says why a volume could not be emptied, and tries again", async (t) => {
   await context.clock.advance(resyncMs);
   await end(context, { phase: "Succeeded" });
   assert.ok(context.events.includes("Normal VolumeRecycled Volume recycled"));
+  assert.deepEqual(volumeOf(context)?.status, { phase: "Available" }, "the message is of the failure");
 });
 
 test("deletes a recycler that is there already, for it may be a forgery", async (t) => {
@@ -161,4 +162,32 @@ test("deletes folders below /tmp only, and through no link that leads out of it"
   await deleteFolder(join(inside, "link"));
   await deleteFolder("/tmp/cox-never-there/a");
   assert.ok(existsSync(join(outside, "file")));
+});
+
+test("does not empty a volume that a single pod uses", async (t) => {
+  const context = newTestContext(t);
+  const user = { volumes: [{ name: "v", persistentVolumeClaim: { claimName: "data" } }] };
+  context.client.put(pods, aPod({ name: "web", nodeName: "n", spec: user }));
+  await released(context, { persistentVolumeReclaimPolicy: "Recycle" });
+  assert.equal(context.events[0], "Normal VolumeFailedRecycle Volume is used by pods: default/web");
+  assert.equal(context.client.object(pods, recycler), undefined);
+});
+
+test("does not empty a volume that was taken out of its claim's hands meanwhile", async (t) => {
+  const context = newTestContext(t);
+  context.client.react("get", "persistentvolumes", () => ({ ...aVolume("a"), status: { phase: "Available" } }));
+  await released(context, { persistentVolumeReclaimPolicy: "Recycle" });
+  assert.equal(context.client.object(pods, recycler), undefined);
+});
+
+test("does not take another pod of the recycler's name for the recycler", async (t) => {
+  const context = newTestContext(t);
+  await released(context, { persistentVolumeReclaimPolicy: "Recycle" });
+  const pod = context.client.object<Pod>(pods, recycler) as Pod;
+  context.client.endWatches();
+  context.client.remove(pods, recycler);
+  context.client.put(pods, { ...pod, metadata: { ...pod.metadata, uid: "another" }, status: { phase: "Succeeded" } });
+  await settle(30);
+  assert.ok(!context.events.includes("Normal VolumeRecycled Volume recycled"), context.events.join());
+  assert.equal(volumeOf(context)?.status?.phase, "Failed");
 });

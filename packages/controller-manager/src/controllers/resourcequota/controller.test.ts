@@ -5,10 +5,12 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { Pod, ResourceQuota } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { configMaps, pods, resourceQuotas } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
+import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newResourceQuotaController } from "./controller.ts";
+import { usageOf } from "./usage.ts";
 
 const verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
 const core = (...names: string[]): object => ({
@@ -293,4 +295,14 @@ test("waiting for caches leaves no timer behind", async (t) => {
   });
   await settle(60);
   assert.equal(world.clock.waiting, before);
+});
+
+test("a name that two resources consume is the sum of both", () => {
+  const evaluator = (amount: string): QuotaEvaluator =>
+    ({ matching: () => ["requests.storage"], inScope: () => true, usage: () => ({ "requests.storage": amount }) }) as never;
+  const counted = [
+    { evaluator: evaluator("1"), objects: [{ metadata: {} }] },
+    { evaluator: evaluator("2"), objects: [{ metadata: {} }] },
+  ];
+  assert.deepEqual(usageOf({ hard: { "requests.storage": "5" } }, counted), { "requests.storage": "3" });
 });

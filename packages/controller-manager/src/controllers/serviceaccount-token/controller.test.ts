@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
 import { test } from "node:test";
+import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Secret, ServiceAccount } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { secrets, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aServiceAccount } from "@coxswain/apimachinery/testing/builders";
@@ -155,4 +156,24 @@ test("nothing is made for an account that the cache shows as it no longer is", a
   await world.clock.advance(1000);
   await settle(30);
   assert.equal(world.client.objects(secrets).length, 1);
+});
+
+test("a secret that is deleted before its account names it is replaced", async (t) => {
+  const world = newTestContext(t, { serviceAccountKey, rootCa: "CA" });
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web" }));
+  let refuse = true;
+  world.client.react("update", "serviceaccounts", () => {
+    if (refuse) throw conflict(serviceAccounts, "default", "changed");
+  });
+  await world.run(newServiceAccountTokenController(world.ctx));
+  const [first] = world.client.objects<Secret>(secrets);
+  assert.equal(account(world)?.secrets, undefined);
+  refuse = false;
+  world.client.remove(secrets, `web/${first?.metadata.name}`);
+  await settle(30);
+  await world.clock.advance(1000);
+  await settle(30);
+  const names = world.client.objects<Secret>(secrets).map(({ metadata }) => ({ name: metadata.name }));
+  assert.equal(names.length, 1);
+  assert.deepEqual(account(world)?.secrets, names);
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { alreadyExists } from "@coxswain/apimachinery/objects/errors/status-error";
 import { namespaces, serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aNamespace } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -16,4 +17,16 @@ test("gives each active namespace an account, and gives it back when someone del
   client.put(namespaces, aNamespace({ name: "new" }));
   await settle(30);
   assert.deepEqual(names().toSorted(), ["new/default", "web/default"]);
+});
+
+test("an account that is there though the cache does not show it is no failure", async (t) => {
+  const { client, ctx, clock, run } = newTestContext(t);
+  client.react("create", "serviceaccounts", () => {
+    throw alreadyExists(serviceAccounts, "default");
+  });
+  client.put(namespaces, aNamespace({ name: "web" }));
+  await run(newServiceAccountController(ctx));
+  await clock.advance(60_000);
+  await settle(30);
+  assert.equal(client.writes.length, 1);
 });

@@ -106,3 +106,14 @@ test("a version that cannot be written keeps no other, and is written later", as
   await settle(30);
   assert.deepEqual(left(), { "core.nodes": ["a"], "core.pods": ["a"] });
 });
+
+test("a server whose lease is there again stays", async (t) => {
+  const { client, ctx, run, left } = bench(t);
+  client.put(leases, identity("a"));
+  client.put(storageVersions, said("core.pods", ["a", "v1"]));
+  await run(newStorageVersionGarbageCollector(ctx));
+  client.react("get", "leases", () => identity("a"));
+  client.remove(leases, "kube-system/a");
+  await settle(30);
+  assert.deepEqual(left(), { "core.pods": ["a"] });
+});

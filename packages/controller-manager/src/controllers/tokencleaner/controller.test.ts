@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import { secrets } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -32,4 +33,16 @@ test("deletes tokens when their time is over, and no others", async (t) => {
   await clock.advance(3_600_000);
   await settle(20);
   assert.deepEqual(left(), ["cccccc", "eeeeee"]);
+});
+
+test("a token that was replaced meanwhile is no failure", async (t) => {
+  const { client, ctx, clock, run } = newTestContext(t);
+  client.react("delete", "secrets", ({ name }) => {
+    throw conflict(secrets, name, "another uid");
+  });
+  client.put(secrets, aBootstrapToken("aaaaaa", { expiration: formatTime(clock.now() - 1000) }));
+  await run(newTokenCleaner(ctx));
+  await clock.advance(60_000);
+  await settle(20);
+  assert.equal(client.writes.length, 1);
 });
