@@ -41,6 +41,8 @@ export interface ServedExchange extends Exchange {
   place: number;
   /** The header fields exceeded the limit and are truncated. */
   readonly isCut: boolean;
+  /** Why the request is to be answered with 400 instead of by the handler. */
+  readonly refusal?: string | undefined;
   /** The handler has ended the response; the client may not have received all of it. */
   readonly isAnswered: boolean;
   /** When a check first found `isAnswered`, as `performance.now()`. */
@@ -150,6 +152,7 @@ export class Connections {
         if (exchange.isGone) return;
       }
       if (exchange.isCut) exchange.respond(431, { "content-type": "text/html; charset=utf-8" }, tooManyHeaders);
+      else if (exchange.refusal !== undefined) exchange.respond(400, plainText, `${exchange.refusal}\n`);
       else if (brokenPath.test(exchange.url)) refuseUrl(exchange);
       else if (exchange.method === "OPTIONS" && exchange.url === "*") exchange.respond(200, {}, "");
       else await this.handler(exchange);
@@ -218,6 +221,9 @@ const forgotTls = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request t
 
 /** Source: golang.org/x/net http2/server.go handleHeaderListTooLong */
 const tooManyHeaders = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>";
+
+/** As Go's http.Error sends text. */
+const plainText = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" } as const;
 
 /** An invalid percent escape in the path. */
 const brokenPath = /^[^?]*%(?![0-9a-fA-F]{2})/;

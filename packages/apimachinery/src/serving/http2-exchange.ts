@@ -101,6 +101,10 @@ class Http2Exchange extends ExchangeBase implements ServedExchange {
     return this.#stream.isCut;
   }
 
+  get refusal(): string | undefined {
+    return this.#stream.head.refusal;
+  }
+
   get isAnswered(): boolean {
     return this.#stream.ended;
   }

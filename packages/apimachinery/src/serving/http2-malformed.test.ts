@@ -5,7 +5,15 @@ import { newLogger } from "../process/logging/logger.ts";
 import { newMetricsRegistry } from "../process/metrics/registry.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
-import { dataFrame, type Field, getFrame, headersFrame, postFrame } from "../transport/http2/testing/raw-frames.ts";
+import {
+  continuationFrame,
+  dataFrame,
+  type Field,
+  getFrame,
+  headersFrame,
+  literalBlock,
+  postFrame,
+} from "../transport/http2/testing/raw-frames.ts";
 import { flags } from "../transport/http2/wire/frames.ts";
 
 const method: Field = [":method", "GET"];
@@ -13,6 +21,12 @@ const scheme: Field = [":scheme", "https"];
 const authority: Field = [":authority", "localhost"];
 const path: Field = [":path", "/"];
 const good = [method, scheme, authority, path];
+
+/** CONTINUATION frames of one request's fields, each of 10,000 octets. */
+const manyFields = (stream: number, count: number): Buffer[] =>
+  Array.from({ length: count }, (_, at) =>
+    continuationFrame(stream, literalBlock([["a", "x".repeat(10_000)]]), at === count - 1 ? flags.endHeaders : 0),
+  );
 
 const malformed: Readonly<Record<string, readonly Field[]>> = {
   "no field at all": [],
@@ -53,6 +67,8 @@ const malformed: Readonly<Record<string, readonly Field[]>> = {
   "transfer-encoding": [...good, ["transfer-encoding", "chunked"]],
   upgrade: [...good, ["upgrade", "websocket"]],
   "te other than trailers": [...good, ["te", "gzip"]],
+  "an unknown :scheme": [method, [":scheme", "ftp"], authority, path],
+  "a :path of CONNECT": [[":method", "CONNECT"], scheme, authority, path],
   "te with more than trailers": [...good, ["te", "trailers, gzip"]],
   "a content-length of a request that ends at once": [...good, ["content-length", "1"]],
 };
@@ -80,7 +96,32 @@ for (const value of [" x", "x ", "\tx", "x\t", " "]) {
   });
 }
 
+for (const { fields, want } of [
+  { fields: [["te", "gzip"]], want: 'request header "TE" may only be "trailers" in HTTP/2\n' },
+  { fields: [["upgrade", "websocket"]], want: 'request header "Upgrade" is not valid in HTTP/2\n' },
+] as const) {
+  test(`8.2.2 ${fields.join(": ")} is answered with 400 and its reason, as by Go's server`, async (t) => {
+    const bench = await startHttp2Bench(t, () => assert.fail("a handler was called"));
+    const client = await bench.connect();
+    client.send(headersFrame(1, [...good, ...fields]));
+    const { status, headers, body } = await client.answer(1);
+    assert.deepEqual([status, headers.get("content-type"), String(body)], [400, "text/plain; charset=utf-8", want]);
+  });
+}
+
 for (const { name, send, series, reason } of [
+  {
+    name: "a request with a field of HTTP/1.1's connections",
+    send: [headersFrame(1, [...good, ["connection", "close"]])],
+    series: 'protocol="HTTP/2",scope="request"',
+    reason: 'request header \\\\"Connection\\\\" is not valid in HTTP/2',
+  },
+  {
+    name: "a request with more header fields than the limit",
+    send: [headersFrame(1, [...good, ["a", "x".repeat(10_000)]], 0), ...manyFields(1, 30)],
+    series: 'protocol="HTTP/2",scope="request"',
+    reason: "header fields above the limit",
+  },
   {
     name: "a malformed request",
     send: [headersFrame(1, [...good, ["a", "x\0"]])],

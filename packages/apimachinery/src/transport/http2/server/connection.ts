@@ -245,6 +245,9 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
       this.#refuse(id, errorCodes.protocol);
       return;
     }
+    // The handler's side answers these, with 400 and 431.
+    if (head.refusal !== undefined) this.#events.refused(head.refusal, false);
+    else if (tooLarge) this.#events.refused("header fields above the limit", false);
     const windows = { send: this.#output.streamWindow, receive: streamWindowBytes };
     const stream = new ServerStream(this, { id, head, fields, isWhole, isCut: tooLarge }, windows);
     this.#streams.set(id, stream);

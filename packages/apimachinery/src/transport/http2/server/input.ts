@@ -57,9 +57,9 @@ function checkClientStream(stream: number): void {
 }
 
 /**
- * Validation of request header fields. Values may begin or end with blanks, which RFC 9113 forbids: Go's clients send them, and Go's
- * server accepts them and passes them on as they are.
- * Source: RFC 9113, section 8; golang.org/x/net http/httpguts, ValidHeaderFieldValue
+ * Validation of request header fields, as Go's server does it: connection-specific fields of a request are answered with 400, where
+ * other malformed ones reset the stream; values may begin or end with blanks, which RFC 9113 forbids, since Go's clients send them.
+ * Source: RFC 9113, section 8; golang.org/x/net http/httpguts, ValidHeaderFieldValue; http2, checkValidHTTP2RequestHeaders
  */
 
 export interface RequestHead {
@@ -69,6 +69,8 @@ export interface RequestHead {
   readonly authority: string | undefined;
   /** Value of `content-length`, in bytes; undefined without one. */
   readonly contentLength: number | undefined;
+  /** Why the request is to be answered with 400: it has a field of HTTP/1.1's connections. */
+  readonly refusal?: string;
 }
 
 /** Connection-specific fields, which HTTP/2 forbids (RFC 9113, 8.2.2). */
@@ -101,18 +103,39 @@ export function requestHeadOf(fields: readonly string[]): RequestHead | string {
   }
   const [method, path, scheme, authority] = pseudo;
   if (method === undefined || path === undefined || scheme === undefined) return "a missing pseudo field";
+  if (method === "CONNECT") return "a :path of CONNECT";
+  if (scheme !== "https" && scheme !== "http") return "an invalid value of :scheme";
   if (!isToken(method)) return "an invalid value of :method";
   if (!(path.charCodeAt(0) === 47 /* / */ || (path === "*" && method === "OPTIONS"))) return "an invalid value of :path";
   const fault = faultOf(fields, at);
   if (fault !== undefined) return fault;
-  const length = announcedLength(fields, at);
-  return length === null ? "an invalid content-length" : { method, path, authority, contentLength: length };
+  const contentLength = announcedLength(fields, at);
+  if (contentLength === null) return "an invalid content-length";
+  const refusal = connectionFault(fields, at);
+  return refusal === undefined ? { method, path, authority, contentLength } : { method, path, authority, contentLength, refusal };
 }
 
 /** @returns whether the fields are valid as trailers */
 export function areTrailers(fields: readonly string[]): boolean {
-  return faultOf(fields, 0) === undefined;
+  return faultOf(fields, 0) === undefined && connectionFault(fields, 0) === undefined;
 }
+
+/** @returns what is said to a client that sends fields of HTTP/1.1's connections, in the words of Go's server */
+function connectionFault(fields: readonly string[], from: number): string | undefined {
+  let transferCodings: string | undefined;
+  for (let at = from; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    if (connectionFields.has(name)) return `request header "${canonical(name)}" is not valid in HTTP/2`;
+    if (name !== "te") continue;
+    if (transferCodings !== undefined || !["trailers", ""].includes(fields[at + 1] as string))
+      return 'request header "TE" may only be "trailers" in HTTP/2';
+    transferCodings = fields[at + 1];
+  }
+  return undefined;
+}
+
+/** `Transfer-Encoding` for `transfer-encoding`. */
+const canonical = (name: string): string => name.replace(/(?<=^|-)[a-z]/g, (letter) => letter.toUpperCase());
 
 /** @returns what is wrong with the first malformed field */
 function faultOf(fields: readonly string[], from: number): string | undefined {
@@ -121,8 +144,6 @@ function faultOf(fields: readonly string[], from: number): string | undefined {
     const value = fields[at + 1] as string;
     if (!isName(name)) return "an invalid field name";
     if (!isValue(value)) return `an invalid value of ${name}`;
-    if (connectionFields.has(name)) return `a connection-specific field ${name}`;
-    if (name === "te" && value !== "trailers") return "a te other than trailers";
   }
   return undefined;
 }

@@ -39,11 +39,34 @@ for (const { name, fields } of [
 
 for (const { fields, want } of [
   { fields: withStart("x-one", "a\0"), want: "an invalid value of x-one" },
-  { fields: withStart("connection", "close"), want: "a connection-specific field connection" },
+  { fields: instead(":scheme", "ftp"), want: "an invalid value of :scheme" },
+  { fields: instead(":method", "CONNECT"), want: "a :path of CONNECT" },
   { fields: instead(":path", "api"), want: "an invalid value of :path" },
   { fields: without(":method"), want: "a missing pseudo field" },
 ]) {
   test(`a malformed request is refused for ${want}`, () => assert.equal(requestHeadOf(fields), want));
+}
+
+for (const { fields, want } of [
+  { fields: ["connection", "close"], want: 'request header "Connection" is not valid in HTTP/2' },
+  { fields: ["transfer-encoding", "chunked"], want: 'request header "Transfer-Encoding" is not valid in HTTP/2' },
+  { fields: ["te", "trailers", "keep-alive", ""], want: 'request header "Keep-Alive" is not valid in HTTP/2' },
+  { fields: ["te", "gzip"], want: 'request header "TE" may only be "trailers" in HTTP/2' },
+  { fields: ["te", "trailers", "te", "trailers"], want: 'request header "TE" may only be "trailers" in HTTP/2' },
+  { fields: ["te", "", "te", ""], want: 'request header "TE" may only be "trailers" in HTTP/2' },
+  { fields: ["te", "trailers"], want: undefined },
+  { fields: ["te", ""], want: undefined },
+]) {
+  test(`a request with ${JSON.stringify(fields)} is ${want === undefined ? "well-formed" : "to be answered with 400"}`, () => {
+    const head = requestHeadOf(withStart(...fields));
+    assert.deepEqual(head, {
+      method: "POST",
+      path: "/api",
+      authority: "api:6443",
+      contentLength: undefined,
+      ...(want && { refusal: want }),
+    });
+  });
 }
 
 test("only a question for options may be about the server itself", () => {
