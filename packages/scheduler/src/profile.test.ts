@@ -4,7 +4,7 @@ import { emptyPluginSet, type PluginSets, pluginPoints } from "./config/plugin-s
 import { type ClusterEvent, covers, labelOf } from "./framework/cluster-event.ts";
 import type { Plugin } from "./framework/extension-points.ts";
 import { newInterests, newProfile } from "./profile.ts";
-import { newTestCluster } from "./testing/test-cluster.ts";
+import { aTestNode, aTestPod, newTestCluster, type TestPodOptions } from "./testing/test-cluster.ts";
 
 const known: Record<string, Plugin> = {
   Sort: { name: "Sort", compare: () => 0 },
@@ -161,3 +161,28 @@ test("each plugin that refuses pods is retried on the events that upstream's reg
     Object.fromEntries(Object.entries(of).map(([name, events]) => [name, events?.toSorted()]));
   assert.deepEqual(sorted(Object.fromEntries(refusing.map(({ name, wakeUpOn }) => [name, wakeUpOn]))), sorted(wakeUps));
 });
+
+const likes = {
+  podAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: [
+      { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "db" } } },
+    ],
+  },
+};
+for (const { name, nominated, pod, want } of [
+  { name: "of lower priority does not count", nominated: { priority: 4 }, pod: { priority: 5 }, want: /^a$/ },
+  { name: "of the same priority counts", nominated: { priority: 5 }, pod: { priority: 5 }, want: /Insufficient cpu/ },
+  { name: "of higher priority counts", nominated: { priority: 6 }, pod: { priority: 5 }, want: /Insufficient cpu/ },
+  {
+    name: "that may never arrive is no neighbour to be near",
+    nominated: { priority: 9, cpu: "100m", labels: { app: "db" } },
+    pod: { cpu: "100m", spec: { affinity: likes } },
+    want: /didn't match pod affinity rules/,
+  },
+] as { name: string; nominated: TestPodOptions; pod: TestPodOptions; want: RegExp }[]) {
+  test(`a nominated pod ${name}`, async () => {
+    const cluster = newTestCluster({ nodes: [aTestNode("a", { cpu: "1" })] });
+    cluster.nominator.set(aTestPod("nominated", nominated), "a");
+    assert.match(await cluster.place(aTestPod("web", pod)), want);
+  });
+}

@@ -511,3 +511,27 @@ test("a scheduler that ends leaves no timer", async (t) => {
   await step();
   assert.equal(clock.waiting, 0);
 });
+
+test("a node that becomes schedulable and larger at once wakes the pods that wait for the former", async (t) => {
+  const { client, step, names } = await startScheduler(t);
+  client.put(nodes, aTestNode("a", { cpu: "4", spec: { unschedulable: true } }));
+  client.put(pods, aTestPod("web"));
+  await step(2000);
+  assert.equal(names.where("web"), undefined);
+  client.put(nodes, aTestNode("a", { cpu: "8" }));
+  await step(2000);
+  assert.equal(names.where("web"), "a");
+});
+
+test("a node that changes does not wake pods that do not fit beside those on it", async (t) => {
+  const bench = await startScheduler(t);
+  const { client, step } = bench;
+  client.put(nodes, aTestNode("a", { cpu: "2" }));
+  client.put(pods, aTestPod("there", { on: "a", cpu: "2" }), aTestPod("web"));
+  await step(2000);
+  assert.equal(refusals(bench), 1);
+  client.put(nodes, aTestNode("a", { cpu: "2", labels: { touched: "yes" } }));
+  client.put(nodes, aTestNode("a", { cpu: "2500m" }));
+  await step(11_000);
+  assert.equal(refusals(bench), 1);
+});

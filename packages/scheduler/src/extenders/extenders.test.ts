@@ -42,10 +42,12 @@ async function startExtender(t: { after(fn: () => void): void }, answers: Answer
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, calls };
 }
 
+/** The default timeout of 5 s may pass on a busy machine before a response is read. */
+const patientExtender = (config: ExtenderConfig) => newHttpExtender({ httpTimeout: 10 * 60_000, ...config });
 const nodes = [aTestNode("a"), aTestNode("b"), aTestNode("c")];
 const pod = aTestPod("web");
 const clusterWith = (config: ExtenderConfig, more: TestClusterOptions = {}) =>
-  newTestCluster({ nodes, extenders: [newHttpExtender(config)], ...more });
+  newTestCluster({ nodes, extenders: [patientExtender(config)], ...more });
 
 test("an extender filters nodes by name, with reasons", async (t) => {
   const { url, calls } = await startExtender(t, {
@@ -122,7 +124,7 @@ test("the second extender sees what the first left; what it says of other nodes 
   const first = await startExtender(t, { filter: () => ({ NodeNames: ["b", "c"], FailedNodes: { a: "too far" } }) });
   const second = await startExtender(t, { filter: () => ({ NodeNames: [], FailedNodes: { a: "too old", b: "no", c: "no" } }) });
   const extenders = [first, second].map(({ url }) =>
-    newHttpExtender({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true }),
+    patientExtender({ urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true }),
   );
   const placed = await newTestCluster({ nodes, extenders }).place(pod);
   assert.deepEqual(second.calls[0]?.body.NodeNames.toSorted(), ["b", "c"]);
@@ -166,7 +168,7 @@ test("it binds in the scheduler's place", async (t) => {
   const answers = [{}, { Error: "taken" }];
   const { url, calls } = await startExtender(t, { bind: () => answers.shift() });
   const cluster = clusterWith({ urlPrefix: url, bindVerb: "bind" });
-  const { extenders } = { extenders: [newHttpExtender({ urlPrefix: url, bindVerb: "bind" })] };
+  const { extenders } = { extenders: [patientExtender({ urlPrefix: url, bindVerb: "bind" })] };
   await bindPod(cluster.profile, new Map(), newPodInfo(pod), "a", extenders);
   assert.deepEqual(calls[0]?.body, { PodName: "web", PodNamespace: "default", PodUID: "web", Node: "a" });
   assert.deepEqual(cluster.client.writes, []);
@@ -182,14 +184,14 @@ test("victims go out whole or by uid, and come back by uid", async (t) => {
   const old = aTestPod("old", { on: "a" });
   const cluster = newTestCluster({ nodes, pods: [old] });
   const candidates = new Map([["a", { pods: [old], violations: 1 }]]);
-  const extender = newHttpExtender({ urlPrefix: url, preemptVerb: "preempt" });
+  const extender = patientExtender({ urlPrefix: url, preemptVerb: "preempt" });
   const agreed = await extender.preempt(pod, candidates, cluster.snapshot());
   assert.deepEqual(
     [...agreed].map(([node, { pods, violations }]) => [node, pods[0]?.metadata.uid, violations]),
     [["a", "old", 2]],
   );
   assert.equal(calls[0]?.body.NodeNameToVictims.a.Pods[0].metadata.name, "old");
-  await newHttpExtender({ urlPrefix: url, preemptVerb: "preempt", nodeCacheCapable: true }).preempt(
+  await patientExtender({ urlPrefix: url, preemptVerb: "preempt", nodeCacheCapable: true }).preempt(
     pod,
     candidates,
     cluster.snapshot(),

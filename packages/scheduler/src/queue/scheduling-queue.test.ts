@@ -188,6 +188,9 @@ test("a change of a waiting pod brings it back, one of its status alone does not
   assert.equal(queue.counts.unschedulable, 1);
   queue.update(old, { ...old, metadata: { ...old.metadata, generation: 7, finalizers: ["a/b"], resourceVersion: "77" } });
   assert.equal(queue.counts.unschedulable, 1, "neither do generation and finalizers");
+  const latest = { ...old, status: { nominatedNodeName: "b" } };
+  queue.update(old, latest);
+  assert.equal(entry.pod, latest, "what is tried again is the pod as it is then");
   queue.add(podNamed("other", 5));
   queue.update(old, podNamed("web", 9));
   assert.deepEqual(queue.counts, { active: 2, backoff: 0, unschedulable: 0 });
