@@ -19,16 +19,20 @@ const sources = [
   { path: "data.ts", text: named("export function readD()", "  add();\n  return { calls };") },
   { path: "none.ts", text: named("export function runE()", "  add();") },
   { path: "short.ts", text: "export function newF() {\n  let calls = 0;\n  return { add: () => void calls++ };\n}\n" },
+  {
+    path: "parameters.ts",
+    text: `export function newH(\n  calls: number,\n): object {\n${"  calls++;\n".repeat(mostLines - 4)}  return { add: () => calls };\n}\n`,
+  },
   { path: "class.ts", text: `class G {\n  calls = 0;\n  add(): void {\n    let calls = 0;\n${filler(mostLines)}  }\n}\n` },
 ];
 
 test("long functions that return an object with methods are found, others are not", () => {
   const found = largeClosures(sources).map(({ path, name, line, lines }) => `${path} ${name} ${line} ${lines}`);
-  assert.deepEqual(found, ["literal.ts newA 1 86", "method.ts newB 1 90", "variable.ts newC 1 87"]);
+  assert.deepEqual(found, ["literal.ts newA 1 86", "method.ts newB 1 90", "variable.ts newC 1 87", "parameters.ts newH 1 81"]);
 });
 
 test("each of them is a problem, with its place and length", () => {
   const problems = closureProblems(largeClosures(sources));
-  assert.equal(problems.length, 3);
+  assert.equal(problems.length, 4);
   assert.match(problems[1] ?? "", /^method\.ts:1: newB is a closure of 90 lines/);
 });

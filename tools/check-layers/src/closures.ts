@@ -72,7 +72,7 @@ function mayHoldLongFunction(text: string): boolean {
   const last: (number | undefined)[] = [];
   return text.split("\n").some((line, i) => {
     const depth = line.search(/\S/);
-    if (depth < 0) return false;
+    if (depth < 0 || /^\s*\).*\{$/.test(line)) return false; // the end of a list of parameters continues the function's first line
     const opened = last[depth];
     last[depth] = i;
     return /^\s*[})]/.test(line) && opened !== undefined && i - opened + 1 > mostLines;
