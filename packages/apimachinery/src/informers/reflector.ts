@@ -39,7 +39,11 @@ interface ReflectorSink<T> {
  * The first list may come from the server's cache (resourceVersion "0"); later ones are never older than what was seen.
  * Source: k8s.io/client-go tools/cache/reflector.go
  */
-export async function runReflector<T extends KubeObject>(options: {
+export function runReflector<T extends KubeObject>(options: ReflectorOptions<T>): Promise<void> {
+  return new Reflector(options).run();
+}
+
+interface ReflectorOptions<T> {
   client: Client;
   target: ReflectorTarget;
   sink: ReflectorSink<T>;
@@ -52,32 +56,103 @@ export async function runReflector<T extends KubeObject>(options: {
    * other failures. Waits after the server has answered, for example that it is busy, do not become shorter.
    */
   reconnection?: Reconnection | undefined;
-}): Promise<void> {
-  const { client, target, sink, clock, log, signal, random = Math.random, reconnection } = options;
-  const resource = formatGroupResource(target.ref);
-  const lists = newBackoff({ ...reflectorBackoff, clock, random });
-  const watches = newBackoff({ ...reflectorBackoff, clock, random });
-  const waitAfter = (err: unknown, backoff: Backoff): Promise<void> =>
-    reconnection === undefined || err instanceof StatusError ? clock.sleep(backoff.next(), signal) : reconnection.wait(signal);
-  /** `undefined` before the first list, `""` after the server rejected the version as too old or too large. */
-  let resourceVersion: string | undefined;
-  let isOtherHistory = false;
-  let listedAt = Number.NEGATIVE_INFINITY;
+}
 
-  const list = async (): Promise<void> => {
-    const { objects, version, wasRefused } = await listAll<T>(client, target, resourceVersion ?? "0", signal);
-    sink.replace(objects, isOtherHistory || wasRefused);
-    isOtherHistory = false;
-    resourceVersion = version;
-    listedAt = clock.monotonic();
-  };
+class Reflector<T extends KubeObject> {
+  readonly #options: ReflectorOptions<T>;
+  readonly #resource: string;
+  readonly #random: () => number;
+  readonly #lists: Backoff;
+  readonly #watches: Backoff;
+  /** `undefined` before the first list, `""` after the server rejected the version as too old or too large. */
+  #resourceVersion: string | undefined;
+  #isOtherHistory = false;
+  #listedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ReflectorOptions<T>) {
+    const { target, clock, random = Math.random } = options;
+    this.#options = options;
+    this.#resource = formatGroupResource(target.ref);
+    this.#random = random;
+    this.#lists = newBackoff({ ...reflectorBackoff, clock, random });
+    this.#watches = newBackoff({ ...reflectorBackoff, clock, random });
+  }
+
+  async run(): Promise<void> {
+    const { clock, log, signal } = this.#options;
+    while (!signal.aborted) {
+      let failure: unknown;
+      try {
+        await this.#list();
+        if (await this.#watchUntilListIsNeeded()) continue;
+      } catch (err) {
+        if (signal.aborted) return;
+        log.error("Failed to list", err, { resource: this.#resource });
+        failure = err;
+      }
+      const wait = failure === undefined ? clock.sleep(this.#lists.next(), signal) : this.#waitAfter(failure, this.#lists);
+      await wait.catch(() => {});
+    }
+  }
+
+  async #list(): Promise<void> {
+    const { client, target, sink, clock, signal } = this.#options;
+    const { objects, version, wasRefused } = await listAll<T>(client, target, this.#resourceVersion ?? "0", signal);
+    sink.replace(objects, this.#isOtherHistory || wasRefused);
+    this.#isOtherHistory = false;
+    this.#resourceVersion = version;
+    this.#listedAt = clock.monotonic();
+  }
+
+  /** @returns whether to list without a wait: the server has come back with another state, and does not refuse each version */
+  async #watchUntilListIsNeeded(): Promise<boolean> {
+    const { clock, log, signal } = this.#options;
+    const resource = this.#resource;
+    for (;;) {
+      const startedAt = clock.monotonic();
+      try {
+        const canResume = await this.#watch();
+        this.#resetIfItLasted(startedAt);
+        if (!canResume) return false;
+      } catch (err) {
+        if (signal.aborted) return false;
+        if (!(err instanceof StatusError)) this.#resetIfItLasted(startedAt);
+        if (isResourceExpired(err) || isGone(err)) {
+          log.v(4)?.info("watch is too old to continue; listing again", { resource, resourceVersion: this.#resourceVersion });
+          // A server also refuses the versions from before a restore as too old.
+          return this.#forgetVersion();
+        }
+        if (isTooLarge(err)) {
+          log.warn("the server does not reach the version that was seen: was its store restored? Listing again", {
+            resource,
+            resourceVersion: this.#resourceVersion,
+          });
+          return this.#forgetVersion();
+        }
+        if (isConnectionRefused(err) || isTooManyRequests(err)) {
+          await this.#waitAfter(err, this.#watches);
+          continue;
+        }
+        if (!(err instanceof StatusError)) {
+          // A broken connection: the version stays valid, only the watch is lost.
+          log.v(1)?.info("watch was cut off", { resource, err: String(err) });
+          await this.#waitAfter(err, this.#watches);
+          continue;
+        }
+        log.error("Failed to watch", err, { resource });
+        return false;
+      }
+    }
+  }
 
   /** @returns true when the watch can be resumed, false when a new list is needed */
-  const watch = async (): Promise<boolean> => {
+  async #watch(): Promise<boolean> {
+    const { client, target, sink, clock, log, signal } = this.#options;
     const startedAt = clock.monotonic();
     let events = 0;
-    const timeoutSeconds = Math.floor(minWatchSeconds * (1 + random()));
+    const timeoutSeconds = Math.floor(minWatchSeconds * (1 + this.#random()));
     const { ref, namespace, labelSelector, fieldSelector, metadataOnly } = target;
+    const resourceVersion = this.#resourceVersion;
     const watched = client.watch<T>(
       ref,
       { namespace },
@@ -87,74 +162,32 @@ export async function runReflector<T extends KubeObject>(options: {
       events++;
       if (type === "DELETED") sink.delete(object);
       else if (type !== "BOOKMARK") sink.set(object);
-      resourceVersion = object.metadata.resourceVersion ?? resourceVersion;
+      this.#resourceVersion = object.metadata.resourceVersion ?? this.#resourceVersion;
     }
     if (events > 0 || clock.monotonic() - startedAt >= 1000) return true;
-    log.v(4)?.info("watch ended at once", { resource });
+    log.v(4)?.info("watch ended at once", { resource: this.#resource });
     return false;
-  };
+  }
 
-  /** @returns whether to list without a wait: the server has come back with another state, and does not refuse each version */
-  const watchUntilListIsNeeded = async (): Promise<boolean> => {
-    const isSettled = (): boolean => reconnection !== undefined && clock.monotonic() - listedAt >= settledMs;
-    for (;;) {
-      const startedAt = clock.monotonic();
-      /** After a watch that was not refused, but ended or broke. */
-      const resetIfItLasted = (): void => {
-        if (clock.monotonic() - startedAt < settledMs) return;
-        lists.reset();
-        watches.reset();
-      };
-      try {
-        const canResume = await watch();
-        resetIfItLasted();
-        if (!canResume) return false;
-      } catch (err) {
-        if (signal.aborted) return false;
-        if (!(err instanceof StatusError)) resetIfItLasted();
-        if (isResourceExpired(err) || isGone(err)) {
-          log.v(4)?.info("watch is too old to continue; listing again", { resource, resourceVersion });
-          resourceVersion = "";
-          // A server also refuses the versions from before a restore as too old.
-          isOtherHistory = true;
-          return isSettled();
-        }
-        if (isTooLarge(err)) {
-          log.warn("the server does not reach the version that was seen: was its store restored? Listing again", {
-            resource,
-            resourceVersion,
-          });
-          resourceVersion = "";
-          isOtherHistory = true;
-          return isSettled();
-        }
-        if (isConnectionRefused(err) || isTooManyRequests(err)) {
-          await waitAfter(err, watches);
-          continue;
-        }
-        if (!(err instanceof StatusError)) {
-          // A broken connection: the version stays valid, only the watch is lost.
-          log.v(1)?.info("watch was cut off", { resource, err: String(err) });
-          await waitAfter(err, watches);
-          continue;
-        }
-        log.error("Failed to watch", err, { resource });
-        return false;
-      }
-    }
-  };
+  /** The server's history may be another one than the objects are from. @returns whether the last list was of use */
+  #forgetVersion(): boolean {
+    const { clock, reconnection } = this.#options;
+    this.#resourceVersion = "";
+    this.#isOtherHistory = true;
+    return reconnection !== undefined && clock.monotonic() - this.#listedAt >= settledMs;
+  }
 
-  while (!signal.aborted) {
-    let failure: unknown;
-    try {
-      await list();
-      if (await watchUntilListIsNeeded()) continue;
-    } catch (err) {
-      if (signal.aborted) return;
-      log.error("Failed to list", err, { resource });
-      failure = err;
-    }
-    await (failure === undefined ? clock.sleep(lists.next(), signal) : waitAfter(failure, lists)).catch(() => {});
+  /** After a watch that was not refused, but ended or broke. */
+  #resetIfItLasted(startedAt: number): void {
+    if (this.#options.clock.monotonic() - startedAt < settledMs) return;
+    this.#lists.reset();
+    this.#watches.reset();
+  }
+
+  #waitAfter(err: unknown, backoff: Backoff): Promise<void> {
+    const { clock, signal, reconnection } = this.#options;
+    if (reconnection === undefined || err instanceof StatusError) return clock.sleep(backoff.next(), signal);
+    return reconnection.wait(signal);
   }
 }
 

@@ -5,7 +5,7 @@ import { environmentOf } from "../environment/env-vars.ts";
 import { type AnyContainer, type ContainerKind, describePod, isStaticPod, type NodePod } from "../pod/pod.ts";
 import { containerResources } from "../resources/container-resources.ts";
 import { ContainerError } from "../runtime/container-error.ts";
-import { startContainer } from "../runtime/containers.ts";
+import { type ContainerOptions, startContainer } from "../runtime/containers.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
 import type { ImagePuller } from "../runtime/images.ts";
 import type { PodRecord } from "../runtime/pod-record.ts";
@@ -26,20 +26,20 @@ export interface StartContext {
 }
 
 /** Starts containers of Pods. */
-export interface ContainerStarter {
+export class ContainerStarter {
+  readonly #options: PodRunnerOptions;
+  readonly #downward: (ips: readonly string[]) => DownwardContext;
+
+  /** @param downward downward API values of a Pod with these IPs */
+  constructor(options: PodRunnerOptions, downward: (ips: readonly string[]) => DownwardContext) {
+    this.#options = options;
+    this.#downward = downward;
+  }
+
   /** Pulls the image, prepares environment, mounts and resources, and starts the container. @throws ContainerError */
-  start(pod: NodePod, container: AnyContainer, kind: ContainerKind, context: StartContext): Promise<void>;
-  pullSecretsOf(pod: NodePod): Promise<Secret[]>;
-}
-
-/** @param downward downward API values of a Pod with these IPs */
-export function newContainerStarter(
-  options: PodRunnerOptions,
-  downward: (ips: readonly string[]) => DownwardContext,
-): ContainerStarter {
-  const { containers } = options;
-
-  async function start(pod: NodePod, container: AnyContainer, kind: ContainerKind, context: StartContext): Promise<void> {
+  async start(pod: NodePod, container: AnyContainer, kind: ContainerKind, context: StartContext): Promise<void> {
+    const options = this.#options;
+    const { containers } = options;
     const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
       containers.event(pod, { name: container.name, kind }, type, reason, message);
     let found: Awaited<ReturnType<ImagePuller["ensure"]>>;
@@ -66,52 +66,56 @@ export function newContainerStarter(
         ...options.resources?.placementOf(pod, container),
         unified: options.cgroups.unifiedOf(container),
       },
-      options: async () => {
-        // Static Pods do not wait for the services informer: the API server itself may be one of them.
-        const services = options.services() ?? (isStaticPod(pod) ? [] : undefined);
-        if (services === undefined) throw new Error("services have not yet been read at least once, cannot construct envvars");
-        const environment = await environmentOf(pod, container, {
-          ...downward(context.ips),
-          objects: options.objects,
-          services,
-          onInvalidNames: (objectKind, name, keys) => {
-            const message = `Keys [${keys.join(", ")}] from the EnvFrom ${objectKind === "ConfigMap" ? "configMap" : "secret"} ${name} were skipped since they are considered invalid environment variable names.`;
-            containers.event(pod, undefined, "Warning", "InvalidEnvironmentVariableNames", message);
-          },
-        });
-        const mounts = await containerMounts(pod, container, {
-          podDir: options.volumes.podDir(pod.metadata.uid),
-          podIps: context.ips,
-          clusterDomain: node.clusterDomain,
-          volumes: context.mounted,
-          environment,
-          mounter: options.mounter,
-        });
-        const access = await options.resources?.accessOf(pod, container);
-        return {
-          // Variables in the Pod's spec override those of devices.
-          environment: new Map([...Object.entries(access?.envs ?? {}), ...environment]),
-          mounts: [...(access?.mounts ?? []).map(({ readOnly: readonly, ...mount }) => ({ ...mount, readonly })), ...mounts],
-          devices: [...(access?.devices ?? []), ...containerDevices(container, context.mounted)],
-          annotations: access?.annotations ?? {},
-        };
-      },
+      options: () => this.#containerOptions(pod, container, context),
     });
     options.resources?.started(pod, container);
   }
 
+  /** Environment, mounts, devices and annotations of the new container. @throws Error while something they are made of is missing */
+  async #containerOptions(pod: NodePod, container: AnyContainer, context: StartContext): Promise<ContainerOptions> {
+    const options = this.#options;
+    const { containers, node } = options;
+    // Static Pods do not wait for the services informer: the API server itself may be one of them.
+    const services = options.services() ?? (isStaticPod(pod) ? [] : undefined);
+    if (services === undefined) throw new Error("services have not yet been read at least once, cannot construct envvars");
+    const environment = await environmentOf(pod, container, {
+      ...this.#downward(context.ips),
+      objects: options.objects,
+      services,
+      onInvalidNames: (objectKind, name, keys) => {
+        const message = `Keys [${keys.join(", ")}] from the EnvFrom ${objectKind === "ConfigMap" ? "configMap" : "secret"} ${name} were skipped since they are considered invalid environment variable names.`;
+        containers.event(pod, undefined, "Warning", "InvalidEnvironmentVariableNames", message);
+      },
+    });
+    const mounts = await containerMounts(pod, container, {
+      podDir: options.volumes.podDir(pod.metadata.uid),
+      podIps: context.ips,
+      clusterDomain: node.clusterDomain,
+      volumes: context.mounted,
+      environment,
+      mounter: options.mounter,
+    });
+    const access = await options.resources?.accessOf(pod, container);
+    return {
+      // Variables in the Pod's spec override those of devices.
+      environment: new Map([...Object.entries(access?.envs ?? {}), ...environment]),
+      mounts: [...(access?.mounts ?? []).map(({ readOnly: readonly, ...mount }) => ({ ...mount, readonly })), ...mounts],
+      devices: [...(access?.devices ?? []), ...containerDevices(container, context.mounted)],
+      annotations: access?.annotations ?? {},
+    };
+  }
+
   /** Missing secrets are skipped: the registry may not require credentials. */
-  async function pullSecretsOf(pod: NodePod): Promise<Secret[]> {
+  async pullSecretsOf(pod: NodePod): Promise<Secret[]> {
+    const { objects, log } = this.#options;
     const secrets: Secret[] = [];
     for (const { name } of pod.spec.imagePullSecrets ?? []) {
       try {
-        if (name) secrets.push(await options.objects.secret(pod.metadata.namespace, name));
+        if (name) secrets.push(await objects.secret(pod.metadata.namespace, name));
       } catch (err) {
-        if (!isNotFound(err)) options.log.warn("cannot read a pull secret", { pod: describePod(pod), secret: name });
+        if (!isNotFound(err)) log.warn("cannot read a pull secret", { pod: describePod(pod), secret: name });
       }
     }
     return secrets;
   }
-
-  return { start, pullSecretsOf };
 }

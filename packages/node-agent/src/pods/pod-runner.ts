@@ -15,8 +15,7 @@ import { isRuntimeNotFound } from "../runtime/runtime.ts";
 import { sandboxConfig } from "../runtime/sandbox.ts";
 import { blockedStatus, podStatus, terminatedStatus } from "../status/pod-status.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
-import type { ContainerStarter } from "./container-starter.ts";
-import { newContainerStarter, type StartContext } from "./container-starter.ts";
+import { ContainerStarter, type StartContext } from "./container-starter.ts";
 import type { CrashLoops } from "./crash-loops.ts";
 import { newCrashLoops } from "./crash-loops.ts";
 import { deadlineDueMs, deadlineVerdict } from "./deadline.ts";
@@ -78,7 +77,7 @@ class RuntimePodRunner implements PodRunner {
     this.#runtime = runtime;
     this.#crashLoops = newCrashLoops({ clock, event: containers.event });
     this.#missingVolumes = newMissingVolumes({ clock, event: containers.event });
-    this.#starter = newContainerStarter(options, (ips) => this.#downwardContext(ips));
+    this.#starter = new ContainerStarter(options, (ips) => this.#downwardContext(ips));
   }
 
   async sync(pod: NodePod, signal: AbortSignal): Promise<SyncOutcome> {

@@ -59,7 +59,7 @@ interface StartRequest {
 }
 
 /** Parts of the container configuration that depend on volumes, environment and devices. */
-interface ContainerOptions {
+export interface ContainerOptions {
   environment: ReadonlyMap<string, string>;
   mounts: readonly CriInput<"Mount">[];
   devices: readonly CriInput<"Device">[];

@@ -43,8 +43,9 @@ export const productFaults: readonly ProductFault[] = [
   {
     name: "an informer does not list again when its version is too old",
     file: "apimachinery/src/informers/reflector.ts",
-    find: "          // A server also refuses the versions from before a restore as too old.\n          isOtherHistory = true;\n          return;",
-    replace: '          resourceVersion = "0";\n          await clock.sleep(watches.next(), signal);\n          continue;',
+    find: "          // A server also refuses the versions from before a restore as too old.\n          return this.#forgetVersion();",
+    replace:
+      '          this.#resourceVersion = "0";\n          await clock.sleep(this.#watches.next(), signal);\n          continue;',
     plans: ["deployment", "restore"],
   },
   {

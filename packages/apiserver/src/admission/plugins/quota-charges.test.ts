@@ -11,7 +11,7 @@ import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
-import { newCharges } from "./quota-charges.ts";
+import { Charges } from "./quota-charges.ts";
 import type { QuotaObject } from "./quota-cost.ts";
 
 const resource = { group: "", version: "v1", resource: "configmaps" };
@@ -27,7 +27,7 @@ async function charging(t: TestContext, ...quotas: QuotaObject[]) {
   const client = newFakeClient({ clock });
   client.put(resourceQuotas, ...quotas);
   const informers = newInformerFactory(client, { log: discardLogger, clock });
-  const charge = newCharges({ informers, client } as Partial<PluginContext> as PluginContext);
+  const charges = new Charges({ informers, client } as Partial<PluginContext> as PluginContext);
   const end = new AbortController();
   t.after(() => end.abort());
   informers.start(end.signal);
@@ -37,7 +37,7 @@ async function charging(t: TestContext, ...quotas: QuotaObject[]) {
   const admit = (known: readonly QuotaObject[] = informer.lister.list(), changes: Partial<AdmissionAttributes> = {}) => {
     const object = { metadata: { name: "a" } };
     const attributes = { operation: "CREATE", namespace: "web", name: "a", resource, object, dryRun: false, ...changes };
-    return charge(attributes as AdmissionAttributes, evaluator, known).then(
+    return charges.charge(attributes as AdmissionAttributes, evaluator, known).then(
       () => "charged",
       (err: Error) => err.message,
     );

@@ -4,6 +4,8 @@
  * controller) the charge is recomputed from the live quota.
  * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{controller,resource_access}.go
  */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { internalError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
@@ -12,9 +14,6 @@ import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { chargedQuotas, type QuotaObject } from "./quota-cost.ts";
-
-/** Resolves when the write is charged; rejects with the error for the client. */
-type Charge = (attributes: AdmissionAttributes, evaluator: QuotaEvaluator, quotas: readonly QuotaObject[]) => Promise<void>;
 
 interface Waiter {
   readonly attributes: AdmissionAttributes;
@@ -27,88 +26,101 @@ interface Waiter {
 const retries = 10;
 
 /** Batches charges per namespace: one update of the quotas is in flight at a time. */
-export function newCharges(ctx: PluginContext): Charge {
+export class Charges {
+  readonly #client: Client;
+  readonly #informer: SharedInformer<QuotaObject>;
   /** Quotas as last written here, by uid, until the informer catches up. */
-  const written = new Map<string, QuotaObject>();
-  const informer = ctx.informers.for<QuotaObject>(resourceQuotas);
-  informer.addHandler({
-    updated(_old, now) {
-      const own = written.get(uidOf(now));
-      if (own !== undefined && revisionOf(own) <= revisionOf(now)) written.delete(uidOf(now));
-    },
-    deleted: (last) => written.delete(uidOf(last)),
-  });
-  /** While a request waited, others may have written its quotas: charging the state it came with would be a conflict. */
-  const newest = (quota: QuotaObject): QuotaObject => {
-    let newestSeen = quota;
-    for (const other of [written.get(uidOf(quota)), informer.lister.get(keyOf(quota))]) {
-      if (other === undefined || uidOf(other) !== uidOf(quota)) continue;
-      if (revisionOf(other) > revisionOf(newestSeen)) newestSeen = other;
+  readonly #written = new Map<string, QuotaObject>();
+  /** By namespace, while one of its updates is in flight. */
+  readonly #waiting = new Map<string, Waiter[]>();
+
+  constructor({ informers, client }: PluginContext) {
+    this.#client = client;
+    this.#informer = informers.for<QuotaObject>(resourceQuotas);
+    this.#informer.addHandler({
+      updated: (_old, now) => {
+        const own = this.#written.get(uidOf(now));
+        if (own !== undefined && revisionOf(own) <= revisionOf(now)) this.#written.delete(uidOf(now));
+      },
+      deleted: (last) => this.#written.delete(uidOf(last)),
+    });
+  }
+
+  /** Resolves when the write is charged; rejects with the error for the client. */
+  charge(attributes: AdmissionAttributes, evaluator: QuotaEvaluator, quotas: readonly QuotaObject[]): Promise<void> {
+    return new Promise((charged, refused) => {
+      const waiter = { attributes, evaluator, quotas, charged, refused };
+      const queue = this.#waiting.get(attributes.namespace);
+      if (queue !== undefined) return void queue.push(waiter);
+      const own = [waiter];
+      this.#waiting.set(attributes.namespace, own);
+      void this.#work(attributes.namespace, own);
+    });
+  }
+
+  async #work(namespace: string, queue: Waiter[]): Promise<void> {
+    while (queue.length > 0) {
+      const batch = queue.splice(0);
+      await this.#chargeAll(batch).catch((err: unknown) => {
+        for (const waiter of batch) waiter.refused(err);
+      });
     }
-    return newestSeen;
-  };
+    this.#waiting.delete(namespace);
+  }
 
-  const fresh = async (quotas: readonly QuotaObject[]): Promise<QuotaObject[]> => {
-    const live = quotas.map(({ metadata: { namespace, name = "" } }) =>
-      ctx.client.get<QuotaObject>(resourceQuotas, { namespace, name }).catch((err: unknown) => {
-        if (isNotFound(err)) return undefined;
-        throw err;
-      }),
-    );
-    return (await Promise.all(live)).filter((quota) => quota !== undefined);
-  };
-
-  /** @returns the quotas whose update failed with Conflict or NotFound. */
-  const write = async (charged: readonly QuotaObject[]): Promise<QuotaObject[]> => {
-    const lost: QuotaObject[] = [];
-    for (const quota of charged) {
-      try {
-        written.set(uidOf(quota), await ctx.client.update<QuotaObject>(resourceQuotas, quota, { subresource: "status" }));
-      } catch (err) {
-        if (!isConflict(err) && !isNotFound(err)) throw err;
-        written.delete(uidOf(quota));
-        lost.push(quota);
-      }
-    }
-    return lost;
-  };
-
-  const chargeAll = async (waiters: readonly Waiter[]): Promise<void> => {
-    let quotas = (waiters.at(-1)?.quotas ?? []).map(newest);
+  async #chargeAll(waiters: readonly Waiter[]): Promise<void> {
+    let quotas = (waiters.at(-1)?.quotas ?? []).map((quota) => this.#newest(quota));
     let open = waiters;
     for (let attempt = 0; attempt <= retries; attempt++) {
       const { charged, changed } = chargeInTurn(quotas, open);
-      const lost = await write(changed);
+      const lost = await this.#write(changed);
       if (lost.length === 0) {
         for (const waiter of charged) waiter.charged();
         return;
       }
       // The other quotas are already charged: only the conflicting ones are retried.
-      quotas = await fresh(lost);
+      quotas = await this.#live(lost);
       open = charged;
     }
     for (const waiter of open) waiter.refused(internalError(new Error("resource quota evaluation timed out")));
-  };
+  }
 
-  const waiting = new Map<string, Waiter[]>();
-  const work = async (namespace: string, queue: Waiter[]): Promise<void> => {
-    while (queue.length > 0) {
-      const batch = queue.splice(0);
-      await chargeAll(batch).catch((err: unknown) => {
-        for (const waiter of batch) waiter.refused(err);
-      });
+  /** While a request waited, others may have written its quotas: charging the state it came with would be a conflict. */
+  #newest(quota: QuotaObject): QuotaObject {
+    let newest = quota;
+    for (const other of [this.#written.get(uidOf(quota)), this.#informer.lister.get(keyOf(quota))]) {
+      if (other === undefined || uidOf(other) !== uidOf(quota)) continue;
+      if (revisionOf(other) > revisionOf(newest)) newest = other;
     }
-    waiting.delete(namespace);
-  };
-  return (attributes, evaluator, quotas) =>
-    new Promise((charged, refused) => {
-      const waiter = { attributes, evaluator, quotas, charged, refused };
-      const queue = waiting.get(attributes.namespace);
-      if (queue !== undefined) return void queue.push(waiter);
-      const own = [waiter];
-      waiting.set(attributes.namespace, own);
-      void work(attributes.namespace, own);
-    });
+    return newest;
+  }
+
+  /** @returns the quotas whose update failed with Conflict or NotFound. */
+  async #write(charged: readonly QuotaObject[]): Promise<QuotaObject[]> {
+    const lost: QuotaObject[] = [];
+    for (const quota of charged) {
+      try {
+        const stored = await this.#client.update<QuotaObject>(resourceQuotas, quota, { subresource: "status" });
+        this.#written.set(uidOf(quota), stored);
+      } catch (err) {
+        if (!isConflict(err) && !isNotFound(err)) throw err;
+        this.#written.delete(uidOf(quota));
+        lost.push(quota);
+      }
+    }
+    return lost;
+  }
+
+  /** The quotas as the API server has them now, without those that are gone. */
+  async #live(quotas: readonly QuotaObject[]): Promise<QuotaObject[]> {
+    const live = quotas.map(({ metadata: { namespace, name = "" } }) =>
+      this.#client.get<QuotaObject>(resourceQuotas, { namespace, name }).catch((err: unknown) => {
+        if (isNotFound(err)) return undefined;
+        throw err;
+      }),
+    );
+    return (await Promise.all(live)).filter((quota) => quota !== undefined);
+  }
 }
 
 /** Charges the requests sequentially, each on the state left by the previous ones; rejects those that exceed a quota. */

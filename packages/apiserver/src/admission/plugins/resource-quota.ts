@@ -12,12 +12,12 @@ import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { type LimitedResource, uncoveredNames, uncoveredScopes } from "./limited-resources.ts";
 import { namespacedLookup } from "./lookups.ts";
-import { newCharges } from "./quota-charges.ts";
+import { Charges } from "./quota-charges.ts";
 import type { QuotaObject } from "./quota-cost.ts";
 
 export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespacedLookup<QuotaObject>(ctx.informers, ctx.client, resourceQuotas);
-  const charge = newCharges(ctx);
+  const charges = new Charges(ctx);
   const { limitedResources = [] } = (ctx.configurationOf("ResourceQuota") ?? {}) as { limitedResources?: LimitedResource[] };
   const limitedOf = ({ resource }: AdmissionAttributes): LimitedResource[] =>
     limitedResources.filter((limited) => (limited.apiGroup ?? "") === resource.group && limited.resource === resource.resource);
@@ -39,7 +39,7 @@ export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
       if (names.length > 0) throw refuse(attributes, `insufficient quota to consume: ${names.join(",")}`);
       const scopes = uncoveredScopes(limited, object, quotas);
       if (scopes.length > 0) throw plainError(`insufficient quota to match these scopes: [${scopes.join(" ")}]`);
-      if (quotas.length > 0) await charge(attributes, evaluator, quotas);
+      if (quotas.length > 0) await charges.charge(attributes, evaluator, quotas);
     },
   };
 }
