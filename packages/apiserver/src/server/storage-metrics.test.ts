@@ -14,7 +14,7 @@ import { CacheReaders } from "../watch/cache-readers.ts";
 import { Change, History, HistoryMemory } from "../watch/history.ts";
 import { newStorageMetrics } from "./storage-metrics.ts";
 
-test("etcd's progress on watches is counted for each cached resource", async (t) => {
+test("etcd's progress on watches is counted for each cached resource, and what lists from etcd have cost", async (t) => {
   const etcd = await startEtcd();
   const front = await startEtcdFront(t, etcd.endpoint, "3.4.23");
   const client = newEtcdClient({ servers: [etcd.endpoint] });
@@ -40,6 +40,18 @@ test("etcd's progress on watches is counted for each cached resource", async (t)
   );
   assert.ok((await counted("*apps.Deployment")) > 0, "one watch is everybody's");
   assert.equal(await counted("*core.Event"), 0, "events are not cached");
+  const events = "/api/v1/namespaces/default/events";
+  const involvedObject = { kind: "Pod", namespace: "default", name: "web" };
+  for (const name of ["a", "b"]) await server.request("POST", events, { metadata: { name }, involvedObject, reason: name });
+  await server.request("GET", `${events}?fieldSelector=reason%3Db`);
+  const { text: page } = await server.request("GET", "/metrics");
+  for (const [series, value] of Object.entries({
+    total: 1,
+    fetched_objects_total: 2,
+    evaluated_objects_total: 2,
+    returned_objects_total: 1,
+  }))
+    assert.ok(page.includes(`\napiserver_storage_list_${series}{resource="events"} ${value}\n`), series);
   await server.stop(); // before the proxy, or it waits for etcd in vain
 });
 

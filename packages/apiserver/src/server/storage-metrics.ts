@@ -71,6 +71,13 @@ class RegisteredStorageMetrics implements StorageMetrics {
     this.#metrics.fetchedObjects.labels(prefix, index).inc(fetched);
     this.#metrics.returnedObjects.labels(prefix).inc(returned);
   }
+
+  storageList(resource: string, fetched: number, evaluated: number, returned: number): void {
+    this.#metrics.storageLists.labels(resource).inc();
+    this.#metrics.storageFetched.labels(resource).inc(fetched);
+    this.#metrics.storageEvaluated.labels(resource).inc(evaluated);
+    this.#metrics.storageReturned.labels(resource).inc(returned);
+  }
 }
 
 /** Registers the metrics. */
@@ -90,5 +97,9 @@ function register(registry: MetricsRegistry) {
     lists: registry.counter(definitions.apiserver_cache_list_total),
     fetchedObjects: registry.counter(definitions.apiserver_cache_list_fetched_objects_total),
     returnedObjects: registry.counter(definitions.apiserver_cache_list_returned_objects_total),
+    storageLists: registry.counter(definitions.apiserver_storage_list_total),
+    storageFetched: registry.counter(definitions.apiserver_storage_list_fetched_objects_total),
+    storageEvaluated: registry.counter(definitions.apiserver_storage_list_evaluated_objects_total),
+    storageReturned: registry.counter(definitions.apiserver_storage_list_returned_objects_total),
   };
 }

@@ -24,6 +24,8 @@ export interface StorageMetrics {
    * @param index `f:spec.nodeName` when that found the objects, or `""`
    */
   cacheList(prefix: string, index: string, fetched: number, returned: number): void;
+  /** A list was read from etcd, also when it failed before its end. @param evaluated objects that were compared with the selectors */
+  storageList(resource: string, fetched: number, evaluated: number, returned: number): void;
 }
 
 /** Upstream's label is the name of its Go type: the group's package and the kind. */

@@ -101,6 +101,7 @@ test("objects are counted and the database is measured at the periods of their f
     etcdRequest() {},
     objects: (resource: string, count: number) => counts.push([resource, count]),
     databaseSize: (endpoint: string, bytes: number) => sizes.push([endpoint, bytes]),
+    storageList() {},
   } as unknown as StorageMetrics;
   const { set } = await open(t, {
     etcd: { servers: [etcd.endpoint] },

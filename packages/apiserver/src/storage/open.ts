@@ -193,6 +193,7 @@ class OpenStorage implements StorageSet {
       clock,
       log,
       metrics,
+      ...(metrics !== undefined && { listed: (...cost) => metrics.storageList(name, ...cost) }),
       turns: this.#turns,
     });
     if (!this.#isCached(name)) return { storage: store, cache: undefined };

@@ -35,6 +35,17 @@ test("starts of pods and containers are counted, and what they failed with", asy
   ]);
 });
 
+test("calls of the runtime that fail are counted by operation", async () => {
+  const registry = newMetricsRegistry();
+  const metrics = newAgentMetrics(registry);
+  for (const err of [undefined, new RuntimeError("Unknown", "no such file")]) metrics.runtimeCall("StartContainer", 5, err);
+  const lines = (await registry.render()).split("\n").filter((line) => /^kubelet_runtime_operations(_errors)?_total/.test(line));
+  assert.deepEqual(lines.sort(), [
+    'kubelet_runtime_operations_errors_total{operation_type="start_container"} 1',
+    'kubelet_runtime_operations_total{operation_type="start_container"} 2',
+  ]);
+});
+
 test("looks at the runtime are timed, and counted what they saw", async () => {
   const registry = newMetricsRegistry();
   const metrics = newAgentMetrics(registry);

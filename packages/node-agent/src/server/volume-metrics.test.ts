@@ -28,16 +28,14 @@ test("how full the volumes of claims are is reported by claim, and no more when 
   const shown = async (): Promise<string[]> =>
     (await registry.render()).split("\n").filter((line) => line.startsWith("kubelet_volume_stats_"));
   const expected = Object.entries({
-    capacity_bytes: 1000,
-    available_bytes: 700,
-    used_bytes: 300,
-    inodes: 10,
-    inodes_free: 7,
-    inodes_used: 3,
+    kubelet_volume_stats_capacity_bytes: 1000,
+    kubelet_volume_stats_available_bytes: 700,
+    kubelet_volume_stats_used_bytes: 300,
+    kubelet_volume_stats_inodes: 10,
+    kubelet_volume_stats_inodes_free: 7,
+    kubelet_volume_stats_inodes_used: 3,
   }).flatMap(([name, value]) =>
-    ["disk", "web-own"].map(
-      (claim) => `kubelet_volume_stats_${name}{namespace="default",persistentvolumeclaim="${claim}"} ${value}`,
-    ),
+    ["disk", "web-own"].map((claim) => `${name}{namespace="default",persistentvolumeclaim="${claim}"} ${value}`),
   );
   assert.deepEqual((await shown()).toSorted(), expected.toSorted());
   pods = [];

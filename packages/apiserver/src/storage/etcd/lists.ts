@@ -7,6 +7,9 @@ import type { EtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 import { endOfPrefix, type KeyValue, type RangeResponse } from "./wire.ts";
 
+/** @param fetched objects read from etcd @param evaluated of these, those that were compared with the selectors */
+export type ListCounter = (fetched: number, evaluated: number, returned: number) => void;
+
 interface EtcdListsOptions {
   client: EtcdClient;
   /** `/registry/pods/`. */
@@ -19,7 +22,16 @@ interface EtcdListsOptions {
   passOver(err: unknown): void;
   /** Records the call's metrics under `operation` and converts etcd errors to Status errors. */
   timed<T>(operation: string, call: Promise<T>): Promise<T>;
+  /** Called at the end of each list. */
+  listed?: ListCounter;
   turns: Turns;
+}
+
+/** Numbers of objects that a list has read from etcd, compared with its selectors, and found. */
+interface ListCost {
+  fetched: number;
+  evaluated: number;
+  returned: number;
 }
 
 /** Keys per range request of an unlimited list: a few MiB at most for typical objects. */
@@ -39,8 +51,18 @@ export class EtcdLists {
   }
 
   async list(request: ListRequest): Promise<ListResult> {
+    const cost: ListCost = { fetched: 0, evaluated: 0, returned: 0 };
+    try {
+      return request.prefix !== "" && !request.prefix.endsWith("/")
+        ? await this.#listOne(request, cost)
+        : await this.#listMany(request, cost);
+    } finally {
+      this.#options.listed?.(cost.fetched, cost.evaluated, cost.returned);
+    }
+  }
+
+  async #listMany(request: ListRequest, cost: ListCost): Promise<ListResult> {
     const { prefix, timed, client, turns, read } = this.#options;
-    if (request.prefix !== "" && !request.prefix.endsWith("/")) return this.#listOne(request);
     const from = prefix + request.prefix;
     const end = endOfPrefix(from);
     const selective = isSelective(request);
@@ -70,6 +92,7 @@ export class EtcdLists {
       }
       assertReached(minimum, page.revision);
       if (revision === 0) revision = page.revision;
+      cost.fetched += page.kvs.length;
       for (let i = 0; i < page.kvs.length; i++) {
         const kv = page.kvs[i] as KeyValue;
         const turn = turns.next();
@@ -77,8 +100,10 @@ export class EtcdLists {
         const found = read(kv);
         const entry = found instanceof Promise ? await found : found;
         start = `${kv.key}\0`;
+        cost.evaluated++;
         if (!matches(request, entry)) continue;
         entries.push(entry);
+        cost.returned++;
         if (!request.limit || entries.length < request.limit) continue;
         const left = page.kvs.length - i - 1;
         if (left === 0 && !page.more) break;
@@ -94,7 +119,9 @@ export class EtcdLists {
   }
 
   async readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
-    const { timed, client, prefix, turns, readInitial, passOver } = this.#options;
+    const { timed, client, prefix, turns, readInitial, passOver, listed } = this.#options;
+    let fetched = 0;
+    let returned = 0;
     const pageFrom = (key: string, revision: number): Promise<RangeResponse> =>
       timed("list", client.range({ key, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }));
     let page = await pageFrom(prefix, at);
@@ -105,6 +132,7 @@ export class EtcdLists {
       const next = page.more ? pageFrom(`${page.kvs.at(-1)?.key}\0`, revision) : undefined;
       next?.catch(() => {}); // avoids an unhandled rejection; awaited below
       const entries: Entry[] = [];
+      fetched += page.kvs.length;
       for (const kv of page.kvs) {
         const turn = turns.next();
         if (turn) await turn;
@@ -117,13 +145,17 @@ export class EtcdLists {
         }
       }
       onPage(entries);
-      if (next === undefined) return revision;
+      returned += entries.length;
+      if (next === undefined) {
+        listed?.(fetched, returned, returned);
+        return revision;
+      }
       page = await next;
     }
   }
 
   /** A list with a single name: reads only that key. */
-  async #listOne(request: ListRequest): Promise<ListResult> {
+  async #listOne(request: ListRequest, cost: ListCost): Promise<ListResult> {
     const { timed, client, prefix, read } = this.#options;
     const exact = request.revision && (request.match === "Exact" || (request.limit && request.match === undefined));
     let answer: RangeResponse;
@@ -134,9 +166,13 @@ export class EtcdLists {
     }
     if (!exact && request.revision) assertReached(request.revision, answer.revision);
     const kv = answer.kvs[0];
+    cost.fetched = answer.kvs.length;
     const entry = kv === undefined ? undefined : await read(kv);
+    if (entry !== undefined) cost.evaluated = 1;
+    const entries = entry !== undefined && matches(request, entry) ? [entry] : [];
+    cost.returned = entries.length;
     return {
-      entries: entry !== undefined && matches(request, entry) ? [entry] : [],
+      entries,
       revision: exact ? (request.revision as number) : answer.revision,
     };
   }

@@ -30,7 +30,7 @@ import type {
 import { type EtcdClient, MeasuredCalls } from "./client.ts";
 import { statusErrorOf } from "./errors.ts";
 import type { Leases } from "./leases.ts";
-import { assertReached, EtcdLists } from "./lists.ts";
+import { assertReached, EtcdLists, type ListCounter } from "./lists.ts";
 import { preconditionProblem } from "./preconditions.ts";
 import { watchStore } from "./store-watch.ts";
 import { absent, passOver, type State, StoredValues } from "./stored-values.ts";
@@ -71,6 +71,8 @@ interface EtcdStoreOptions {
   clock: Clock;
   log: Logger;
   metrics?: StorageMetrics | undefined;
+  /** Called at the end of each list, with the numbers of {@link StorageMetrics.storageList}. */
+  listed?: ListCounter;
   turns: Turns;
 }
 
@@ -108,6 +110,7 @@ class ResourceStore implements EtcdStore {
       readInitial: (kv, isReadSoon) => values.initialEntry(kv, isReadSoon),
       passOver,
       timed: (operation, call) => calls.timed(operation, call),
+      ...(options.listed !== undefined && { listed: options.listed }),
       turns,
     });
   }
