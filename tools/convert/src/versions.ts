@@ -49,7 +49,7 @@ function listInVersion(list: List, to: GroupVersion): KubeObject {
     const { apiVersion: _, kind: __, ...rest } = inVersion({ ...item, apiVersion, kind }, to);
     return rest;
   });
-  return { ...list, apiVersion: formatGroupVersion(to), items } as unknown as KubeObject;
+  return { ...list, apiVersion: formatGroupVersion(to), items } as KubeObject;
 }
 
 /** Items of a `List` can be of any kind and have not been validated yet. */

@@ -28,7 +28,7 @@ export const pod = {
     ],
     tolerations: [{ key: "a", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30 }],
   },
-} as unknown as KubeObject;
+} as KubeObject;
 
 export const deployment = {
   apiVersion: "apps/v1",
@@ -64,7 +64,7 @@ export const customDefinition = {
       },
     ],
   },
-} as unknown as KubeObject;
+} as KubeObject;
 
 const secret = {
   apiVersion: "v1",
@@ -72,7 +72,7 @@ const secret = {
   metadata: named("s"),
   data: { a: "aGk=" },
   type: "Opaque",
-} as unknown as KubeObject;
+} as KubeObject;
 
 export const kinds: readonly Gvk[] = scheme.kinds().filter(hasProtobufForm).slice(0, 256);
 

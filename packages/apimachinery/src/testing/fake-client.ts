@@ -105,7 +105,7 @@ class RecordingClient implements FakeClient {
   }
 
   async create<T extends object>(ref: ResourceRef, object: T, options: CreateOptions = {}): Promise<T> {
-    const sent = object as unknown as Unstructured;
+    const sent = object as Unstructured;
     const name = options.name ?? sent.metadata?.name ?? "";
     const namespace = options.namespace ?? sent.metadata?.namespace;
     const { subresource } = options;
@@ -121,7 +121,7 @@ class RecordingClient implements FakeClient {
   }
 
   async update<T extends object>(ref: ResourceRef, object: T, options: UpdateOptions = {}): Promise<T> {
-    const sent = object as unknown as Unstructured;
+    const sent = object as Unstructured;
     const name = options.name ?? sent.metadata.name ?? "";
     const { subresource = "" } = options;
     const action = actionOf("update", ref, { namespace: sent.metadata.namespace, name, subresource }, sent);

@@ -68,7 +68,7 @@ export class FakeStore {
 
   /** As if written by another client. */
   put(ref: ResourceRef, given: KubeObject): void {
-    const object = deepClone(given) as unknown as Unstructured;
+    const object = deepClone(given) as Unstructured;
     object.apiVersion ??= formatGroupVersion(ref);
     object.kind ??= ref.kind;
     object.metadata.uid ??= this.collection(ref).get(keyOf(object))?.metadata.uid ?? `uid-${++this.#uids}`;

@@ -68,6 +68,6 @@ export const keys = (entries: readonly Entry[]): string[] => entries.map((entry)
 
 /** A copy of the object of `entry` with `data` merged in. */
 export function withData(entry: Entry | undefined, data: Record<string, string>): KubeObject {
-  const object = entry?.object() as unknown as Unstructured & ConfigMap;
+  const object = entry?.object() as Unstructured & ConfigMap;
   return { ...object, data: { ...object.data, ...data } } as KubeObject;
 }

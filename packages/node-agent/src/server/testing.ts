@@ -135,7 +135,7 @@ function reviewingClient(reviews: string[]): Client {
       reviews.push(`access ${user} ${resourceAttributes.verb} ${resourceAttributes.subresource}`);
       return { status: { allowed: user === "admin" } };
     },
-  } as unknown as Client;
+  } as Client;
 }
 
 function get(port: number, to: RequestOptions, token: string, isSecure: boolean): Promise<Answer> {

@@ -89,7 +89,7 @@ export class FakeSystemd {
 
   #set(unit: string, properties: DbusValue): void {
     const known = this.units.get(unit) ?? new Map<string, DbusValue>();
-    for (const [name, { value }] of properties as unknown as [string, Variant][]) known.set(name, value);
+    for (const [name, { value }] of properties as [string, Variant][]) known.set(name, value);
     this.units.set(unit, known);
   }
 

@@ -156,7 +156,7 @@ export const aTestNode = (name: string, { cpu = "4", pods = "110", labels, spec 
     metadata: { name, labels: { "kubernetes.io/hostname": name, ...labels } },
     spec,
     status: { allocatable: { cpu, memory: "8Gi", pods } },
-  }) as unknown as Node;
+  }) as Node;
 
 export interface TestPodOptions {
   readonly on?: string;
@@ -183,5 +183,5 @@ export const aTestPod = (name: string, options: TestPodOptions = {}): Pod => {
       ...spec,
     },
     status,
-  } as unknown as Pod;
+  } as Pod;
 };

@@ -85,7 +85,7 @@ export const merge = (data: Record<string, string>, metadata: KubeObject["metada
     ...current,
     data: { ...current.data, ...data },
     metadata: { ...current.metadata, ...metadata },
-  })) as unknown as (current: KubeObject | undefined) => KubeObject;
+  })) as (current: KubeObject | undefined) => KubeObject;
 
 /** Whether the object exists in namespace `web`. */
 export const present = (store: RegistryStore, name: string): Promise<boolean> =>
