@@ -22,6 +22,7 @@ export interface QueueObserver<K> {
   done(key: K): void;
 }
 
+/** @param observer called synchronously, before the key is delivered */
 export function newWorkQueue<K>(observer?: QueueObserver<K>): WorkQueue<K> {
   let order: K[] = [];
   let head = 0;

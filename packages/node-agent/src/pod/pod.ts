@@ -30,6 +30,7 @@ export function isStaticPod(pod: Pod): boolean {
   return source !== undefined && source !== "api" && !isMirrorPod(pod);
 }
 
+/** Whether this is the API object that an agent created for a static Pod, by the annotation `kubernetes.io/config.mirror`. */
 export function isMirrorPod(pod: Pod): boolean {
   return pod.metadata.annotations?.[configMirrorAnnotation] !== undefined;
 }

@@ -78,6 +78,7 @@ export class RuntimeError extends Error {
   }
 }
 
+/** Whether the runtime does not know the container, sandbox or image: after a removal that is success. */
 export function isRuntimeNotFound(err: unknown): boolean {
   return err instanceof RuntimeError && err.code === "NotFound";
 }

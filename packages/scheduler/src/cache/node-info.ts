@@ -52,6 +52,7 @@ export interface NodeInfo {
 
 const noResources = (): Resources => ({ milliCpu: 0, memory: 0, ephemeralStorage: 0, pods: 0, scalars: new Map() });
 
+/** The node as the scheduler sees it, without pods. A changed Node is passed to `setNode`. */
 export function newNodeInfo(node: Node): NodeInfo {
   const info: NodeInfo = {
     name: node.metadata.name ?? "",

@@ -59,6 +59,7 @@ interface AttachDetachQueues extends Pick<AttachDetachContext, "enqueueVolume" |
   onFlexDriver(): void;
 }
 
+/** Reads the FlexVolume drivers in the configured folder; their changes are reported to the queues. */
 export function newAttachDetachContext(base: ControllerContext, queues: AttachDetachQueues): AttachDetachContext {
   const { client, log, registry, featureGates: gates } = base;
   const cache = informersOf(base);

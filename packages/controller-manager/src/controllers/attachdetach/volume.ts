@@ -74,6 +74,7 @@ function isExclusive({ spec: { accessModes = [] } }: PersistentVolume): boolean 
   return accessModes.length > 0 && !accessModes.some((mode) => mode === "ReadWriteMany" || mode === "ReadOnlyMany");
 }
 
+/** The VolumeAttachment that makes the driver's external-attacher attach the volume; its name depends on volume and node only. */
 export function newAttachment(volume: CsiVolume, node: string): VolumeAttachment {
   return {
     apiVersion: "storage.k8s.io/v1",

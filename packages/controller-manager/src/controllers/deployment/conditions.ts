@@ -8,6 +8,7 @@ export function conditionOf(
   return conditions?.find((condition) => condition.type === type);
 }
 
+/** A condition that was updated and has changed now. @param now milliseconds since the Unix epoch */
 export function newCondition(
   type: string,
   status: "True" | "False" | "Unknown",

@@ -12,6 +12,7 @@ export interface DeploymentContext extends ControllerContext {
   readonly pods: SharedInformer<Pod>;
 }
 
+/** Also indexes ReplicaSets without a controller, for adoption. */
 export function newDeploymentContext(base: ControllerContext): DeploymentContext {
   const { informers } = base;
   const ctx: DeploymentContext = {

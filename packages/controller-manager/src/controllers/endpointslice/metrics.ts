@@ -15,6 +15,7 @@ export interface EndpointSliceMetrics {
   forget(service: ObjectKey): void;
 }
 
+/** @param maxPerSlice `--max-endpoints-per-slice`, from which the desired number of slices is computed */
 export function newEndpointSliceMetrics(registry: MetricsRegistry, maxPerSlice: number): EndpointSliceMetrics {
   const subsystem = "endpoint_slice_controller";
   const { perSync, count, forget, changed } = newSliceMetrics(registry, subsystem, maxPerSlice);

@@ -11,6 +11,7 @@ export interface MirrorMetrics {
   forget(endpoints: ObjectKey): void;
 }
 
+/** @param maxPerSubset `--mirroring-max-endpoints-per-subset`, from which the desired number of slices is computed */
 export function newMirrorMetrics(registry: MetricsRegistry, maxPerSubset: number): MirrorMetrics {
   const subsystem = "endpoint_slice_mirroring_controller";
   const { perSync, count, forget, changed } = newSliceMetrics(registry, subsystem, maxPerSubset);

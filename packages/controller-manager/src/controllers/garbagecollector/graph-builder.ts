@@ -34,6 +34,7 @@ interface Monitor {
 /** Events have no owners in practice and are too numerous. */
 const ignored = new Set(["/events", "events.k8s.io/events"]);
 
+/** @param onEffects called synchronously after each change of the graph, with the objects that it affects */
 export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Effects) => void): GraphBuilder {
   const graph = new OwnerGraph();
   const monitors = new Map<string, Monitor>();

@@ -18,6 +18,7 @@ interface ScaleEvent {
   readonly at: number;
 }
 
+/** The history of an autoscaler that was just seen for the first time. @param now ms of the monotonic clock */
 export const newHistory = (replicas: number, now: number): History => ({
   recommendations: [{ replicas, at: now }],
   scaledUp: [],

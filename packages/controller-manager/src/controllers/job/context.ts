@@ -33,6 +33,7 @@ export interface JobContext extends ControllerContext {
   enqueueOrphan(pod: Pod): void;
 }
 
+/** Also indexes Pods without a controller, and enqueues the Pods of a deleted Job whose finalizer has to be removed. */
 export function newJobContext(base: ControllerContext, queues: Pick<JobContext, "enqueueAfter" | "enqueueOrphan">): JobContext {
   const jobInformer = base.informers.for<Job>(jobs);
   const podInformer = base.informers.for<Pod>(pods);

@@ -15,6 +15,7 @@ export interface EvictionQueue {
   has(node: string): boolean;
 }
 
+/** @param perSecond nodes per second until `setRate`; 0: none. The first node is not delayed. */
 export function newEvictionQueue(perSecond: number): EvictionQueue {
   const waiting = new Set<string>();
   let rate = perSecond;
