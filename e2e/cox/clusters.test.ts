@@ -65,7 +65,7 @@ test("flags are kept; a running cluster refuses others, and one with data refuse
   const network = await cox(["up", "--name", name, "--pod-network-cidr", "10.77.0.0/16"], elsewhere);
   assert.match(
     network.output,
-    /^cox: --pod-network-cidr: the cluster's data were made with .*.\/cox down --purge --name second$/m,
+    /^cox: --pod-network-cidr: the cluster's data were created with .*.\/cox down --purge --name second$/m,
   );
   const before = settingsOf(name);
   for (const args of [["--kubelet-arg", "max-pods=42"], []]) {

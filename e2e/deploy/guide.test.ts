@@ -241,7 +241,10 @@ describe("the guide from one machine to five", { skip }, () => {
     };
     await section("New authorities", t, async (_, number) => {
       if (number === 0)
-        await assert.rejects(run("cp2", "coxswain certs rotate-ca trust"), /another machine has begun: copy \S+ca-next\.crt/);
+        await assert.rejects(
+          run("cp2", "coxswain certs rotate-ca trust"),
+          /another machine has started the rotation: copy \S+ca-next\.crt/,
+        );
       // As the guide says: before the last stage servers have new certificates, and users new kubeconfigs.
       if (number === 3) await run("cp1", "cp /etc/kubernetes/admin.conf /root/user.conf");
       if (number === 5) {

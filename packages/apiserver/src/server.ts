@@ -194,7 +194,7 @@ class Apiserver implements RunningApiserver {
     const { config, metrics, clock } = this.#foundation;
     const checkEtcd = async (): Promise<void> => {
       // Nor is anything ready whose modules could not be connected: it would answer 503 to all but health.
-      if (this.#storage === undefined || !this.#isConnected) throw new Error("etcd was not reached yet");
+      if (this.#storage === undefined || !this.#isConnected) throw new Error("etcd has not been reached yet");
       await this.#storage.health();
     };
     this.#edge.addCheck("etcd", checkEtcd, async () => this.#storage?.warning());

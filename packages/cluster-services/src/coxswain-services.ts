@@ -113,9 +113,9 @@ function loadConfig(flags: ServicesFlags): Promise<ClientConfig> {
 async function removeLeft(flags: ServicesFlags, chosen: readonly PartDefinition[], log: Logger): Promise<void> {
   for (const part of parts.filter(({ name }) => !chosen.some((one) => one.name === name))) {
     try {
-      if (await part.removeLeft?.(flags)) log.info("removed what an earlier process has left", { part: part.name });
+      if (await part.removeLeft?.(flags)) log.info("removed rules and files of an earlier process", { part: part.name });
     } catch (err) {
-      log.error("cannot remove what an earlier process has left", err, { part: part.name });
+      log.error("cannot remove rules and files of an earlier process", err, { part: part.name });
     }
   }
 }

@@ -150,15 +150,15 @@ for (const { name, requested, message } of [
   {
     name: "a network with bits behind its prefix",
     requested: { podCidr: "10.244.1.0/16" },
-    message: /no IPv4 network from \/8 to \/24/,
+    message: /not an IPv4 network from \/8 to \/24/,
   },
-  { name: "a network too small for a node's pods", requested: { podCidr: "10.244.1.0/25" }, message: /no IPv4 network/ },
+  { name: "a network too small for a node's pods", requested: { podCidr: "10.244.1.0/25" }, message: /not an IPv4 network/ },
   {
     name: "a service network too large for the API server",
     requested: { serviceCidr: "10.0.0.0/8" },
     message: /from \/12 to \/28/,
   },
-  { name: "an IPv6 network", requested: { podCidr: "fd00::/64" }, message: /no IPv4 network/ },
+  { name: "an IPv6 network", requested: { podCidr: "fd00::/64" }, message: /not an IPv4 network/ },
   { name: "a port beyond the last", requested: { ports: { etcd: 65_536 } }, message: /^--etcd-port is not a port number$/ },
   {
     name: "a variable that is no number",
@@ -173,7 +173,7 @@ for (const { name, requested, message } of [
   {
     name: "a node name with an underscore",
     requested: { nodeName: "my_node" },
-    message: /^--node-name: "my_node" is no name of a node/,
+    message: /^--node-name: "my_node" is not a valid node name/,
   },
 ]) {
   test(`${name} is a command line that cannot be used`, () => refuses(requested, {}, message, UsageFailure));
@@ -209,7 +209,7 @@ for (const { key, value, flag } of [
 ] as const) {
   test(`${flag} cannot change while there are data, and can when they are gone`, async () => {
     const situation = { record: record(), nameFlag: " --name b" };
-    const message = new RegExp(`^${flag}: the cluster's data were made with .*, not ${value}; .*./cox down --purge --name b$`);
+    const message = new RegExp(`^${flag}: the cluster's data were created with .*, not ${value}; .*./cox down --purge --name b$`);
     await refuses({ [key]: value }, { ...situation, hasData: true }, message);
     assert.equal((await decide({ [key]: value }, { ...situation, hasData: false })).choices[key], value);
   });
@@ -219,7 +219,7 @@ test("data whose network another cluster has by now are not started", () =>
   refuses(
     {},
     { record: record(), hasData: true, others: [other()] },
-    /data were made with --pod-network-cidr 10.244.0.0\/16, which overlaps/,
+    /data were created with --pod-network-cidr 10.244.0.0\/16, which overlaps/,
   ));
 
 test("data whose network a VPN's wider route has by now start with a warning; a route as narrow is refused", async () => {

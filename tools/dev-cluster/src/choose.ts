@@ -70,7 +70,7 @@ function checkForm(choices: Choices, requested: RequestedChoices): void {
   const { nodeName } = choices;
   if (nodeName.length > 63 || !nodeNameForm.test(nodeName))
     throw new UsageFailure(
-      `${flagOf.nodeName}: ${JSON.stringify(nodeName)} is no name of a node: lower-case letters, digits, dashes and dots, at most 63`,
+      `${flagOf.nodeName}: ${JSON.stringify(nodeName)} is not a valid node name: lower-case letters, digits, dashes and dots, at most 63`,
     );
   for (const [key, smallest, largest] of [
     ["podCidr", 24, 8], // enough for 110 pods
@@ -79,7 +79,7 @@ function checkForm(choices: Choices, requested: RequestedChoices): void {
     const cidr = parseCidr(choices[key]);
     if (cidr === undefined || cidr.prefix > smallest || cidr.prefix < largest)
       throw new UsageFailure(
-        `${flagOf[key]}: ${JSON.stringify(choices[key])} is no IPv4 network from /${largest} to /${smallest}, as 10.244.0.0/16`,
+        `${flagOf[key]}: ${JSON.stringify(choices[key])} is not an IPv4 network from /${largest} to /${smallest}, such as 10.244.0.0/16`,
       );
   }
   const owners = new Map<number, PortName>();
@@ -110,7 +110,7 @@ function refuseNewIdentity(base: Choices, requested: RequestedChoices, { hasData
     const wanted = requested[key];
     if (wanted !== undefined && wanted !== base[key])
       throw new Failure(
-        `${flagOf[key]}: the cluster's data were made with ${base[key]}, not ${wanted}; leave the flag out, or remove the data first: ./cox down --purge${nameFlag}`,
+        `${flagOf[key]}: the cluster's data were created with ${base[key]}, not ${wanted}; leave the flag out, or remove the data first: ./cox down --purge${nameFlag}`,
       );
   }
 }
@@ -157,7 +157,7 @@ function chooseNetwork(
   }
   if (hasData)
     throw new Failure(
-      `the cluster's data were made with ${flagOf[key]} ${wanted}, which overlaps ${inTheWay}; free it, or begin anew: ./cox down --purge${nameFlag}`,
+      `the cluster's data were created with ${flagOf[key]} ${wanted}, which overlaps ${inTheWay}; free it, or delete the cluster: ./cox down --purge${nameFlag}`,
     );
   if (requested[key] !== undefined)
     throw new Failure(`${flagOf[key]}: ${wanted} overlaps ${inTheWay}; choose another, or leave the flag out for a free one`);

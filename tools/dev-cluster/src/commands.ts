@@ -32,7 +32,7 @@ export async function exec(command: string, args: readonly string[], input?: str
       resolve(code === 0 ? undefined : output.stderr.trim() || `ended with ${signal ?? `exit code ${code}`}`),
     );
   });
-  if (inputFailure !== undefined) throw new Failure(`cannot read what ${command} is given: ${inputFailure.message}`);
+  if (inputFailure !== undefined) throw new Failure(`cannot read the input of ${command}: ${inputFailure.message}`);
   if (ended !== undefined) throw new Failure(`${command} ${args.join(" ")}: ${ended}`);
   return output.stdout;
 }

@@ -83,9 +83,9 @@ for (const { name, text } of [
 }
 
 test("what is no kubeconfig is left alone", () => {
-  assert.throws(() => merged("a: [", ours, "config"), /config is no YAML/);
-  assert.throws(() => merged("- a\n", ours, "config"), /config is no kubeconfig/);
-  assert.throws(() => merged("clusters: {}\n", ours, "config"), /config is no kubeconfig: clusters is no list/);
+  assert.throws(() => merged("a: [", ours, "config"), /config is not valid YAML/);
+  assert.throws(() => merged("- a\n", ours, "config"), /config is not a kubeconfig/);
+  assert.throws(() => merged("clusters: {}\n", ours, "config"), /config is not a kubeconfig: clusters is not a list/);
 });
 
 function newFile(t: TestContext, text: string): string {

@@ -51,9 +51,9 @@ export function targetFile(env: NodeJS.ProcessEnv): string {
  */
 export function merged(text: string, ours: Kubeconfig, file: string): string {
   const document = parseDocument(text);
-  if (document.errors.length > 0) throw new Failure(`${file} is no YAML: ${document.errors[0]?.message.split("\n")[0]}`);
+  if (document.errors.length > 0) throw new Failure(`${file} is not valid YAML: ${document.errors[0]?.message.split("\n")[0]}`);
   if (document.contents === null) document.contents = document.createNode({ apiVersion: "v1", kind: "Config" }) as never;
-  if (!isMap(document.contents)) throw new Failure(`${file} is no kubeconfig`);
+  if (!isMap(document.contents)) throw new Failure(`${file} is not a kubeconfig`);
   const { name } = ours.contexts[0];
   const existing = (["clusters", "users", "contexts"] as const).filter((key) => entryOf(document, key, name, file) !== undefined);
   if (existing.length > 0 && folderOf(entryOf(document, "clusters", name, file)) !== folderOf(ours.clusters[0])) {
@@ -69,7 +69,7 @@ export function merged(text: string, ours: Kubeconfig, file: string): string {
 function entryOf(document: Document, key: string, name: string, file: string): unknown {
   const list = document.get(key);
   if (list === undefined || list === null) return undefined;
-  if (!isSeq(list)) throw new Failure(`${file} is no kubeconfig: ${key} is no list`);
+  if (!isSeq(list)) throw new Failure(`${file} is not a kubeconfig: ${key} is not a list`);
   return (list as YAMLSeq<YAMLMap>).items.find((item) => isMap(item) && item.get("name") === name)?.toJSON();
 }
 

@@ -61,19 +61,22 @@ for (const { args, message } of [
   ...["1001", "2.5", "many"].map((count) => ({
     args: ["up", "--fake-nodes", count],
     message:
-      /^cox: option '--fake-nodes <n>' argument '\S+' is invalid. It is a whole number from 0 to 1000; see .\/cox up --help\n$/,
+      /^cox: option '--fake-nodes <n>' argument '\S+' is invalid. Expected a whole number from 0 to 1000; see .\/cox up --help\n$/,
   })),
   {
     args: ["up", "--kubelet-port", "x"],
-    message: /^cox: option '--kubelet-port <port>' argument 'x' is invalid. It is a whole number; see/,
+    message: /^cox: option '--kubelet-port <port>' argument 'x' is invalid. Expected a whole number; see/,
   },
   {
     args: ["up", "--kubelet-arg", "max pods"],
     message: /^cox: option '--kubelet-arg <flag=value>' argument 'max pods' is invalid/,
   },
   { args: ["up", "--name"], message: /^cox: option '--name <name>' argument missing; see .\/cox up --help\n$/ },
-  { args: ["up", "--pod-network-cidr", "10.0.0.1/8"], message: /^cox: --pod-network-cidr: "10.0.0.1\/8" is no IPv4 network/ },
-  { args: ["down", "--wait", "3"], message: /^cox: option '--wait <time>' argument '3' is invalid. It is a time such as 30s/ },
+  { args: ["up", "--pod-network-cidr", "10.0.0.1/8"], message: /^cox: --pod-network-cidr: "10.0.0.1\/8" is not an IPv4 network/ },
+  {
+    args: ["down", "--wait", "3"],
+    message: /^cox: option '--wait <time>' argument '3' is invalid. Expected a duration such as 30s/,
+  },
   { args: ["logs", "--tail", "-1"], message: /^cox: / },
   { args: ["load"], message: /^cox: missing required argument 'archives'; see .\/cox load --help\n$/ },
   { args: ["run", "kube-proxy"], message: /^cox: there is no daemon kube-proxy; one of kube-apiserver, / },

@@ -152,7 +152,7 @@ export function newSettings(root: string, name: string, state: string, choices: 
   const pods = parseCidr(choices.podCidr);
   const services = parseCidr(choices.serviceCidr);
   if (pods === undefined || services === undefined)
-    throw new Failure(`${choices.podCidr} or ${choices.serviceCidr} is no IPv4 network`);
+    throw new Failure(`${choices.podCidr} or ${choices.serviceCidr} is not an IPv4 network`);
   const podGateway = addressAt(pods, 1);
   return {
     root,

@@ -48,7 +48,7 @@ function exchange(socket: string, line: string, timeoutMs: number): Promise<stri
     const connection = connect(socket, () => connection.write(line));
     const fail = (reason: string): void => {
       connection.destroy();
-      reject(new Failure(`the supervisor does not answer at ${socket}: ${reason}`));
+      reject(new Failure(`the supervisor does not respond at ${socket}: ${reason}`));
     };
     connection.setEncoding("utf8");
     connection.setTimeout(timeoutMs, () => fail(`nothing within ${timeoutMs / 1000} s`));

@@ -45,7 +45,7 @@ export async function up(settings: Settings, progress: Progress): Promise<void> 
   const names = processNames(settings);
   const running = new Set(names.filter((name) => runningPid(settings, name) !== undefined));
   if (running.size > 0) {
-    if (await ensureSupervisor(settings)) progress.step("started the supervisor, which looks after what runs");
+    if (await ensureSupervisor(settings)) progress.step("started the supervisor, which adopts the running processes");
     if (runningPid(settings, earlierServices) !== undefined) await stop(settings, earlierServices);
     await renewOfRunning(settings, progress, running);
   }
@@ -75,7 +75,7 @@ async function renewOfRunning(settings: Settings, progress: Progress, running: S
   for (const line of await prepareCertificates(settings)) progress.step(line);
   for (const name of withOldKubeconfig(settings)) {
     await stop(settings, name);
-    progress.step(`stopped ${name}, whose kubeconfig is newer than itself`);
+    progress.step(`stopped ${name}to restart it, since its kubeconfig has changed`);
     running.delete(name);
   }
 }

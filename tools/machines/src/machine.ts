@@ -51,6 +51,6 @@ export async function asAdmin<T>({ node }: Machine, use: (client: Client | undef
 /** As {@link asAdmin}, when the kubeconfig must be there. @throws Failure */
 export const asAdminNow = <T>(machine: Machine, use: (client: Client) => Promise<T>): Promise<T> =>
   asAdmin(machine, async (client) => {
-    if (client === undefined) throw new Failure(`${adminConf} is missing: this is no machine of a control plane`);
+    if (client === undefined) throw new Failure(`${adminConf} is missing: this machine is not part of a control plane`);
     return use(client);
   });

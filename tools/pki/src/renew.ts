@@ -94,6 +94,6 @@ async function renewOne(plan: PkiPlan, { path, certPem, ca, isEmbedded }: Found,
   if (!isEmbedded) return writeWhole(path, renewed, 0o644);
   // Read again, because another user in the same kubeconfig may have been renewed by a previous step.
   const text = withCertificate(readIfThere(path) ?? "", certPem, renewed);
-  if (text === undefined) throw new PkiError(`${path} cannot be renewed: its certificate does not stand on one line`);
+  if (text === undefined) throw new PkiError(`${path} cannot be renewed: its certificate is not on a single line`);
   writeWhole(path, text, 0o600);
 }

@@ -170,7 +170,7 @@ async function leavesOf(
     for (const { certPem } of readKubeconfig(before, path).users)
       if (certPem !== undefined && isDue(certPem)) {
         const renewed = withCertificate(text, certPem, await renewCertificate({ certPem, ca: next, now }));
-        if (renewed === undefined) throw new PkiError(`${path} cannot be changed: its certificate does not stand on one line`);
+        if (renewed === undefined) throw new PkiError(`${path} cannot be changed: its certificate is not on a single line`);
         text = renewed;
       }
     if (text !== before) changes.push({ path, why, content: text, mode: 0o600 });
@@ -199,7 +199,7 @@ function trustChanges(plan: PkiPlan, bundle: string): Change[] {
     for (const pem of readKubeconfig(before, path).authorities)
       if (pem !== bundle && certificatesIn(pem).some((one) => certificatesIn(bundle).some((other) => isSame(one, other)))) {
         const changed = withAuthority(text, pem, bundle);
-        if (changed === undefined) throw new PkiError(`${path} cannot be changed: its authority does not stand on one line`);
+        if (changed === undefined) throw new PkiError(`${path} cannot be changed: its authority is not on a single line`);
         text = changed;
       }
     return text === before ? [] : [{ path, why: "trusts the cluster's authorities", content: text, mode: 0o600 }];

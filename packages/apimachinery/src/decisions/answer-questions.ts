@@ -44,7 +44,7 @@ export async function answerQuestions(options: AnswererOptions): Promise<void> {
       waitMs = pauseMs = firstPauseMs; // the server ends watches now and then
     } catch (err) {
       if (signal.aborted) return;
-      log.v(2)?.info("cannot follow the questions for diagnostics", { error: String(err) });
+      log.v(2)?.info("cannot watch the requests for diagnostics", { error: String(err) });
       if (isNotFound(err) || isForbidden(err)) waitMs = unservedPauseMs;
       pauseMs = Math.min(longestPauseMs, pauseMs * 2);
     }

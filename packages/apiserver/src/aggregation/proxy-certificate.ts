@@ -35,9 +35,9 @@ export function watchedKeyPair(purpose: string, certFile: string, keyFile: strin
     () => {
       try {
         current = readKeyPair(certFile, keyFile);
-        log.info("a client certificate was read again", { purpose, certFile });
+        log.info("reloaded a client certificate", { purpose, certFile });
       } catch (err) {
-        log.error("a client certificate cannot be read, the one before it stays", err, { purpose, certFile });
+        log.error("cannot reload a client certificate; keeping the previous one", err, { purpose, certFile });
       }
     },
     clock,

@@ -87,7 +87,7 @@ export function runKubernetesService(options: KubernetesServiceOptions): Kuberne
       const { clock, log } = options;
       const { promise: late, resolve } = Promise.withResolvers<void>();
       const limit = clock.after(longestLeaveMs, () => {
-        log.warn("gave up taking this server out of the endpoints of the kubernetes service", { afterMs: longestLeaveMs });
+        log.warn("gave up removing this server from the endpoints of the kubernetes service", { afterMs: longestLeaveMs });
         resolve();
       });
       await Promise.race([late, leave().catch(couldNotLeave)]);
@@ -102,7 +102,7 @@ export function runKubernetesService(options: KubernetesServiceOptions): Kuberne
   }
 
   function couldNotLeave(err: unknown): void {
-    options.log.warn("cannot take this server out of the endpoints of the kubernetes service", { err: String(err) });
+    options.log.warn("cannot remove this server from the endpoints of the kubernetes service", { err: String(err) });
   }
 }
 

@@ -59,7 +59,7 @@ const implementations: ReadonlyMap<string, Implementation> = new Map<string, Imp
 /** @param args the receiver of a method comes first; none is a Failure */
 export function callFunction(call: Call, args: readonly Value[], budget: Budget, patterns: PatternCache): Value {
   const run = implementations.get(call.name) ?? implementations.get(call.name.replace(/^\./, ""));
-  if (run === undefined) throw new Error(`the function ${call.name} is declared, and not there`);
+  if (run === undefined) throw new Error(`the function ${call.name} is declared but not implemented`);
   return run(args, budget, call, patterns);
 }
 

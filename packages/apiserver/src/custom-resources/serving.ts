@@ -92,7 +92,7 @@ export function newServing(options: ServingOptions): Serving {
         }
         if (validationRules) {
           const failed = (err: unknown): void =>
-            log.error("cannot compile the rules of a custom resource ahead", err, { definition: name });
+            log.error("cannot precompile the rules of a custom resource", err, { definition: name });
           ahead = ahead.then(() => compileAhead(turns, definition)).catch(failed);
         }
       } catch (err) {

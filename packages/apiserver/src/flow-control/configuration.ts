@@ -58,7 +58,7 @@ export function followConfiguration(options: ConfigurationOptions): (signal: Abo
       }
     } catch (err) {
       if (signal.aborted) return;
-      log.error("cannot say whether flow schemas dangle", err);
+      log.error("cannot update the condition Dangling of flow schemas", err);
       clock.after(retryMs, changed);
     } finally {
       running = false;

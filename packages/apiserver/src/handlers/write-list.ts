@@ -263,7 +263,7 @@ function gzipInto(response: ResponseStream, signal: AbortSignal): Sink {
   })();
   done.catch(giveUp);
   compressor.on("drain", () => waiting?.resolve());
-  compressor.once("close", () => waiting?.reject(new Error("the client went away in the middle of a list")));
+  compressor.once("close", () => waiting?.reject(new Error("the client disconnected during a list")));
   signal.addEventListener("abort", giveUp, { once: true });
   return {
     write: (chunk) =>
@@ -271,7 +271,7 @@ function gzipInto(response: ResponseStream, signal: AbortSignal): Sink {
         ? undefined
         : new Promise<void>((resolve, reject) => {
             waiting = { resolve, reject };
-            if (compressor.destroyed) reject(new Error("the client went away in the middle of a list"));
+            if (compressor.destroyed) reject(new Error("the client disconnected during a list"));
           }),
     async end() {
       compressor.end();

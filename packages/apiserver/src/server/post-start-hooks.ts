@@ -60,7 +60,7 @@ export function goesOn(name: string, run: (signal: AbortSignal) => Promise<void>
     name,
     async run(signal) {
       run(signal).catch((err: unknown) => {
-        if (!signal.aborted) log.error("what a post start hook began has ended", err, { hook: name });
+        if (!signal.aborted) log.error("the background work of a post start hook has ended", err, { hook: name });
       });
     },
   };

@@ -137,7 +137,7 @@ function readPast(
     let watch: EtcdWatch | undefined;
     const timer = clock.after(pastTimeoutMs, () => {
       watch?.stop();
-      reject(new Error("reading the past changes of etcd timed out"));
+      reject(new Error("loading the recent history from etcd timed out"));
     });
     const done = (from: number): void => {
       watch?.stop();

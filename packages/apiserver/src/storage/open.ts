@@ -220,7 +220,7 @@ class OpenStorage implements StorageSet {
     const { watchCache, watchCacheSizes = allButEvents, cachedWhenNamed, log } = this.#options;
     const size = watchCacheSizes.get(name);
     if (watchCache === false || size === 0 || (size === undefined && cachedWhenNamed)) return false;
-    if (size !== undefined) log.warn("a size for a watch cache is dropped, it is dynamic", { resource: name, size });
+    if (size !== undefined) log.warn("ignoring the size of a watch cache, which is dynamic", { resource: name, size });
     return true;
   }
 
@@ -229,7 +229,7 @@ class OpenStorage implements StorageSet {
     // Best effort: without it watches from before this process started are answered from etcd.
     await this.#clusters
       .replayPast()
-      .catch((err: unknown) => this.#options.log.warn("cannot read the past of etcd", { error: String(err) }));
+      .catch((err: unknown) => this.#options.log.warn("cannot load the recent history from etcd", { error: String(err) }));
   }
 
   async #countObjects(metrics: StorageMetrics): Promise<void> {

@@ -50,14 +50,14 @@ export async function startApiProxy(context: PartContext): Promise<Part> {
       problem = undefined;
     } catch (err) {
       problem = err;
-      log.error("cannot keep the list of API servers", err, { file });
+      log.error("cannot update the list of API servers", err, { file });
     }
   };
   slices.addHandler({ added: changed, updated: (_, now) => changed(now), deleted: changed });
   return {
     check() {
       proxy.check();
-      if (problem !== undefined) throw new Error(`the list of API servers is not kept: ${(problem as Error).message}`);
+      if (problem !== undefined) throw new Error(`cannot update the list of API servers: ${(problem as Error).message}`);
     },
     async stop() {
       proxy.close();

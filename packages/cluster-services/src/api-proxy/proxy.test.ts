@@ -105,7 +105,7 @@ describe("the proxy", { concurrency: true }, () => {
     assert.equal(await client.get(), "127.0.0.1");
     await pauseProcess(only.process.pid as number);
     await waitFor(() => readyOf(proxy, 0));
-    assert.throws(() => proxy.check(), /no API server works: 127\.0\.0\.1:\d+: it does not answer/);
+    assert.throws(() => proxy.check(), /no API server is available: 127\.0\.0\.1:\d+: it does not answer/);
     const waiting = client.get();
     only.process.kill("SIGCONT");
     assert.equal(await waiting, "127.0.0.1");

@@ -69,7 +69,7 @@ export class ApiProxy {
     const states = this.states();
     if (states.some(({ state }) => state === "ready" || state === "unknown")) return;
     const reasons = states.map(({ address }) => `${address}: ${this.#probes.get(address)?.reason}`);
-    throw new Error(`no API server works: ${reasons.join("; ")}`);
+    throw new Error(`no API server is available: ${reasons.join("; ")}`);
   }
 
   close(): void {
@@ -108,7 +108,7 @@ export class ApiProxy {
   #changed(address: string): void {
     const probe = this.#probes.get(address);
     if (probe?.state === "dead" || probe?.state === "unready") {
-      this.#options.log.error("an API server does not work", new Error(probe.reason), { server: address });
+      this.#options.log.error("an API server is unavailable", new Error(probe.reason), { server: address });
     }
     this.#options.metrics.setReady(this.states().filter(({ state }) => state === "ready").length);
     const listed = this.states();

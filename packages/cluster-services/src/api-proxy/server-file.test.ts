@@ -15,7 +15,7 @@ test("the list is read as it was written; what is no address is left out, and a 
   writeFileSync(file, "# by hand\n\n 192.0.2.12:6443 \napi.example:6443\n192.0.2.13\n192.0.2.13:0\n192.0.2.13:65536\n");
   assert.deepEqual(readServers(file), ["192.0.2.12:6443"]);
   writeFileSync(file, "\n");
-  assert.throws(() => readServers(file), /has no address of an API server/);
+  assert.throws(() => readServers(file), /must contain one address of an API server per line/);
   assert.throws(() => readServers(join(folder, "none")), /ENOENT/);
 });
 

@@ -15,7 +15,8 @@ export function readServers(file: string): string[] {
     .split("\n")
     .map((line) => line.trim());
   const servers = lines.filter(isAddress);
-  if (servers.length === 0) throw new Error(`${file} has no address of an API server, such as 192.0.2.11:6443`);
+  if (servers.length === 0)
+    throw new Error(`${file} must contain one address of an API server per line, such as 192.0.2.11:6443`);
   return servers;
 }
 

@@ -45,7 +45,7 @@ export function newLoopDetector({ clock, log, metrics }: LoopDetectorOptions): L
     );
     if (wasSeen && !isLoop) {
       log.error(
-        "DNS forwarding loop: the node's resolver sends queries to this server; nothing is forwarded until that ends",
+        "DNS forwarding loop: the node's resolver sends queries to this server; nothing is forwarded until that ends. Set --resolv-conf to a file with other name servers",
         undefined,
       );
     } else if (!wasSeen && isLoop) log.info("forwarded DNS queries no longer come back");

@@ -57,7 +57,7 @@ export async function startDns(context: PartContext): Promise<Part> {
     nodesChanged();
     if (now.metadata.name !== nodeName) return;
     const isOther = internalAddresses(now).join() !== addresses.join() || now.metadata.uid !== node.metadata.uid;
-    if (isOther) fail(new Error(`the Node ${nodeName} has other addresses now`));
+    if (isOther) fail(new Error(`the Node ${nodeName} has changed its addresses`));
   };
   nodeInformer.addHandler({ added: nodeChanged, updated: (_, now) => nodeChanged(now), deleted: nodesChanged });
   const publisher = newPublisher({

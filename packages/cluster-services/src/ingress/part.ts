@@ -86,7 +86,7 @@ export async function startIngress(context: PartContext): Promise<Part> {
     async stop() {
       await Promise.all([server.close(closeGraceMs), running.catch(() => {})]);
       await status.withdraw(AbortSignal.timeout(withdrawMs)).catch((err: unknown) => {
-        log.warn("cannot take this node's address from the Ingresses", { err: causesOf(err) });
+        log.warn("cannot remove this node's address from the status of Ingresses", { err: causesOf(err) });
       });
     },
   };

@@ -38,7 +38,7 @@ async function startAnnouncer(context: PartContext): Promise<Part> {
   const changed = (): void => announcer.set(candidates(), signal);
   // Addresses of Services that were deleted while no process ran; the kernel would keep them for some seconds more.
   await releaseAddresses(pool, thisMachine.run, candidates()).catch((err: unknown) =>
-    log.error("cannot take left addresses away", err),
+    log.error("cannot remove the addresses of an earlier process", err),
   );
   const stopGathering = gathered(context, changed, [serviceInformer, sliceInformer, nodeInformer]);
   const running = announcer.run(signal).catch(fail);
@@ -89,7 +89,7 @@ function gathered({ clock, log }: PartContext, work: () => void, informers: read
     try {
       work();
     } catch (err) {
-      log.error("cannot work through a change", err);
+      log.error("cannot apply a change of Services or Nodes", err);
     }
   };
   const changed = (): void => {

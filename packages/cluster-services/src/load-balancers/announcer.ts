@@ -130,7 +130,7 @@ export class Announcer {
     }
     metrics.announced.set(this.#held.size);
     if (link !== undefined) {
-      log.info("answering for an address", { address: ip, link: link.name });
+      log.info("announcing an address", { address: ip, link: link.name });
       for (let i = 0; i < announcements && !leading.aborted; i++) {
         await announce(host, ip, link).catch((err: unknown) => this.#failed(ip, err));
         await clock.sleep(1_000, leading).catch(() => {});
@@ -144,7 +144,7 @@ export class Announcer {
     if (held === undefined) return;
     await unbindAddress(host.run, ip, held).catch((err: unknown) => this.#failed(ip, err));
     await this.#writeRules().catch((err: unknown) => this.#failed(ip, err));
-    log.info("no longer answering for an address", { address: ip });
+    log.info("no longer announcing an address", { address: ip });
   }
 
   async #refresh(): Promise<void> {
@@ -162,7 +162,7 @@ export class Announcer {
     const { log, metrics } = this.#options;
     metrics.failures.inc();
     this.#failures.set(ip, causesOf(err));
-    log.error("cannot answer for an address; trying again", err, { address: ip });
+    log.error("cannot announce an address; trying again", err, { address: ip });
   }
 
   /** One write at a time, each of what is held then. */

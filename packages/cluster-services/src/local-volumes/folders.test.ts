@@ -63,8 +63,8 @@ test("deletes links and not what they lead to", async (t) => {
 for (const name of ["", ".", "..", "../etc", "a/b", ".hidden"]) {
   test(`refuses the name ${JSON.stringify(name)}`, async (t) => {
     const folders = await openFolders(aFolder(t));
-    await assert.rejects(folders.create(name), /is no name of a volume/);
-    await assert.rejects(folders.remove(name), /is no name of a volume/);
+    await assert.rejects(folders.create(name), /is not the name of a volume/);
+    await assert.rejects(folders.remove(name), /is not the name of a volume/);
   });
 }
 

@@ -41,7 +41,7 @@ export async function openFolders(path: string): Promise<Folders> {
   await chmod(root, rootMode);
   const pathOf = (name: string): string => {
     if (name === "" || name.includes("/") || name.startsWith("."))
-      throw new Error(`${JSON.stringify(name)} is no name of a volume`);
+      throw new Error(`${JSON.stringify(name)} is not the name of a volume`);
     return join(root, name);
   };
   return {

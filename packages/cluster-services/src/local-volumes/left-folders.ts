@@ -35,7 +35,7 @@ export function newLeftFolders(options: {
       for (const name of old) {
         if (claimed.has(name) || volumes.lister.get(name) !== undefined) continue;
         if (await folders.removeEmpty(name))
-          log.info("removed the folder of a claim that went before its volume was made", { name });
+          log.info("removed the empty folder of a claim that was deleted before its volume was created", { name });
       }
     },
     log,

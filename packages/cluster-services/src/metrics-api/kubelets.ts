@@ -66,7 +66,7 @@ export function newScraper(options: ScraperOptions): Scraper {
       const url = kubeletUrl(node);
       if (url === undefined) throw new Error("the Node has no address or kubelet port");
       store.put(name, await scrape(url, signal));
-      if (failing.delete(name)) log.info("metrics of a node are known again", { node: name });
+      if (failing.delete(name)) log.info("a node reports metrics again", { node: name });
       requests.labels("true").inc();
     } catch (err) {
       if (signal.aborted) return;

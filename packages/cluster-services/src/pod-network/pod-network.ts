@@ -149,7 +149,7 @@ export class PodNetwork {
     if (this.#leftTo !== other) {
       await withdraw(settings, host.run);
       this.#rules.clear();
-      log.info("the pod network is left to another one", { configuration: other });
+      log.info("another network's configuration was found; this pod network is turned off", { configuration: other });
       notify("Normal", "OtherPodNetwork", `the pod network is left to ${other}`);
     }
     this.#leftTo = other;

@@ -33,7 +33,9 @@ export async function startServices(context: PartContext): Promise<Part> {
 
   const bridgePassesRules = await prepareKernel({ localhostNodePorts: settings.localhostNodePorts, run: runProgram, log });
   if (!bridgePassesRules)
-    log.warn("packets between pods of this node do not pass the rules; they are masqueraded (br_netfilter)");
+    log.warn(
+      "the kernel module br_netfilter is not loaded: connections between pods of this node through a Service are masqueraded",
+    );
   const timeouts = {
     establishedMs: flags["conntrack-tcp-timeout-established"],
     closeWaitMs: flags["conntrack-tcp-timeout-close-wait"],

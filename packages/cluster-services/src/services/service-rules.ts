@@ -190,7 +190,7 @@ export class ServiceRules {
     const before = this.#refused.get(key);
     this.#refused.set(key, { ports: JSON.stringify(now), reason });
     if (before?.reason === reason) return;
-    this.#options.log.warn("the rules of a Service are refused; it has none", { service: key, reason });
+    this.#options.log.warn("iptables refused the rules of a Service; it has none until it changes", { service: key, reason });
     this.#options.onRefused(key, reason);
   }
 

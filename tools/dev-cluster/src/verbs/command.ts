@@ -44,13 +44,13 @@ const stateVariable = ["COX_STATE   the folder of the clusters' files, instead o
 /** Parses a duration flag: `30s`, `5m`. @returns milliseconds */
 export function durationArgument(text: string): number {
   const ms = parseDuration(text);
-  if (ms === undefined || ms < 0) throw new InvalidArgumentError("It is a time such as 30s, 5m or 1h.");
+  if (ms === undefined || ms < 0) throw new InvalidArgumentError("Expected a duration such as 30s, 5m or 1h.");
   return ms;
 }
 
 /** @throws InvalidArgumentError, from which commander makes the error line */
 export function numberArgument(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("It is a whole number.");
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("Expected a whole number.");
   return Number(text);
 }
 

@@ -37,6 +37,6 @@ async function load(socket: string, archive: string): Promise<string[]> {
     throw new Failure(`cannot load ${archive}: ${reason}`);
   });
   const names = [...output.matchAll(/^unpacking (\S+)/gm)].map((match) => match[1] as string);
-  if (names.length === 0) throw new Failure(`${archive} holds no image with a name; save it by its name: docker save NAME:TAG`);
+  if (names.length === 0) throw new Failure(`${archive} contains no named image; save it by its name: docker save NAME:TAG`);
   return names;
 }

@@ -119,13 +119,14 @@ const mostFakeNodes = 1_000;
 function fakeNodesArgument(text: string): number {
   const count = /^\d{1,4}$/.test(text) ? Number(text) : Number.NaN;
   if (count <= mostFakeNodes) return count;
-  throw new InvalidArgumentError(`It is a whole number from 0 to ${mostFakeNodes}.`);
+  throw new InvalidArgumentError(`Expected a whole number from 0 to ${mostFakeNodes}.`);
 }
 
 /** Accepts `max-pods=50` and `--max-pods=50`, like k3s; empty removes all flags. */
 function daemonFlag(text: string): string[] {
   if (text === "") return [];
-  if (!/^(--)?[a-zA-Z][^=\s]*(=.*)?$/s.test(text)) throw new InvalidArgumentError("It is a flag with its value, as max-pods=50.");
+  if (!/^(--)?[a-zA-Z][^=\s]*(=.*)?$/s.test(text))
+    throw new InvalidArgumentError("Expected a flag with its value, such as max-pods=50.");
   return [text.startsWith("--") ? text : `--${text}`];
 }
 

@@ -57,7 +57,7 @@ async function checkBegin(stage: RotationStage): Promise<void> {
   const text = await asOwnAdmin(readInfo).catch(() => undefined);
   if (text !== undefined && certificatesIn(discoveredIn(text, "cluster-info").caPem).length > 1)
     throw new Failure(
-      `another machine has begun: copy ${next} and its other *-next files from there (coxswain certs rotate-ca --help)`,
+      `another machine has started the rotation: copy ${next} and its other *-next files from there (coxswain certs rotate-ca --help)`,
     );
 }
 
@@ -183,7 +183,7 @@ async function bundleOfCluster({ stage }: Rotation): Promise<string> {
     const isThere = stage === "finish" ? all.length === 1 : all.length > 1;
     if (!isThere)
       throw new Failure(
-        `the cluster trusts ${all.length} authorities: first do the stage ${stage} on the machines of the control plane`,
+        `the cluster trusts ${all.length} authorities: run the stage ${stage} on the machines of the control plane first`,
       );
     return caPem;
   } finally {
@@ -211,7 +211,7 @@ const clientCertificateStep: Step<Rotation> = {
     if (!existsSync(kubeletConf)) return ["have the kubelet ask for its certificate"];
     if (stage === "trust" || (await isOfSigner())) return [];
     if (stage === "sign") return ["have the kubelet ask for a certificate of the new authority"];
-    throw new Failure("the kubelet's certificate is of the old authority: run the stage sign first, on all machines");
+    throw new Failure("the kubelet's certificate was issued by the old authority: run the stage sign first, on all machines");
   },
   async run() {
     if (existsSync(kubeletConf)) renameSync(kubeletConf, bootstrapConf);
@@ -219,7 +219,7 @@ const clientCertificateStep: Step<Rotation> = {
     await endBootstrap();
     if (!(await isOfSigner()))
       throw new Failure(
-        "the kubelet has got a certificate of the old authority: do the stage sign on all machines of the control plane, then run this again",
+        "the kubelet has received a certificate of the old authority: run the stage sign on all machines of the control plane, then repeat this command",
       );
   },
 };

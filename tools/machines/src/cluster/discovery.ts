@@ -71,7 +71,7 @@ export function checkAuthority(caPem: string, hashes: readonly string[]): void {
   const present = certificatesIn(caPem).map(authorityHash);
   if (!present.some((hash) => hashes.some((wanted) => wanted.toLowerCase() === hash)))
     throw new Failure(
-      `the cluster's authority has the hash ${present.join(", ")}, which was not given: this is another cluster, or somebody in between`,
+      `the cluster's authority has the hash ${present.join(", ")}, which is not among the given ones: this is another cluster, or someone intercepts the connection`,
     );
 }
 
@@ -89,7 +89,10 @@ async function signedInfo(
     const { data = {} } = JSON.parse(answer.body.toString()) as ConfigMap;
     const info = data["kubeconfig"] ?? "";
     const signature = data[`jws-kubeconfig-${id}`];
-    if (signature === undefined) throw new Error(`cluster-info has no signature of token ${id}: it has ended, or does not exist`);
+    if (signature === undefined)
+      throw new Error(
+        `cluster-info has no signature of token ${id}: it has expired or does not exist; for a new one: coxswain token create --print-join-command`,
+      );
     if (!isSignedWith(info, signature, secret)) throw new Failure(`cluster-info is not signed with the secret of token ${id}`);
     return info;
   } finally {

@@ -42,7 +42,9 @@ export function open(sealed: Buffer, key: Buffer): Buffer {
     decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
     return Buffer.concat([decipher.update(sealed.subarray(nonceBytes, sealed.length - tagBytes)), decipher.final()]);
   } catch {
-    throw new Failure("the certificate key does not open the Secret kubeadm-certs; for a new one: coxswain init --upload-certs");
+    throw new Failure(
+      "the certificate key does not decrypt the Secret kubeadm-certs; for a new key: coxswain init --upload-certs",
+    );
   }
 }
 

@@ -165,7 +165,7 @@ async function restore(file: string, { keyFile, force, dryRun, initialCluster }:
   const members = initialCluster.length === 0 ? { [member.name]: member.peerUrl } : membersIn(initialCluster);
   if (members[member.name] !== member.peerUrl)
     throw new UsageFailure(`--initial-cluster lacks this machine: ${member.name}=${member.peerUrl}`);
-  if (!dryRun && !force) throw new Failure("what was written after the snapshot is lost: say --force");
+  if (!dryRun && !force) throw new Failure("a restore discards everything written after the snapshot: confirm with --force");
   const context: Restore = { ...member, snapshot: file, key: keyOf(keyFile), members, nowMs: Date.now() };
   await runSteps(restoreSteps, context, { dryRun, print: (line) => console.log(line) });
   if (dryRun) return;

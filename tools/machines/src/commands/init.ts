@@ -224,7 +224,8 @@ export function tokensOf(
     if (requested.ttl !== undefined && requested.expires !== undefined)
       throw new UsageFailure(`${at}: ttl and expires exclude each other`);
     const ttlMs = requested.expires === undefined ? parseDuration(requested.ttl ?? "24h") : Date.parse(requested.expires) - now;
-    if (ttlMs === undefined || Number.isNaN(ttlMs) || ttlMs < 0) throw new UsageFailure(`${at}: its end is not a time to come`);
+    if (ttlMs === undefined || Number.isNaN(ttlMs) || ttlMs < 0)
+      throw new UsageFailure(`${at}: the time of expiry is in the past`);
     const { usages, groups } = requested;
     return newToken({ token: requested.token ?? newTokenText(), description: requested.description, ttlMs, usages, groups, now });
   });

@@ -29,14 +29,14 @@ for (const { name, endpoint, flags, file, want } of [
     name: `--${flag} beside a file`,
     flags,
     file: byToken,
-    want: new RegExp(`^--${flag} cannot be given beside --config`),
+    want: new RegExp(`^--${flag} cannot be combined with --config`),
   })),
-  { name: "an address beside a file", endpoint: "b:6443", file: byToken, want: /^endpoint cannot be given beside --config/ },
+  { name: "an address beside a file", endpoint: "b:6443", file: byToken, want: /^endpoint cannot be combined with --config/ },
   {
     name: "what a discovery file has already",
     endpoint: "b:6443",
     flags: { discoveryFile: "/f", discoveryTokenCaCertHash: ["sha256:0"] },
-    want: /^endpoint, --discovery-token-ca-cert-hash cannot be given beside --discovery-file/,
+    want: /^endpoint, --discovery-token-ca-cert-hash cannot be combined with --discovery-file/,
   },
   { name: "an address without a token", endpoint: "b:6443", want: /^give an API server and --token/ },
 ] as readonly { name: string; endpoint?: string; flags?: object; file?: string; want: RegExp }[]) {

@@ -133,7 +133,7 @@ export function joinDocument(
     if (JoinConfiguration === undefined) throw new UsageFailure(`${flags.config}: it has no JoinConfiguration`);
     const rest = Object.keys(others);
     if (rest.length > 0)
-      throw new UsageFailure(`${flags.config}: ${rest.join(", ")} cannot be given to join: the cluster has it`);
+      throw new UsageFailure(`${flags.config}: ${rest.join(", ")} cannot be set by join: it is a setting of the whole cluster`);
     refuseBeside("--config: write it into the file", {
       ...discoveryByToken(endpoint, flags),
       "apiserver-advertise-address": flags.apiserverAdvertiseAddress,
@@ -303,7 +303,7 @@ const downloadStep = (files: readonly WantedFile[]): Step<Machine> => ({
   name: "download-certs",
   missing() {
     const others = files.filter(({ path, content }) => (readIfThere(path) ?? content) !== content).map(({ path }) => path);
-    if (others.length > 0) throw new Failure(`${others.join(", ")} of another cluster are here: coxswain reset removes them`);
+    if (others.length > 0) throw new Failure(`${others.join(", ")} belong to another cluster: remove them with coxswain reset`);
     return missingFiles(files);
   },
   run: () => writeFiles(files),

@@ -29,14 +29,14 @@ export const list = (text: string, before: readonly string[] = []): string[] => 
 /** @returns milliseconds */
 export function duration(text: string): number {
   const ms = parseDuration(text);
-  if (ms === undefined || ms < 0) throw new InvalidArgumentError("It is a time such as 30s, 5m or 24h0m0s.");
+  if (ms === undefined || ms < 0) throw new InvalidArgumentError("Expected a duration such as 30s, 5m or 24h0m0s.");
   return ms;
 }
 
 /** @throws InvalidArgumentError unless the text is 1 to 65535 in digits */
 export function port(text: string): number {
   const value = Number(text);
-  if (!/^\d{1,5}$/.test(text) || value < 1 || value > 65535) throw new InvalidArgumentError("It is a port, 1 to 65535.");
+  if (!/^\d{1,5}$/.test(text) || value < 1 || value > 65535) throw new InvalidArgumentError("Expected a port from 1 to 65535.");
   return value;
 }
 
@@ -75,12 +75,12 @@ export function documentsOf(file: string | undefined): Documents {
 export function refuseBeside(what: string, flags: Readonly<Record<string, unknown>>): void {
   const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   const words = given.map((name) => (name === "endpoint" ? name : `--${name}`));
-  if (words.length > 0) throw new UsageFailure(`${words.join(", ")} cannot be given beside ${what}`);
+  if (words.length > 0) throw new UsageFailure(`${words.join(", ")} cannot be combined with ${what}`);
 }
 
 /** @throws InvalidArgumentError unless the text is 1 to 999999 in digits */
 export function count(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("It is a number from 1 on.");
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError("Expected a whole number of at least 1.");
   return Number(text);
 }
 

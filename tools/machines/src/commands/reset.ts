@@ -53,7 +53,7 @@ function dataDirOf(): string {
 }
 
 async function isAgreed(): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new Failure("reset removes the data of this machine's etcd and pods: say --force");
+  if (!process.stdin.isTTY) throw new Failure("reset removes the data of this machine's etcd and pods: confirm with --force");
   const input = createInterface({ input: process.stdin, output: process.stdout });
   try {
     return /^y(es)?$/i.test(

@@ -173,7 +173,7 @@ async function change(home: string, flags: Flags, isFirst: boolean): Promise<voi
       throw new Failure(
         "the control plane runs as static pods: import the images of this archive and run coxswain init --static-pods again",
       );
-    throw new UsageFailure("this is no machine of the control plane: coxswain upgrade node");
+    throw new UsageFailure("this machine is not part of the control plane: run coxswain upgrade node");
   }
   const faults = faultsOf(to, await clusterVersions());
   if (faults.length > 0 && !flags.force) throw new Failure(faults);

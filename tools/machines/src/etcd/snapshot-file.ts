@@ -80,7 +80,7 @@ export function readSnapshot(path: string, key: Buffer | undefined, take: (piece
     const size = statSync(path).size;
     const head = readAt(file, 0, magic.length);
     const isSealed = head.equals(magic);
-    if (isSealed && key === undefined) throw new Failure(`${path} is sealed: give --key-file`);
+    if (isSealed && key === undefined) throw new Failure(`${path} is encrypted: pass --key-file`);
     const check = new DigestCheck();
     const next = (piece: Buffer): void => {
       check.push(piece);
@@ -105,7 +105,7 @@ function unseal(file: number, size: number, key: Buffer, next: (piece: Buffer) =
     decipher.setAuthTag(readAt(file, end, tagBytes));
     next(decipher.final());
   } catch {
-    throw new Failure(`${path} cannot be opened with this key, or it is damaged`);
+    throw new Failure(`${path} cannot be decrypted with this key, or is damaged`);
   }
 }
 

@@ -44,8 +44,8 @@ test("a sealed snapshot opens with its key only", async (t) => {
   assert.deepEqual(info, { sizeBytes: size, isSealed: true });
   assert.equal(digest, Buffer.concat(pieces).subarray(-32).toString("hex"));
   assert.equal(Buffer.concat(pieces).readUInt32LE(16), 0xed0cdaed);
-  assert.throws(() => readSnapshot(path, randomBytes(32)), /cannot be opened with this key, or it is damaged/);
-  assert.throws(() => readSnapshot(path, undefined), /is sealed: give --key-file/);
+  assert.throws(() => readSnapshot(path, randomBytes(32)), /cannot be decrypted with this key, or is damaged/);
+  assert.throws(() => readSnapshot(path, undefined), /is encrypted: pass --key-file/);
 });
 
 for (const key of [undefined, randomBytes(32)])

@@ -223,7 +223,8 @@ export function portsOf({ isControlPlane, bindPort }: Role): { port: number; of:
  */
 export function withIgnored(found: readonly Finding[], ignored: readonly string[]): Finding[] {
   const names = new Set(ignored.map((name) => name.toLowerCase()));
-  if (names.has("all") && names.size > 1) throw new UsageFailure("--ignore-preflight-errors: all stands alone");
+  if (names.has("all") && names.size > 1)
+    throw new UsageFailure("--ignore-preflight-errors: all cannot be combined with other names");
   return found.map((finding) =>
     names.has("all") || names.has(finding.name.toLowerCase()) ? { ...finding, isError: false } : finding,
   );

@@ -19,7 +19,7 @@ export function versionOf(home: string): ArchiveVersion {
   try {
     text = readFileSync(join(home, "VERSION"), "utf8");
   } catch (err) {
-    throw new Failure(`${home} is no archive of Coxswain (any more): ${(err as Error).message}`);
+    throw new Failure(`${home} is not an archive of Coxswain: ${(err as Error).message}`);
   }
   const [, coxswain, kubernetes] = /^Coxswain (\S+), Kubernetes (\S+)\n$/.exec(text) ?? [];
   if (coxswain === undefined || kubernetes === undefined) throw new Failure(`${home}/VERSION is damaged`);
@@ -29,7 +29,8 @@ export function versionOf(home: string): ArchiveVersion {
 /** The archive whose programs are linked in /usr/bin. @throws Failure on a machine that is in no cluster */
 export function installedArchive(): ArchiveVersion {
   const [, home] = /^(.+)\/bin\/kubelet$/.exec(linkTarget("/usr/bin/kubelet") ?? "") ?? [];
-  if (home === undefined) throw new Failure("/usr/bin/kubelet is not of an archive: coxswain init and join set machines up");
+  if (home === undefined)
+    throw new Failure("/usr/bin/kubelet is not a link into an archive: set the machine up with coxswain init or join first");
   return versionOf(home);
 }
 

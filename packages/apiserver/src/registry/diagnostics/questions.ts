@@ -74,7 +74,7 @@ export class Questions {
           else this.#heard(id, event.entry.object() as StoredQuestion);
         }
       } catch (err) {
-        if (!signal.aborted) log.v(2)?.info("cannot follow the questions for diagnostics", { error: String(err) });
+        if (!signal.aborted) log.v(2)?.info("cannot watch the requests for diagnostics", { error: String(err) });
       }
       await clock.sleep(retryMs, signal).catch(() => {});
     }
@@ -183,7 +183,7 @@ export class Questions {
     const { decisions, log } = this.#options;
     const { kept } = withinLimit(refs.flatMap((ref) => decisions.of(ref)));
     this.answer(id, `${apiserverRecipient}|${this.#serverId}`, kept).catch((err: unknown) => {
-      log.v(2)?.info("cannot answer a question for diagnostics", { error: String(err) });
+      log.v(2)?.info("cannot answer a request for diagnostics", { error: String(err) });
     });
   }
 }

@@ -238,6 +238,9 @@ export class MeasuredCalls {
     const { clock, log, servers, prefix } = this.#options;
     if (clock.monotonic() - this.#warnedAt < noSpaceWarningMs) return;
     this.#warnedAt = clock.monotonic();
-    log.warn("etcd has no space left and refuses all writes", { servers: servers.join(","), prefix });
+    log.warn("etcd has no space left and refuses all writes; compact and defragment it, then disarm the alarm", {
+      servers: servers.join(","),
+      prefix,
+    });
   }
 }

@@ -142,6 +142,6 @@ test("an etcd without space refuses writes with 500 and its reason, still serves
   assert.ok(failure instanceof StatusError && failure.code === 500, String(failure));
   assert.match(failure.message, /etcdserver: mvcc: database space exceeded/);
   await assert.rejects(storage.create("web/b", aConfigMap("b")), /database space exceeded/);
-  assert.deepEqual(warnings, ["etcd has no space left and refuses all writes"]);
+  assert.deepEqual(warnings, ["etcd has no space left and refuses all writes; compact and defragment it, then disarm the alarm"]);
   assert.equal((await storage.get("web/a0"))?.object().metadata.name, "a0");
 });

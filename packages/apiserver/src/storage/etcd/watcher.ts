@@ -151,7 +151,7 @@ class ReconnectingWatch implements EtcdWatch {
           if (this.#delivering) this.#backlog.push(response);
           else this.#receive(response);
         } catch (err) {
-          log.error("cannot take an answer of the etcd watch", err, { prefix: this.#options.prefix });
+          log.error("cannot process a response of the etcd watch", err, { prefix: this.#options.prefix });
           this.#lost(mine, err);
         }
       },
