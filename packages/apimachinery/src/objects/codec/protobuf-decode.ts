@@ -31,7 +31,7 @@ export class LimitedReader extends protobuf.BufferReader {
   readonly omitsManagedFields: boolean;
 
   constructor(bytes: Uint8Array, { maxElements = Number.POSITIVE_INFINITY, omitsManagedFields = false }: ReadOptions = {}) {
-    super(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    super(Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     this.elementsLeft = maxElements;
     this.omitsManagedFields = omitsManagedFields;
   }
@@ -39,11 +39,12 @@ export class LimitedReader extends protobuf.BufferReader {
 
 /**
  * Decodes a message to the canonical form of its type, the same as from JSON (`json-decode.ts`).
+ * @param into has the first members of the object, which is returned
  * @throws Error for malformed bytes; StatusError 413 for too many elements
  */
-export function readMessage(bytes: Uint8Array, type: TypeDescriptor, options?: ReadOptions): Fields {
+export function readMessage(bytes: Uint8Array, type: TypeDescriptor, options?: ReadOptions, into: Fields = {}): Fields {
   const reader = new LimitedReader(bytes, options);
-  return readingInGoWords(() => messageReader(type)(reader, reader.len, {}));
+  return readingInGoWords(() => messageReader(type)(reader, reader.len, into));
 }
 
 /** Calls `read` and maps errors of protobufjs to those of upstream's generated code. */

@@ -66,35 +66,25 @@ export function encodeMessage(object: object, type: TypeDescriptor): Buffer {
  * @throws StatusError 400 with upstream's text for malformed bytes, 413 for too many elements
  */
 export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, options?: ReadOptions): KubeObject {
-  return atOnce(decodeProtobufInSteps(bytes, expected, options));
+  const { raw, known } = openEnvelope(bytes, expected);
+  if (raw.length >= largeMessageBytes) return atOnce(decodeProtobufInSteps(bytes, expected, options));
+  try {
+    const object: object = readMessage(raw, known.type, options, headOf(known));
+    return object as KubeObject;
+  } catch (err) {
+    throw refusalOf(err, known, expected);
+  }
 }
 
 /** As `decodeProtobuf`, in steps for large objects. */
 export function* decodeProtobufInSteps(bytes: Uint8Array, expected?: GroupVersionKind, options?: ReadOptions): Steps<KubeObject> {
-  const unknown = refusing(
-    (why) => (expected === undefined ? badRequest(why) : unrecognized(expected.kind, why, bytes)),
-    () => decodeUnknown(bytes),
-  );
-  const gv = parseGroupVersion(unknown.apiVersion) ?? expected;
-  const gvk = {
-    group: gv?.group ?? "",
-    version: gv?.version ?? "",
-    kind: unknown.kind === "" ? (expected?.kind ?? "") : unknown.kind,
-  };
-  const refuse = (why: string) => (expected === undefined ? badRequest(why) : cannotHandle(gvk, expected.kind, why));
-  const type = scheme.kind(gvk);
-  if (type === undefined || type.jsonOnly) {
-    const version = goQuote(formatGroupVersion(gvk));
-    const file = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
-    throw refuse(`no kind ${goQuote(gvk.kind)} is registered for version ${version} in scheme "${file}"`);
-  }
-  let message: Record<string, unknown>;
+  const { raw, known } = openEnvelope(bytes, expected);
   try {
-    message = yield* messageIn(unknown.raw, type, options);
+    const object: object = { ...headOf(known), ...(yield* messageIn(raw, known.type, options)) };
+    return object as KubeObject;
   } catch (err) {
-    throw err instanceof StatusError ? err : refuse((err as Error).message);
+    throw refusalOf(err, known, expected);
   }
-  return { apiVersion: formatGroupVersion(gvk), kind: gvk.kind, ...message } as KubeObject;
 }
 
 /** Reads a message, in steps when it is large. */
@@ -103,13 +93,52 @@ export function* messageIn(bytes: Uint8Array, type: TypeDescriptor, options?: Re
   return yield* readMessageInSteps(bytes, type, options);
 }
 
-/** Calls `read`; converts its errors with `refuse` unless they are StatusErrors already. */
-function refusing<T>(refuse: (why: string) => StatusError, read: () => T): T {
+/** A kind with a protobuf form, as envelopes name it. */
+interface KnownKind extends GroupVersionKind {
+  readonly apiVersion: string;
+  readonly type: TypeDescriptor;
+}
+
+/** A pure cache, by apiVersion and kind: one for each kind of the scheme at most. */
+const knownKinds = new Map<string, Map<string, KnownKind>>();
+
+const headOf = ({ apiVersion, kind }: KnownKind): Record<string, unknown> => ({ apiVersion, kind });
+
+/** @throws as `decodeProtobuf` */
+function openEnvelope(bytes: Uint8Array, expected: GroupVersionKind | undefined): { raw: Uint8Array; known: KnownKind } {
+  let unknown: Unknown;
   try {
-    return read();
+    unknown = decodeUnknown(bytes);
   } catch (err) {
-    throw err instanceof StatusError ? err : refuse((err as Error).message);
+    const why = (err as Error).message;
+    throw expected === undefined ? badRequest(why) : unrecognized(expected.kind, why, bytes);
   }
+  const { apiVersion, kind, raw } = unknown;
+  return { raw, known: knownKinds.get(apiVersion)?.get(kind) ?? lookUpKind(apiVersion, kind, expected) };
+}
+
+/** @throws StatusError for a kind without a protobuf form */
+function lookUpKind(apiVersion: string, named: string, expected: GroupVersionKind | undefined): KnownKind {
+  const parsed = parseGroupVersion(apiVersion);
+  const { group = "", version = "" } = parsed ?? expected ?? {};
+  const gvk = { group, version, kind: named === "" ? (expected?.kind ?? "") : named };
+  const type = scheme.kind(gvk);
+  if (type === undefined || type.jsonOnly) {
+    const text = goQuote(formatGroupVersion(gvk));
+    const file = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
+    const why = `no kind ${goQuote(gvk.kind)} is registered for version ${text} in scheme "${file}"`;
+    throw refusalOf(new Error(why), gvk, expected);
+  }
+  const known = { ...gvk, apiVersion: formatGroupVersion(gvk), type };
+  if (parsed !== undefined && named !== "")
+    knownKinds.getOrInsertComputed(apiVersion, () => new Map<string, KnownKind>()).set(named, known);
+  return known;
+}
+
+function refusalOf(err: unknown, gvk: GroupVersionKind, expected: GroupVersionKind | undefined): StatusError {
+  if (err instanceof StatusError) return err;
+  const why = (err as Error).message;
+  return expected === undefined ? badRequest(why) : cannotHandle(gvk, expected.kind, why);
 }
 
 /**
@@ -117,14 +146,16 @@ function refusing<T>(refuse: (why: string) => StatusError, read: () => T): T {
  * @throws as `decodeProtobuf`
  */
 export function decodeProtobufAs(kind: GroupVersionKind, bytes: Uint8Array, options?: ReadOptions): KubeObject {
-  const message = refusing(badRequest, () => {
+  try {
     const { apiVersion, kind: said, raw } = decodeUnknown(bytes);
     const type = scheme.kind(kind);
     if (type === undefined)
       throw new Error(`no kind ${goQuote(kind.kind)} is registered for version ${goQuote(formatGroupVersion(kind))}`);
-    return { apiVersion, kind: said, ...readMessage(raw, type, options) };
-  });
-  return message as KubeObject;
+    const object: object = readMessage(raw, type, options, { apiVersion, kind: said });
+    return object as KubeObject;
+  } catch (err) {
+    throw refusalOf(err, kind, undefined);
+  }
 }
 
 /** Encodes an envelope, magic prefix included. */
@@ -139,14 +170,15 @@ export function encodeUnknown(unknown: Pick<Unknown, "apiVersion" | "kind" | "ra
  */
 export function decodeUnknown(bytes: Uint8Array): Unknown {
   if (bytes.length === 0) throw new Error("empty data");
-  if (!protobufPrefix.equals(bytes.subarray(0, 4)))
+  if (!protobufPrefix.every((byte, at) => bytes[at] === byte))
     throw new Error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
   if (bytes.length === protobufPrefix.length) throw new Error("empty body");
-  return readingInGoWords(() => readUnknown(bytes.subarray(4)));
+  return readingInGoWords(() => readUnknown(bytes));
 }
 
 function readUnknown(bytes: Uint8Array): Unknown {
   const reader = protobuf.Reader.create(bytes);
+  reader.pos = protobufPrefix.length;
   let [apiVersion, kind, contentEncoding, contentType] = ["", "", "", ""];
   let raw: Uint8Array = new Uint8Array();
   while (reader.pos < reader.len) {

@@ -113,7 +113,7 @@ function readEvent(bytes: Buffer, options: ReadOptions | undefined): WatchEvent 
     while (reader.pos < reader.len) {
       const tag = reader.uint32();
       if (tag === 10) type = reader.string();
-      else if (tag === 18) raw = rawOf(reader.bytes());
+      else if (tag === 18) raw = rawOf(reader);
       else throw new Error(`unexpected field ${tag >>> 3}`);
     }
     return { type, object: decodeProtobuf(raw, undefined, options) };
@@ -123,9 +123,14 @@ function readEvent(bytes: Buffer, options: ReadOptions | undefined): WatchEvent 
   }
 }
 
-function rawOf(bytes: Uint8Array): Uint8Array {
-  const reader = protobuf.Reader.create(bytes);
-  return reader.pos < reader.len && reader.uint32() === 10 ? reader.bytes() : new Uint8Array();
+/** Reads RawExtension {raw = 1}. */
+function rawOf(reader: protobuf.Reader): Uint8Array {
+  const end = reader.uint32() + reader.pos;
+  if (end > reader.len) throw new RangeError("unexpected EOF");
+  const raw = reader.pos < end && reader.uint32() === 10 ? reader.bytes() : new Uint8Array();
+  if (reader.pos > end) throw new RangeError("unexpected EOF");
+  reader.pos = end;
+  return raw;
 }
 
 function varint(value: number): Buffer {
