@@ -173,14 +173,16 @@ export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientD
   });
   const newOwn = (): Transport => {
     const certificate = () => credentials.certificate();
-    const pool = observer?.pool?.(new URL(config.host).host);
+    const pool = observer?.pool?.(server.host);
     return newTransport(config, { clock, certificate, connect, observer: pool });
   };
+  const server = serverOf(config);
   const shared = dependencies.transport ?? newOwn();
   transports.push(shared);
   const memberOver = (transport: Transport, own: Parameters<ClientFamily["apart"]>[0], limiter?: TokenBucket): Client =>
     new MemberClient({
       config: { ...config, ...own },
+      server,
       clock,
       credentials,
       transport,
@@ -328,7 +330,7 @@ class MemberClient implements Client {
     });
     if (response.status !== 200) throw errorOf(this.#call, { verb: "watch", ref, name: "" }, response, await readBody(response));
     const decode = isProtobuf(response) ? decodeProtobufWatch<T> : decodeWatchStream<T>;
-    yield* decode(response.body, signal, this.#call.config);
+    yield* decode(response.parts?.() ?? response.body, signal, this.#call.config);
   }
 
   async raw(method: string, path: string, options: RawOptions = {}): Promise<RawResponse> {
@@ -344,11 +346,24 @@ class MemberClient implements Client {
 
 interface Call {
   readonly config: ClientConfig;
+  readonly server: Server;
   readonly clock: Clock;
   readonly credentials: ReturnType<typeof newCredentials>;
   readonly transport: Transport;
   readonly limiter: TokenBucket;
   readonly observer: ClientObserver | undefined;
+}
+
+/** Of the configuration's URL. */
+interface Server {
+  readonly host: string;
+  /** Of all paths, without a slash at its end. */
+  readonly prefix: string;
+}
+
+function serverOf(config: ClientConfig): Server {
+  const { host, pathname } = new URL(config.host);
+  return { host, prefix: pathname.replace(/\/$/, "") };
 }
 
 type Target = { namespace?: string | undefined; name?: string | undefined; subresource?: string | undefined };
@@ -385,9 +400,8 @@ const mostRetries = 10;
 
 /** Sends a request with rate limiting and retries. The body of the returned response is unread. */
 async function send(call: Call, request: TransportRequest): Promise<TransportResponse> {
-  const { config, clock, credentials, transport, limiter, observer } = call;
-  const { host } = new URL(config.host);
-  const prefix = new URL(config.host).pathname.replace(/\/$/, "");
+  const { config, server, clock, credentials, transport, limiter, observer } = call;
+  const { host, prefix } = server;
   for (let retries = 0, unauthorized = false; ; ) {
     const waitedMs = await limiter.accept(request.signal);
     observer?.rateLimited(request.method, host, waitedMs);
@@ -425,8 +439,8 @@ async function send(call: Call, request: TransportRequest): Promise<TransportRes
 /** Source: client-go rest/with_retry.go, checkWait */
 function retryAfterSeconds(response: TransportResponse): number | undefined {
   if (response.status !== 429 && response.status < 500) return undefined;
-  const text = response.headers["retry-after"];
-  return typeof text === "string" && /^\d{1,6}$/.test(text) ? Number(text) : undefined;
+  const text = headerOf(response, "retry-after");
+  return text !== undefined && /^\d{1,6}$/.test(text) ? Number(text) : undefined;
 }
 
 interface Subject {
@@ -443,12 +457,18 @@ function errorOf({ transport }: Call, { verb, ref, name }: Subject, response: Tr
     const fault = response.status === 401 ? transport.certificateFault?.() : undefined;
     return new StatusError(fault === undefined ? status : { ...status, message: `${status.message}: client ${fault}` });
   }
-  const retryAfter = Number(response.headers["retry-after"]);
+  const retryAfter = Number(headerOf(response, "retry-after"));
   return genericServerResponse(response.status, verb, ref, name, text, Number.isFinite(retryAfter) ? retryAfter : 0, true);
 }
 
 function isProtobuf(response: TransportResponse): boolean {
-  return response.headers["content-type"]?.startsWith(protobufMediaType) === true;
+  return headerOf(response, "content-type")?.startsWith(protobufMediaType) === true;
+}
+
+function headerOf(response: TransportResponse, name: string): string | undefined {
+  if (response.header !== undefined) return response.header(name);
+  const value = response.headers[name];
+  return typeof value === "string" ? value : undefined;
 }
 
 /** @throws Error when the body does not match the content type */

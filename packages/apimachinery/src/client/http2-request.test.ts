@@ -69,7 +69,13 @@ for (const { name, says, want } of [
 const readers: [string, (response: TransportResponse) => Promise<unknown>][] = [
   ["as a whole", readBody],
   ["as a stream", async ({ body }) => Buffer.concat(await body.toArray())],
+  ["part by part", async (response) => Buffer.concat(await Array.fromAsync(partsOf(response)))],
 ];
+
+function partsOf(response: TransportResponse): AsyncIterableIterator<Buffer> {
+  assert.ok(response.parts !== undefined);
+  return response.parts();
+}
 
 for (const { name, says, want } of [
   { name: "the server resets it", says: reset(errorCodes.internal), want: /Stream closed with error code 2/ },
@@ -184,6 +190,26 @@ test("a body that is destroyed resets its stream; one that was read does not", a
   await pipe.says(head(3), end(3));
   await readBody(await second.response);
   assert.deepEqual([await pipe.turn(), second.seen.released], [[], 1]);
+});
+
+test("a reader of parts returns what it has read to the server's window, and resets the stream when it reads no more", async (t) => {
+  const pipe = pipeOver(t, { streamWindowBytes: 20_000, connectionWindowBytes: 1 << 30 });
+  await pipe.begin();
+  const { response, seen } = send(pipe);
+  await pipe.turn();
+  assert.deepEqual(await pipe.says(head(1), data(1, "x".repeat(6_000)), data(1, "y".repeat(6_000))), [], "nobody reads it yet");
+  const parts = partsOf(await response);
+  assert.equal((await parts.next()).value?.length, 12_000);
+  assert.deepEqual(await pipe.turn(), ["windowUpdate 1 12000"]);
+  const [asked] = await Promise.all([parts.next(), pipe.says(data(1, "z".repeat(12_000)))]);
+  assert.equal(asked.value?.length, 12_000);
+  await pipe.says(data(1, "unread"));
+  const waiting = [await parts.return?.(), await parts.next()];
+  assert.deepEqual(
+    waiting.map((result) => result?.done),
+    [true, true],
+  );
+  assert.deepEqual([(await pipe.turn()).at(-1), seen.released], [`resetStream 1 ${errorCodes.cancel}`, 1]);
 });
 
 test("a field cannot end where its value says so", async (t) => {

@@ -47,6 +47,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
   /** What arrived and was not passed on yet. */
   #received: Buffer[] = [];
   #body: AnswerBody | undefined;
+  #parts: AnswerParts | undefined;
   #whole: PromiseWithResolvers<Buffer> | undefined;
   /** Bytes of the body that are still missing, by its content-length. */
   #missing: number | undefined;
@@ -66,6 +67,10 @@ class Http2Answer implements StreamHandlers, TransportResponse {
     return this.#headers;
   }
 
+  header(name: string): string | undefined {
+    return this.#fields?.get(name);
+  }
+
   get body(): Readable {
     if (this.#body === undefined) {
       this.#body = new AnswerBody(this.#stream as ClientStream, () => this.#settle());
@@ -81,6 +86,13 @@ class Http2Answer implements StreamHandlers, TransportResponse {
     if (early > 0) this.#stream?.consumed(early);
     this.#passEnd();
     return this.#whole.promise;
+  }
+
+  parts(): AsyncIterableIterator<Buffer> {
+    this.#parts = new AnswerParts(this.#stream as ClientStream, () => this.#settle());
+    for (const bytes of this.#received.splice(0)) this.#parts.receive(bytes);
+    this.#passEnd();
+    return this.#parts;
   }
 
   // The stream
@@ -110,8 +122,9 @@ class Http2Answer implements StreamHandlers, TransportResponse {
 
   data(bytes: Buffer): void {
     if (this.#missing !== undefined) this.#missing -= bytes.length;
-    if (this.#body !== undefined) {
-      this.#body.receive(bytes);
+    const reader = this.#parts ?? this.#body;
+    if (reader !== undefined) {
+      reader.receive(bytes);
       return;
     }
     this.#received.push(bytes);
@@ -143,6 +156,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
   #passEnd(): void {
     if (this.#end === undefined) return;
     const { failure } = this.#end;
+    this.#parts?.end(failure);
     if (failure === undefined) {
       this.#body?.push(null);
       this.#whole?.resolve(this.#received.length === 1 ? (this.#received[0] as Buffer) : Buffer.concat(this.#received));
@@ -190,6 +204,67 @@ class AnswerBody extends Readable {
     this.#stream.cancel();
     this.#onDestroyed();
     done(err);
+  }
+}
+
+/** The parts of a body for one reader, without a stream: most events of a watch arrive alone, and each would pass through its queue. */
+class AnswerParts implements AsyncIterableIterator<Buffer> {
+  readonly #stream: ClientStream;
+  readonly #onCancelled: () => void;
+  /** What arrived before it was asked for. Its bytes are returned to the stream's window when they are read. */
+  #early: Buffer[] = [];
+  #waiting: PromiseWithResolvers<IteratorResult<Buffer>> | undefined;
+  #end: { readonly failure: Error | undefined } | undefined;
+
+  /** @param onCancelled called when no more is read */
+  constructor(stream: ClientStream, onCancelled: () => void) {
+    this.#stream = stream;
+    this.#onCancelled = onCancelled;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  receive(bytes: Buffer): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined) {
+      this.#early.push(bytes);
+      return;
+    }
+    this.#waiting = undefined;
+    this.#stream.consumed(bytes.length);
+    waiting.resolve({ value: bytes, done: false });
+  }
+
+  end(failure: Error | undefined): void {
+    this.#end ??= { failure };
+    if (this.#waiting === undefined) return;
+    if (failure === undefined) this.#waiting.resolve({ value: undefined, done: true });
+    else this.#waiting.reject(failure);
+    this.#waiting = undefined;
+  }
+
+  next(): Promise<IteratorResult<Buffer>> {
+    if (this.#end?.failure !== undefined) return Promise.reject(this.#end.failure);
+    if (this.#early.length > 0) {
+      const value = this.#early.length === 1 ? (this.#early[0] as Buffer) : Buffer.concat(this.#early);
+      this.#early = [];
+      this.#stream.consumed(value.length);
+      return Promise.resolve({ value, done: false });
+    }
+    if (this.#end !== undefined) return Promise.resolve({ value: undefined, done: true });
+    this.#waiting = Promise.withResolvers();
+    return this.#waiting.promise;
+  }
+
+  /** Cancels the request unless it is over. */
+  return(): Promise<IteratorResult<Buffer>> {
+    this.#early = [];
+    this.end(undefined);
+    this.#stream.cancel();
+    this.#onCancelled();
+    return Promise.resolve({ value: undefined, done: true });
   }
 }
 

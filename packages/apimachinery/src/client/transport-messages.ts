@@ -16,8 +16,12 @@ export interface TransportResponse {
   readonly status: number;
   /** Lower-case names. */
   readonly headers: http.IncomingHttpHeaders;
+  /** The value of one of `headers`, at less cost. @param name lower-case */
+  header?(name: string): string | undefined;
   /** Must be read completely or destroyed. Reading slowly exerts backpressure on the server (flow control). */
   readonly body: Readable;
   /** Reads the whole body, at less cost than from the stream. In place of `body`, and once. @throws as `readBody` */
   bytes?(): Promise<Buffer>;
+  /** The parts of the body as they arrive, at less cost than from the stream. In place of `body`, and once. */
+  parts?(): AsyncIterableIterator<Buffer>;
 }

@@ -1,4 +1,3 @@
-import type { Readable } from "node:stream";
 import { protobufMediaType } from "../objects/codec/negotiate.ts";
 import type { ReadOptions } from "../objects/codec/protobuf-decode.ts";
 import { WatchEventDecoder } from "../objects/codec/stream.ts";
@@ -12,13 +11,13 @@ import { dropManagedFields, parseWire } from "./wire-json.ts";
  * @throws StatusError for an ERROR event; Error when the stream ends within an event
  */
 export async function* decodeWatchStream<T>(
-  body: Readable,
+  body: AsyncIterable<Buffer>,
   signal: AbortSignal,
   options?: ReadOptions,
 ): AsyncGenerator<ObjectEvent<T>> {
   let rest: Buffer[] = [];
   try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
+    for await (const chunk of body) {
       let start = 0;
       for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
         const line =
@@ -33,8 +32,6 @@ export async function* decodeWatchStream<T>(
     }
   } catch (err) {
     throw signal.aborted ? signal.reason : err;
-  } finally {
-    body.destroy();
   }
   signal.throwIfAborted();
   const left = Buffer.concat(rest).toString("utf8").trim();
@@ -51,13 +48,13 @@ export async function* decodeWatchStream<T>(
 
 /** Same as {@link decodeWatchStream}, for protobuf frames. */
 export async function* decodeProtobufWatch<T>(
-  body: Readable,
+  body: AsyncIterable<Buffer>,
   signal: AbortSignal,
   options?: ReadOptions,
 ): AsyncGenerator<ObjectEvent<T>> {
   const decoder = new WatchEventDecoder(protobufMediaType, options);
   try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
+    for await (const chunk of body) {
       for (const event of decoder.push(chunk)) {
         if (event.type === "ERROR") throw new StatusError(event.object);
         yield event as ObjectEvent<T>;
@@ -65,8 +62,6 @@ export async function* decodeProtobufWatch<T>(
     }
   } catch (err) {
     throw signal.aborted ? signal.reason : err;
-  } finally {
-    body.destroy();
   }
   signal.throwIfAborted();
   if (decoder.pendingBytes > 0) throw new Error("the watch ended in the middle of an event");
