@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { isIP } from "node:net";
-import { newMemoryEtcd } from "./store/memory-etcd.ts";
+import { MemoryEtcd } from "./store/memory-etcd.ts";
 import { serveEtcd } from "./store/server/etcd-server.ts";
 
 const help = `etcd in memory, for tests: serves API servers until it is ended, and keeps nothing. Started as envtest starts etcd.
@@ -56,7 +56,7 @@ async function run(args: readonly string[]): Promise<number> {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
   });
   try {
-    const server = await serveEtcd(newMemoryEtcd(), { host, port: Number(port || 2379) });
+    const server = await serveEtcd(new MemoryEtcd(), { host, port: Number(port || 2379) });
     process.stderr.write(`etcd in memory serves ${host}:${server.port}\n`);
     await ended;
     await server.close();

@@ -3,7 +3,7 @@ import { newProcess } from "@coxswain/testing/time/time-line";
 import { type Cluster, emptyCluster, type ManagerWork, startCluster } from "./cluster/cluster.ts";
 import { aimed, describe, drawShape } from "./cluster/shape.ts";
 import { type Aim, describeAim, drawAim } from "./faults/aim.ts";
-import { newFaults } from "./faults/faults.ts";
+import { Faults } from "./faults/faults.ts";
 import { atRest, changedByOthers, newProblems, Violation, watchInvariants } from "./invariants/invariants.ts";
 import { observe } from "./invariants/observed.ts";
 import { viewOf } from "./invariants/view.ts";
@@ -57,7 +57,7 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
     const aim = drawn.isSmall && plan.losesHistory !== true ? drawAim(world.random, plan.controllers) : undefined;
     const shape = aim === undefined ? drawn : aimed(drawn, aim);
     world.note(`${plan.name}: ${describe(shape)}${aim === undefined ? "" : `, ${describeAim(aim)}`}`);
-    const faults = newFaults(world, { kinds: plan.faults, aim, time: shape.isSmall ? smallTime : 1 });
+    const faults = new Faults(world, { kinds: plan.faults, aim, time: shape.isSmall ? smallTime : 1 });
     const managerFlags = [...shape.leases, ...planFlags];
     cluster = await startCluster({
       world,
@@ -70,7 +70,7 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
       api: faults.api,
       observe: (etcd) => observe(etcd, problems.fail),
       etcd: (server) => faults.etcd(server),
-      skewMs: (daemon) => faults.skewMs(daemon),
+      skewMs: () => faults.skewMs(),
       log:
         logs === undefined ? undefined : ({ name, clock }) => newLogger({ verbosity: logs, clock, exit: failOnExit }).named(name),
     });

@@ -9,7 +9,7 @@ import { newWatchCache, type WatchCache } from "../watch/watch-cache.ts";
 import { type Cluster, type EtcdOptions, openCluster } from "./cluster.ts";
 import { EntryMemory } from "./entry.ts";
 import { etcdWarning, newEtcdHealth } from "./etcd/health.ts";
-import { newEtcdStore } from "./etcd/store.ts";
+import { EtcdStore } from "./etcd/store.ts";
 import type { Transformer } from "./etcd/transformer.ts";
 import { cleanPrefix, isBuiltInGroup, storageFolder } from "./key-layout.ts";
 import { goTypeName, type StorageMetrics } from "./metrics.ts";
@@ -184,7 +184,7 @@ class OpenStorage implements StorageSet {
     const home = { group: resource.hubGroup ?? resource.group, resource: resource.resource };
     const { client, leases, multiplexer, compacted } = this.#clusters.of(home);
     const transformer = transformerFor?.(home);
-    const store = newEtcdStore({
+    const store = new EtcdStore({
       client,
       codec: newObjectCodec(resource, mediaType ?? defaultMediaType, this.#memory.entries),
       leases,

@@ -9,7 +9,7 @@ import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";
 import { newLeases } from "../storage/etcd/leases.ts";
-import { newEtcdStore } from "../storage/etcd/store.ts";
+import { EtcdStore } from "../storage/etcd/store.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
 import { openStorage } from "../storage/open.ts";
 import { runStorageSuite } from "../storage/suite.ts";
@@ -39,7 +39,7 @@ async function openCache(t: { after(fn: () => void): void }) {
   const set = await open();
   const client = newEtcdClient({ servers: [etcd.endpoint] });
   t.after(() => client.close());
-  const behind = newEtcdStore({
+  const behind = new EtcdStore({
     turns: new Turns(),
     client,
     codec: newObjectCodec(suiteResource, "application/vnd.kubernetes.protobuf", unlimitedEntries()),

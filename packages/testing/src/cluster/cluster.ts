@@ -13,7 +13,7 @@ import { WriteLog } from "../history/write-log.ts";
 import { FakeNodes } from "../nodes/fake-nodes.ts";
 import { checkRules } from "../nodes/pod-rules.ts";
 import { DirectEtcdClient } from "../store/direct-client.ts";
-import { type MemoryEtcd, newMemoryEtcd } from "../store/memory-etcd.ts";
+import { MemoryEtcd } from "../store/memory-etcd.ts";
 import { type ClusterClock, newTrackedClock, VirtualClock } from "../time/virtual-clock.ts";
 import { InProcessTls, type WebListener } from "../tls/in-process-tls.ts";
 import { Activity, untilIdle } from "./activity.ts";
@@ -66,7 +66,7 @@ export class ClusterParts {
     const startMs = original?.pace === undefined ? startOf(options.clock) : original.clock.now();
     const virtual = startMs === undefined ? undefined : new VirtualClock(startMs);
     this.clock = virtual ?? newTrackedClock(realClock);
-    this.etcd = options.etcd === undefined ? (original?.etcd?.fork() ?? newMemoryEtcd()) : undefined;
+    this.etcd = options.etcd === undefined ? (original?.etcd?.fork() ?? new MemoryEtcd()) : undefined;
     this.pace = virtual && new Pace(virtual, this.activity, () => this.etcd?.revision ?? 0);
     this.faults = new Faults(this.clock, () => this.#watchFaults());
     this.requests = new Requests(this.activity, this.faults);

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EtcdError } from "@coxswain/apiserver/storage/etcd/errors";
-import { newMemoryEtcd } from "./memory-etcd.ts";
+import { MemoryEtcd } from "./memory-etcd.ts";
 
 const value = (text: string): Buffer => Buffer.from(text);
-const read = (etcd: ReturnType<typeof newMemoryEtcd>, key: string, revision?: number): string | undefined =>
+const read = (etcd: MemoryEtcd, key: string, revision?: number): string | undefined =>
   etcd.range({ key, ...(revision !== undefined && { revision }) }).kvs[0]?.value.toString();
 
 test("a transaction writes when its comparisons hold, under one revision", () => {
-  const etcd = newMemoryEtcd();
+  const etcd = new MemoryEtcd();
   const put = (text: string) => ({ type: "put", key: "/a", value: value(text) }) as const;
   const seen: number[] = [];
   etcd.onWrite(({ revision, events }) => seen.push(revision, events.length));
@@ -24,7 +24,7 @@ test("a transaction writes when its comparisons hold, under one revision", () =>
 });
 
 test("the past can be read until it is compacted", () => {
-  const etcd = newMemoryEtcd();
+  const etcd = new MemoryEtcd();
   const first = etcd.put("/a", value("1"));
   const second = etcd.put("/a", value("2"));
   etcd.txn({ compare: [], success: [{ type: "delete", key: "/a" }], failure: [] });
@@ -41,7 +41,7 @@ test("the past can be read until it is compacted", () => {
 });
 
 test("keys come in order, in pages, and below their prefix", () => {
-  const etcd = newMemoryEtcd();
+  const etcd = new MemoryEtcd();
   for (const key of ["/b/2", "/a/1", "/b/1", "/c/1"]) etcd.put(key, value(key));
   const page = etcd.range({ key: "/b/", end: "/b0", limit: 1 });
   assert.deepEqual([page.kvs.map(({ key }) => key), page.more, page.count], [["/b/1"], true, 2]);
@@ -52,7 +52,7 @@ test("keys come in order, in pages, and below their prefix", () => {
 });
 
 test("what was put under a lease is deleted when the lease ends", () => {
-  const etcd = newMemoryEtcd();
+  const etcd = new MemoryEtcd();
   const lease = etcd.grantLease();
   etcd.txn({ compare: [], success: [{ type: "put", key: "/event", value: value("x"), lease }], failure: [] });
   etcd.put("/a", value("1"));
@@ -64,7 +64,7 @@ test("what was put under a lease is deleted when the lease ends", () => {
 });
 
 test("a restored store has the state of then and gives out later revisions again", () => {
-  const etcd = newMemoryEtcd();
+  const etcd = new MemoryEtcd();
   const then = etcd.put("/a", value("1"));
   etcd.put("/a", value("2"));
   etcd.put("/b", value("3"));

@@ -15,43 +15,15 @@ export interface Revision {
   readonly events: readonly WatchEventMessage[];
 }
 
-/**
- * etcd as the storage layer sees it, in memory and without waiting: revisions, transactions, reads of the past, compaction, leases, and the
- * changes since a revision. `etcd-client.ts` puts a network before it.
- */
-export interface MemoryEtcd {
-  readonly revision: number;
-  readonly compacted: number;
-  range(request: RangeRequest): RangeResponse;
-  txn(request: TxnRequest): TxnResponse;
-  put(key: string, value: Uint8Array): number;
-  compact(revision: number): void;
-  /** @returns its id; what is put under it is deleted by `expire`. */
-  grantLease(): bigint;
-  expire(lease: bigint): void;
-  /** Whole revisions from `from` on. @throws EtcdError when they are compacted */
-  since(from: number): readonly Revision[];
-  /** Called with each revision as it is written. @returns stops that */
-  onWrite(listener: (written: Revision) => void): () => void;
-  /** Called when the store has become another one. */
-  onRestore(listener: () => void): () => void;
-  /** Restores the state after `revision`, as from a backup of that time: later revisions are used again. */
-  restore(revision: number): void;
-  /** An independent copy of the current keys, without earlier revisions and without watchers. */
-  fork(): MemoryEtcd;
-  /** What is stored now, in the order of keys. */
-  entries(prefix: string): readonly KeyValue[];
-}
-
 type Version = KeyValue & { readonly isDeleted: boolean };
 const noBytes = Buffer.alloc(0);
 
-/** @param initial what is in it from the start */
-export function newMemoryEtcd(initial: readonly Pick<KeyValue, "key" | "value">[] = []): MemoryEtcd {
-  return new InMemoryEtcd(initial);
-}
-
-class InMemoryEtcd implements MemoryEtcd {
+/**
+ * etcd as the storage layer sees it, in memory and without waiting: revisions, transactions, reads of the past, compaction, leases, and the
+ * changes since a revision. `etcd-client.ts` puts a network before it.
+ * @param initial what is in it from the start
+ */
+export class MemoryEtcd {
   /** All versions of each key that were not compacted, oldest first. */
   readonly #versions = new Map<string, Version[]>();
   #sorted: string[] = [];
@@ -119,6 +91,7 @@ class InMemoryEtcd implements MemoryEtcd {
     this.#sorted = this.#sorted.filter((key) => this.#versions.has(key));
   }
 
+  /** @returns its id; what is put under it is deleted by `expire`. */
   grantLease(): bigint {
     return ++this.#leases;
   }
@@ -128,21 +101,25 @@ class InMemoryEtcd implements MemoryEtcd {
     this.#publish(this.#change(keys.map((key) => ({ type: "delete", key }))).events);
   }
 
+  /** Whole revisions from `from` on. @throws EtcdError when they are compacted */
   since(from: number): readonly Revision[] {
     if (from < this.#compacted) throw new EtcdError("compacted", "etcdserver: mvcc: required revision has been compacted");
     return this.#log.filter((written) => written.revision >= from);
   }
 
+  /** Called with each revision as it is written. @returns stops that */
   onWrite(listener: (written: Revision) => void): () => void {
     this.#writers.add(listener);
     return () => this.#writers.delete(listener);
   }
 
+  /** Called when the store has become another one. */
   onRestore(listener: () => void): () => void {
     this.#restorers.add(listener);
     return () => this.#restorers.delete(listener);
   }
 
+  /** Restores the state after `revision`, as from a backup of that time: later revisions are used again. */
   restore(to: number): void {
     for (const [key, all] of this.#versions) {
       while ((all.at(-1)?.modRevision ?? 0) > to) all.pop();
@@ -154,8 +131,9 @@ class InMemoryEtcd implements MemoryEtcd {
     for (const listener of this.#restorers) listener();
   }
 
+  /** An independent copy of the current keys, without earlier revisions and without watchers. */
   fork(): MemoryEtcd {
-    const copy = new InMemoryEtcd();
+    const copy = new MemoryEtcd();
     // Versions and revisions are never changed, only the lists of them.
     for (const [key, all] of this.#versions) copy.#versions.set(key, [...all]);
     copy.#sorted = [...this.#sorted];
@@ -168,6 +146,7 @@ class InMemoryEtcd implements MemoryEtcd {
     return copy;
   }
 
+  /** What is stored now, in the order of keys. */
   entries(prefix: string): readonly KeyValue[] {
     return this.#sorted.filter((key) => key.startsWith(prefix)).flatMap((key) => this.#at(key) ?? []);
   }

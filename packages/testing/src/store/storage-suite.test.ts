@@ -2,18 +2,18 @@ import { realClock } from "@coxswain/apimachinery/process/clock/clock";
 import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newLeases } from "@coxswain/apiserver/storage/etcd/leases";
-import { newEtcdStore } from "@coxswain/apiserver/storage/etcd/store";
+import { EtcdStore } from "@coxswain/apiserver/storage/etcd/store";
 import { newObjectCodec } from "@coxswain/apiserver/storage/object-codec";
 import { openStorage } from "@coxswain/apiserver/storage/open";
 import { runStorageSuite, type StorageUnderTest } from "@coxswain/apiserver/storage/suite";
 import { suiteResource, unlimitedEntries } from "@coxswain/apiserver/storage/testing";
 import { DirectEtcdClient } from "./direct-client.ts";
-import { type MemoryEtcd, newMemoryEtcd } from "./memory-etcd.ts";
+import { MemoryEtcd } from "./memory-etcd.ts";
 
 /** The suite that etcd's storage passes, over the store in memory, and over a copy of it. */
 for (const { over, make } of [
-  { over: "memory", make: () => newMemoryEtcd() },
-  { over: "a fork of memory", make: () => newMemoryEtcd([{ key: "/elsewhere", value: Buffer.from("x") }]).fork() },
+  { over: "memory", make: () => new MemoryEtcd() },
+  { over: "a fork of memory", make: () => new MemoryEtcd([{ key: "/elsewhere", value: Buffer.from("x") }]).fork() },
 ]) {
   runStorageSuite(`store over ${over}`, async (t) => storeOver(t, make()));
   runStorageSuite(`watch cache over ${over}`, async (t) => {
@@ -35,7 +35,7 @@ for (const { over, make } of [
 function storeOver(t: { after(fn: () => void): void }, etcd: MemoryEtcd): StorageUnderTest {
   const client = new DirectEtcdClient(etcd, realClock);
   t.after(() => client.close());
-  const storage = newEtcdStore({
+  const storage = new EtcdStore({
     turns: new Turns(),
     client,
     codec: newObjectCodec(suiteResource, "application/vnd.kubernetes.protobuf", unlimitedEntries()),

@@ -3,7 +3,7 @@ import { discardLogger, type Logger } from "@coxswain/apimachinery/process/loggi
 import type { KeyValue } from "@coxswain/apiserver/storage/etcd/wire";
 import { type Machine, newMachine, type PodRules, register, runFakeNode } from "@coxswain/testing/nodes/fake-node";
 import type { EtcdNetwork } from "@coxswain/testing/store/etcd-client";
-import { type MemoryEtcd, newMemoryEtcd } from "@coxswain/testing/store/memory-etcd";
+import { MemoryEtcd } from "@coxswain/testing/store/memory-etcd";
 import { newProcess, type SimulatedProcess } from "@coxswain/testing/time/time-line";
 import type { Observed } from "../invariants/observed.ts";
 import { newWorld, type World } from "../world/world.ts";
@@ -72,7 +72,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       .slice(shape.nodes)
       .map((number) => `/registry/minions/${nodeName(number)}`),
   );
-  const etcd = newMemoryEtcd(options.initial.filter(({ key }) => !absent.has(key)));
+  const etcd = new MemoryEtcd(options.initial.filter(({ key }) => !absent.has(key)));
   const api: ApiNetwork = {
     ...options.api,
     storesEvents: shape.storesEvents,
@@ -182,7 +182,7 @@ async function bootstrap(): Promise<readonly KeyValue[]> {
   const world = newWorld({ seed: 0 });
   try {
     const process = newProcess(world, "apiserver");
-    const etcd = newMemoryEtcd();
+    const etcd = new MemoryEtcd();
     const network: EtcdNetwork = { delayMs: () => 1, lagMs: () => 0, losesAnswer: () => false };
     const apis = { needed: [], isSmall: false };
     const options = { world, process, etcd, network, apis, log: discardLogger, bootstrap: true };

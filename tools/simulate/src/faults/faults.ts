@@ -25,18 +25,6 @@ export const faultKinds = [
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
 
-/** What goes wrong, and how much of it has: invariants allow for what cannot be avoided. */
-export interface Faults {
-  readonly api: ApiNetwork;
-  etcd(server: number): EtcdNetwork;
-  skewMs(daemon: string): number;
-  /** From now on things go wrong, at random times. */
-  begin(cluster: Cluster): void;
-  /** Nothing goes wrong any more, and what has crashed is started again. */
-  end(): void;
-  readonly counts: { readonly lostAnswers: number; readonly crashes: number; readonly staleReads: number };
-}
-
 /** What a part of the system is suffering from at present. */
 interface Trouble {
   slowMs: number;
@@ -66,11 +54,8 @@ interface FaultOptions {
   readonly time: number;
 }
 
-export function newFaults(world: World, options: FaultOptions): Faults {
-  return new InjectedFaults(world, options);
-}
-
-class InjectedFaults implements Faults {
+/** What goes wrong, and how much of it has: invariants allow for what cannot be avoided. */
+export class Faults {
   readonly api: ApiNetwork;
   readonly counts: { readonly lostAnswers: number; readonly crashes: number; readonly staleReads: number };
   readonly #world: World;
@@ -249,6 +234,7 @@ class InjectedFaults implements Faults {
     return this.#kinds.includes("skew") ? this.#upTo(2 * longestSkewMs) - longestSkewMs : 0;
   }
 
+  /** From now on things go wrong, at random times. */
   begin(cluster: Cluster): void {
     this.#active = true;
     this.#struck = cluster;
@@ -256,6 +242,7 @@ class InjectedFaults implements Faults {
     this.#next();
   }
 
+  /** Nothing goes wrong any more, and what has crashed is started again. */
   end(): void {
     this.#active = false;
     Object.assign(this.#trouble, { slowMs: 0, loseAnswers: 0, loseRequests: 0, loseEtcdAnswers: 0 });

@@ -15,7 +15,7 @@ import { newEtcdClient } from "./client.ts";
 import { parseEncryptionConfig, readEncryptionConfig } from "./encryption-config.ts";
 import { firstWrites } from "./encryption-providers.ts";
 import { newLeases } from "./leases.ts";
-import { newEtcdStore } from "./store.ts";
+import { EtcdStore } from "./store.ts";
 import { isKeyOutOfReach, KeyOutOfReach } from "./transformer.ts";
 
 const key = (name: string, bytes = 32): object => ({ name, secret: randomBytes(bytes).toString("base64") });
@@ -173,7 +173,7 @@ test("a stale value is written anew by an update that changes nothing, and then 
   t.after(() => client.close());
   const prefix = `/encryption-${randomUUID()}`;
   const open = (providers: object[]) =>
-    newEtcdStore({
+    new EtcdStore({
       client,
       codec: newObjectCodec(suiteResource, "application/json", unlimitedEntries()),
       leases: newLeases({ client, clock: realClock }),
@@ -185,7 +185,7 @@ test("a stale value is written anew by an update that changes nothing, and then 
       clock: realClock,
       log: discardLogger,
       turns: new Turns(),
-    } as Parameters<typeof newEtcdStore>[0]);
+    } as ConstructorParameters<typeof EtcdStore>[0]);
   const raw = async () => (await client.range({ key: `${prefix}/configmaps/web/a` })).kvs[0];
   const [one, two] = [key("one"), key("two")];
   await open([{ aescbc: { keys: [one] } }]).create("web/a", aConfigMap("a", { color: "red" }));

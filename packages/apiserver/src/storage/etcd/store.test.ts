@@ -13,7 +13,7 @@ import { runStorageSuite } from "../suite.ts";
 import { aConfigMap, follow, suiteResource, unlimitedEntries, withData } from "../testing.ts";
 import { newEtcdClient } from "./client.ts";
 import { newLeases } from "./leases.ts";
-import { newEtcdStore } from "./store.ts";
+import { EtcdStore } from "./store.ts";
 
 let prefixes = 0;
 
@@ -21,7 +21,7 @@ async function openStore(t: { after(fn: () => void): void }, mediaType = "applic
   const etcd = await startEtcd();
   const client = newEtcdClient({ servers: [etcd.endpoint] });
   t.after(() => client.close());
-  const storage = newEtcdStore({
+  const storage = new EtcdStore({
     turns: new Turns(),
     client,
     codec: newObjectCodec(suiteResource, mediaType, unlimitedEntries()),
@@ -118,7 +118,7 @@ test("an etcd without space refuses writes with 500 and its reason, still serves
   t.after(() => client.close());
   const warnings: string[] = [];
   const log: Logger = { ...discardLogger, warn: (message) => void warnings.push(message) };
-  const storage = newEtcdStore({
+  const storage = new EtcdStore({
     turns: new Turns(),
     client,
     codec: newObjectCodec(suiteResource, "application/json", unlimitedEntries()),

@@ -37,30 +37,6 @@ import { absent, passOver, type State, StoredValues } from "./stored-values.ts";
 import { identityTransformer, type Transformer } from "./transformer.ts";
 import { endOfPrefix, type Operation, type TxnResponse } from "./wire.ts";
 
-/**
- * One resource in etcd. Reads are linearizable or at an exact revision; writes are transactions on the
- * mod revision that was read.
- * Source: k8s.io/apiserver pkg/storage/etcd3/store.go
- */
-interface EtcdStore extends Storage {
-  readonly codec: ObjectCodec;
-  /** `/registry/pods/`. */
-  readonly prefix: string;
-  /**
-   * For the cache: decodes a value delivered by the watch, synchronously unless a KMS has to decrypt it.
-   * @returns undefined when the value cannot be decoded, which is logged
-   * @throws when decryption fails temporarily
-   */
-  decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined>;
-  /**
-   * For the cache: reads all entries at one revision in pages, yielding to the event loop in between.
-   * @param revision 0: the current one
-   * @param onUnreadable gets the keys of skipped values that cannot be decoded; temporary failures throw instead
-   * @returns the revision of the list
-   */
-  readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
-}
-
 interface EtcdStoreOptions {
   client: EtcdClient;
   codec: ObjectCodec;
@@ -76,13 +52,14 @@ interface EtcdStoreOptions {
   turns: Turns;
 }
 
-/** Creates the store of the codec's resource; it holds no separate connection. */
-export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
-  return new ResourceStore(options);
-}
-
-class ResourceStore implements EtcdStore {
+/**
+ * The codec's resource in etcd. Reads are linearizable or at an exact revision; writes are transactions on the
+ * mod revision that was read. A store holds no separate connection.
+ * Source: k8s.io/apiserver pkg/storage/etcd3/store.go
+ */
+export class EtcdStore implements Storage {
   readonly codec: ObjectCodec;
+  /** `/registry/pods/`. */
   readonly prefix: string;
   readonly #options: EtcdStoreOptions;
   readonly #calls: MeasuredCalls;
@@ -115,6 +92,11 @@ class ResourceStore implements EtcdStore {
     });
   }
 
+  /**
+   * For the cache: decodes a value delivered by the watch, synchronously unless a KMS has to decrypt it.
+   * @returns undefined when the value cannot be decoded, which is logged
+   * @throws when decryption fails temporarily
+   */
   decode(key: string, value: Buffer, revision: number): Entry | undefined | Promise<Entry | undefined> {
     try {
       const entry = this.#values.entry({ key: this.prefix + key, value, modRevision: revision });
@@ -131,6 +113,12 @@ class ResourceStore implements EtcdStore {
     return entry;
   }
 
+  /**
+   * For the cache: reads all entries at one revision in pages, yielding to the event loop in between.
+   * @param revision 0: the current one
+   * @param onUnreadable gets the keys of skipped values that cannot be decoded; temporary failures throw instead
+   * @returns the revision of the list
+   */
   readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number> {
     return this.#lists.readAll(onPage, revision, onUnreadable);
   }

@@ -6,18 +6,18 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "@coxswain/apiserver/storage/etcd/client";
 import { newLeases } from "@coxswain/apiserver/storage/etcd/leases";
-import { newEtcdStore } from "@coxswain/apiserver/storage/etcd/store";
+import { EtcdStore } from "@coxswain/apiserver/storage/etcd/store";
 import { newObjectCodec } from "@coxswain/apiserver/storage/object-codec";
 import { runStorageSuite } from "@coxswain/apiserver/storage/suite";
 import { suiteResource, unlimitedEntries } from "@coxswain/apiserver/storage/testing";
-import { newMemoryEtcd } from "../memory-etcd.ts";
+import { MemoryEtcd } from "../memory-etcd.ts";
 import { serveEtcd } from "./etcd-server.ts";
 
 const host = "127.0.0.1";
 
 /** The client that API servers use, over a socket. */
 async function served(t: { after(fn: () => unknown): void }) {
-  const etcd = newMemoryEtcd();
+  const etcd = new MemoryEtcd();
   const server = await serveEtcd(etcd, { host, port: 0 });
   const client = newEtcdClient({ servers: [`http://${host}:${server.port}`] });
   t.after(() => {
@@ -29,7 +29,7 @@ async function served(t: { after(fn: () => unknown): void }) {
 
 runStorageSuite("store over served memory", async (t) => {
   const { etcd, client } = await served(t);
-  const storage = newEtcdStore({
+  const storage = new EtcdStore({
     turns: new Turns(),
     client,
     codec: newObjectCodec(suiteResource, "application/vnd.kubernetes.protobuf", unlimitedEntries()),
@@ -78,7 +78,7 @@ test("a transaction that fails answers with its other operations, and errors hav
 });
 
 test("two watches have their own ids on one stream, and one may end", async (t) => {
-  const etcd = newMemoryEtcd();
+  const etcd = new MemoryEtcd();
   const server = await serveEtcd(etcd, { host, port: 0 });
   t.after(() => server.close());
   const { ServedWatch } = await import("../served-watch.ts");
