@@ -26,6 +26,15 @@ test("each millisecond counts once, with what was taken when it began", async ()
   assert.deepEqual(await buckets("load_samples_bucket"), ["0.3: 3", "0.8: 5"]);
 });
 
+test("what was taken before the limit changed is a share of the former limit", async () => {
+  const { clock, share, buckets } = aShare();
+  share.add(1);
+  await clock.advance(3); // three samples of 0.25
+  share.setLimit(1);
+  await clock.advance(2); // two samples of 1
+  assert.deepEqual(await buckets("load_samples_bucket"), ["0.3: 3", "1: 5"]);
+});
+
 test("the least and the most between two looks are kept apart, however short they were", async () => {
   const { clock, share, buckets } = aShare();
   share.add(4);

@@ -221,14 +221,19 @@ test("a webhook that refuses connections, or whose certificate has an unknown is
 });
 
 test("a patch cannot change an object's kind, and patching a missing object is refused", async (t) => {
-  hooks.answers.set("/rekinds", () => patchOf([{ op: "replace", path: "/kind", value: "Secret" }]));
   await register(t, "mutating", "rekinds");
-  const { code, body } = await create("rekinds");
-  assert.equal(code, 500);
-  assert.equal(
-    body.message,
-    'Internal error occurred: admission webhook "rekinds.example.com" attempted to change the kind of the object',
-  );
+  for (const [path, value] of [
+    ["/kind", "Secret"],
+    ["/apiVersion", "v2"],
+  ]) {
+    hooks.answers.set("/rekinds", () => patchOf([{ op: "replace", path, value }]));
+    const { code, body } = await create("rekinds");
+    assert.equal(code, 500);
+    assert.equal(
+      body.message,
+      'Internal error occurred: admission webhook "rekinds.example.com" attempted to change the kind of the object',
+    );
+  }
   hooks.answers.set("/absent", () => patchOf([{ op: "remove", path: "/data/x" }]));
   await register(t, "mutating", "absent");
   assert.match((await create("absent")).body.message, /^Internal error occurred: /);

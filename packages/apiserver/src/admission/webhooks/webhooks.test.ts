@@ -107,6 +107,17 @@ test("a validating webhook refuses in its own words", async (t) => {
   assert.equal((await server.request("POST", configMaps, { metadata: { name: "good" } })).code, 201);
 });
 
+test("a refusal counts also where failures do not matter, and so does a dry run that cannot be made", async (t) => {
+  answers.set("/strict", ({ object }) => ({ allowed: object.metadata.name !== "bad" }));
+  await register("Validating", "strict", [{ failurePolicy: "Ignore" }], t);
+  const { code, body } = await server.request("POST", configMaps, { metadata: { name: "bad" } });
+  assert.deepEqual([code, body.message], [400, 'admission webhook "hook0.example.com" denied the request without explanation']);
+  await storeSideEffects("Validating", "strict", "Some");
+  const dryRun = () => server.request("POST", `${configMaps}?dryRun=All`, { metadata: { name: "dry-strict" } });
+  await waitFor(async () => (await dryRun()).code === 400);
+  assert.match((await dryRun()).body.message, /does not support dry run$/);
+});
+
 test("the review says who does what, with the old object", async (t) => {
   answers.set("/requested", () => ({ allowed: true }));
   await register("Validating", "requested", [{ rules: [rule({ operations: ["*"] })] }], t);

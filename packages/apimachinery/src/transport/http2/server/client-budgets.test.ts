@@ -15,6 +15,15 @@ test("connections of one client share a budget, and each keeps a small reserve",
   assert.equal(spent(clients.admit("10.0.0.1", "ab")), 1050, "another certificate");
 });
 
+test("a connection spends what its client shares first, and its reserve last", (t) => {
+  t.mock.method(performance, "now", () => 0);
+  const clients = new ClientBudgets();
+  const first = clients.admit("10.0.0.1", "");
+  for (let count = 0; count < 30; count++) assert.ok(first?.spendReset());
+  assert.equal(spent(clients.admit("10.0.0.1", "")), 1020);
+  assert.equal(spent(first), 50);
+});
+
 test("a client with a certificate whose connection was ended is refused for a while, longer each time", (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => now);

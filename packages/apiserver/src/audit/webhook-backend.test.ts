@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { AuditRecord } from "./event.ts";
+import { newWebhookBackend } from "./webhook-backend.ts";
+
+const version = "audit.k8s.io/v1";
+const aRecord = (id: string): AuditRecord => ({ item: () => Buffer.from(JSON.stringify({ auditID: id })) }) as never;
+
+interface Call {
+  readonly authorization: string | undefined;
+  readonly body: { readonly items: readonly { readonly auditID: string }[] };
+}
+
+/** A backend for a server on loopback that answers with these codes, then with 200. */
+async function started(t: TestContext, codes: number[], more: Partial<ClientConfig> = {}) {
+  const calls: Call[] = [];
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on("data", (part: Buffer) => parts.push(part));
+    request.on("end", () => {
+      calls.push({ authorization: request.headers.authorization, body: JSON.parse(Buffer.concat(parts).toString()) });
+      response.writeHead(codes.shift() ?? 200).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const clock = newFakeClock();
+  const failures: unknown[] = [];
+  const client = { host: `http://127.0.0.1:${(server.address() as AddressInfo).port}/audit`, ...more } as ClientConfig;
+  const backend = newWebhookBackend({ client, initialBackoffMs: 10_000, version }, clock, (_, err) => failures.push(err));
+  t.after(async () => {
+    await backend.stop(AbortSignal.abort());
+    server.closeAllConnections();
+    server.close();
+  });
+  return { backend, calls, clock, failures };
+}
+
+test("all of several events are in the list", async (t) => {
+  const { backend, calls } = await started(t, []);
+  assert.equal(await backend.process(["a", "b", "c"].map(aRecord)), true);
+  assert.deepEqual(calls[0]?.body.items, [{ auditID: "a" }, { auditID: "b" }, { auditID: "c" }]);
+});
+
+test("after a 401 the token is read again", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-audit-webhook-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const tokenFile = join(folder, "token");
+  writeFileSync(tokenFile, "old");
+  const { backend, calls, clock } = await started(t, [401], { tokenFile });
+  const processed = backend.process([aRecord("a")]);
+  const untilDueMs = (): number => (clock.nextDue ?? 0) - clock.now();
+  await waitFor(() => untilDueMs() >= 10_000 && untilDueMs() <= 12_000); // waits for the second attempt
+  writeFileSync(tokenFile, "new");
+  await clock.advance(12_000);
+  assert.equal(await processed, true);
+  assert.deepEqual(
+    calls.map(({ authorization }) => authorization),
+    ["Bearer old", "Bearer new"],
+  );
+});
