@@ -1,6 +1,7 @@
 /** Records made with dns-packet, each encoded once and copied into the responses. */
 import { isIPv4 } from "node:net";
 import { type Answer, encode } from "dns-packet";
+import { ownCopy } from "./own-copy.ts";
 import { headerBytes, types } from "./protocol.ts";
 import type { ResourceRecord } from "./reply.ts";
 
@@ -12,7 +13,7 @@ const ownerBytes = 3;
 const dataAt = headerBytes + ownerBytes + 8;
 
 function dataOf(answer: Answer): Buffer {
-  return encode({ type: "response", answers: [answer] }).subarray(dataAt);
+  return ownCopy(encode({ type: "response", answers: [answer] }).subarray(dataAt));
 }
 
 const owner = "x";
@@ -62,7 +63,7 @@ export function soaRecord(zone: string, serial: number): ResourceRecord {
 
 /** @param name as `isEncodable` */
 export function encodeName(name: string): Buffer {
-  return encode({ type: "query", questions: [{ name, type: "A" }] }).subarray(headerBytes, -4);
+  return ownCopy(encode({ type: "query", questions: [{ name, type: "A" }] }).subarray(headerBytes, -4));
 }
 
 /** Whether the name fits the wire format: labels of 1 to 63 characters, 253 together. */

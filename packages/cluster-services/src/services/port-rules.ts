@@ -73,7 +73,8 @@ export function portRules(port: ServicePort, settings: RuleSettings): PortRules 
   };
   const isLocal = port.internalPolicy === "Local";
   const external = externalDestinations(port);
-  const all = port.endpoints.length > 0 ? balance(`S-${hash}`, port.endpoints) : undefined;
+  const usesAll = !isLocal || external;
+  const all = usesAll && port.endpoints.length > 0 ? balance(`S-${hash}`, port.endpoints) : undefined;
   const usesLocal = isLocal || (port.externalPolicy === "Local" && external);
   const local = usesLocal && port.localEndpoints.length > 0 ? balance(`L-${hash}`, port.localEndpoints) : undefined;
 
