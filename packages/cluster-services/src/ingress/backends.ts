@@ -17,6 +17,8 @@ interface BackendsOptions {
   /** @param service key */
   readonly slicesOf: (service: ObjectKey) => readonly EndpointSlice[];
   readonly isRefused: (address: string) => boolean;
+  /** On which `isRefused` depends: another value, and all is looked up anew. */
+  readonly addresses?: () => unknown;
 }
 
 /** Finds the endpoints of backends and caches them until `changed` is called. */
@@ -24,6 +26,7 @@ export class Backends {
   readonly #options: BackendsOptions;
   readonly #known = new Map<ObjectKey, Map<number | string, Endpoints>>();
   readonly #turns = new Map<ObjectKey, number>();
+  #addresses: unknown;
 
   constructor(options: BackendsOptions) {
     this.#options = options;
@@ -39,6 +42,9 @@ export class Backends {
   endpointsOf(backend: Backend): Endpoints {
     if (backend === undefined) return { problem: { reason: "NotServed", message: "a backend is no Service" } };
     const { service: key, port } = backend;
+    const addresses = this.#options.addresses?.();
+    if (addresses !== this.#addresses) this.#known.clear();
+    this.#addresses = addresses;
     let ports = this.#known.get(key);
     const known = ports?.get(port);
     if (known !== undefined) return known;

@@ -84,12 +84,34 @@ describe("addresses that are refused", () => {
 
 test("a node's addresses are known in any spelling of its object, and those of this machine's interfaces", () => {
   const addresses = ["2001:DB8::0011", "192.0.2.11", "node-1.example"].map((address) => ({ type: "InternalIP", address }));
-  const known = newNodeAddresses(
-    () => [{ metadata: { name: "n1" }, spec: {}, status: { addresses } }],
-    () => 0,
-  )();
+  const nodes = () => [{ metadata: { name: "n1" }, spec: {}, status: { addresses } }];
+  const known = newNodeAddresses({ nodes, now: () => 0 })();
   for (const address of ["2001:db8::11", "192.0.2.11", "127.0.0.1"]) assert.equal(known.has(address), true, address);
   assert.equal(known.has("node-1.example"), false);
+});
+
+test("an interface that comes is known a quarter of a second later, and its endpoints are refused although they were known before", () => {
+  let now = 0;
+  const interfaces: NodeJS.Dict<{ address: string }[]> = { eth0: [{ address: "192.0.2.1" }] };
+  const nodeAddresses = newNodeAddresses({ nodes: () => [], now: () => now, interfaces: () => interfaces as never });
+  const slices = [aSlice("web", [anEndpoint("10.88.0.1", "n1")])];
+  const backends = new Backends({
+    services: { get: () => aService("web") } as never,
+    slicesOf: () => slices,
+    isRefused: (address) => isRefused(address, nodeAddresses()),
+    addresses: nodeAddresses,
+  });
+  const find = () => backends.endpointsOf({ service: "default/web", port: 80 });
+  const before = find();
+  assert.deepEqual(before, { urls: ["http://10.88.0.1:8080"] });
+  now += 250;
+  assert.equal(find(), before, "while the addresses are the same nothing is looked up again");
+  interfaces["bridge0"] = [{ address: "10.88.0.1" }];
+  now += 250;
+  assert.partialDeepStrictEqual(find(), { problem: { reason: "NotServed" } });
+  delete interfaces["bridge0"];
+  now += 250;
+  assert.deepEqual(find(), before);
 });
 
 describe("endpoints of a backend", () => {

@@ -2,18 +2,32 @@ import { networkInterfaces } from "node:os";
 import { canonicalIp, parseIp } from "@coxswain/apimachinery/objects/meta/ip";
 import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
-/** Interfaces come with containers and networks; nothing reports them. */
-const interfacesMs = 10_000;
+/** Interfaces come with containers and networks; nothing reports them. A look takes some 0.1 ms, and there is none without requests. */
+const lookMs = 250;
 
-/** Canonical addresses of all nodes and of this machine, which has further ones, such as those of bridges. @param now monotonic, ms */
-export function newNodeAddresses(nodes: () => readonly Node[], now: () => number): () => ReadonlySet<string> {
-  let known: { readonly at: number; readonly addresses: ReadonlySet<string> } | undefined;
+interface Sources {
+  readonly nodes: () => readonly Node[];
+  /** Monotonic, ms. */
+  readonly now: () => number;
+  /** Replaced by tests. */
+  readonly interfaces?: typeof networkInterfaces;
+}
+
+/**
+ * Canonical addresses of all nodes and of this machine, which has further ones, such as those of bridges.
+ * @returns the same set as before while they are the same
+ */
+export function newNodeAddresses({ nodes, now, interfaces = networkInterfaces }: Sources): () => ReadonlySet<string> {
+  let known: ReadonlySet<string> = new Set();
+  let lookedAt = Number.NEGATIVE_INFINITY;
   return () => {
-    if (known !== undefined && now() - known.at < interfacesMs) return known.addresses;
-    const interfaces = Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
+    if (now() - lookedAt < lookMs) return known;
+    lookedAt = now();
+    const own = Object.values(interfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
     const ofNodes = nodes().flatMap(({ status }) => status?.addresses?.map(({ address }) => address) ?? []);
-    const all = [...interfaces, ...ofNodes].map(parseIp).filter((address) => address !== undefined);
-    known = { at: now(), addresses: new Set(all.map(canonicalIp)) };
-    return known.addresses;
+    const all = [...own, ...ofNodes].map(parseIp).filter((address) => address !== undefined);
+    const addresses = new Set(all.map(canonicalIp));
+    if (addresses.symmetricDifference(known).size > 0) known = addresses;
+    return known;
   };
 }

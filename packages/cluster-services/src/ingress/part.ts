@@ -115,14 +115,12 @@ async function watched({ informers, signal }: PartContext): Promise<Seen> {
 }
 
 function newBackends({ clock }: PartContext, seen: Seen): Backends {
-  const nodeAddresses = newNodeAddresses(
-    () => seen.nodes.lister.list(),
-    () => clock.monotonic(),
-  );
+  const nodeAddresses = newNodeAddresses({ nodes: () => seen.nodes.lister.list(), now: () => clock.monotonic() });
   const backends = new Backends({
     services: seen.services.lister,
     slicesOf: (service) => seen.slices.lister.byIndex(byServiceIndex, service),
     isRefused: (address) => isRefused(address, nodeAddresses()),
+    addresses: nodeAddresses,
   });
   const serviceChanged = (service: Service): void => backends.changed(keyOf(service));
   seen.services.addHandler({ added: serviceChanged, updated: (_, now) => serviceChanged(now), deleted: serviceChanged });
