@@ -6,20 +6,21 @@ import type { EndpointSlice } from "@coxswain/apimachinery/objects/schema/kinds/
 /** Endpoints by `address:port` of a Service; none: connections are rejected. */
 export type Destinations = Readonly<Record<string, readonly string[]>>;
 
-/** Pure: of ClusterIP Services whose endpoints are all ready. */
+/** Pure: of ClusterIP Services, and those with addresses of a load balancer, whose endpoints are all ready. */
 export function wantedDestinations(services: readonly Service[], slices: readonly EndpointSlice[]): Destinations {
   const byService = Map.groupBy(
     slices,
     ({ metadata }) => `${metadata.namespace}/${metadata.labels?.["kubernetes.io/service-name"]}`,
   );
   const entries = services.flatMap((service) =>
-    (service.spec.ports ?? []).map((port): [string, string[]] => {
+    (service.spec.ports ?? []).flatMap((port): [string, string[]][] => {
       const own = byService.get(keyOf(service)) ?? [];
       const endpoints = own.flatMap((slice) => {
         const target = slice.ports.find(({ name = "" }) => name === (port.name ?? ""))?.port;
-        return slice.endpoints.map(({ addresses }) => `${addresses[0]}:${target}`);
+        return (slice.endpoints ?? []).map(({ addresses }) => `${addresses[0]}:${target}`);
       });
-      return [`${service.spec.clusterIP}:${port.port}`, endpoints.toSorted()];
+      const balancers = (service.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip);
+      return [service.spec.clusterIP, ...balancers].map((ip) => [`${ip}:${port.port}`, endpoints.toSorted()]);
     }),
   );
   return Object.fromEntries(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)));

@@ -84,7 +84,8 @@ export class KillableMachine {
     return this.#output;
   }
 
-  start(own: readonly string[] = this.#flags): void {
+  /** @param variables added to the environment of the process */
+  start(own: readonly string[] = this.#flags, variables: Readonly<Record<string, string>> = {}): void {
     const flags = [
       `--kubeconfig=${join(this.folder, "..", `kubeconfig.${this.#nodeName}`)}`,
       `--node-name=${this.#nodeName}`,
@@ -101,7 +102,10 @@ export class KillableMachine {
     const child = spawn(
       "nsenter",
       [`--net=/proc/${this.namespace.pid}/ns/net`, ...inNamespaces, process.execPath, "-C", "cox-source", main, ...flags],
-      { env: { ...process.env, PATH: `${join(this.folder, "bin")}:${process.env["PATH"]}` }, stdio: ["ignore", "pipe", "pipe"] },
+      {
+        env: { ...process.env, PATH: `${join(this.folder, "bin")}:${process.env["PATH"]}`, ...variables },
+        stdio: ["ignore", "pipe", "pipe"],
+      },
     );
     const noted = (text: Buffer): void => {
       this.#output = (this.#output + text.toString()).slice(-20_000);

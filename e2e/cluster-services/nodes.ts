@@ -24,18 +24,24 @@ export interface ServicesCluster {
   addNode(name: string, podCidr: string, address: string): Promise<void>;
 }
 
+export interface ServicesClusterOptions {
+  readonly apiServerFlags?: readonly string[];
+  /** URLs of a real etcd. Default: a store in memory. */
+  readonly etcd?: readonly string[];
+  /** Default: those that remove the finalizers that the API server adds to claims and volumes. */
+  readonly controllers?: readonly string[];
+}
+
 /** An API server with the rights of these parts. */
 export async function startServicesCluster(
   t: TestContext,
   name: string,
   chosen: typeof parts,
-  apiServerFlags: readonly string[] = [],
+  { apiServerFlags = [], etcd, controllers = ["pvc-protection", "pv-protection"] }: ServicesClusterOptions = {},
 ): Promise<ServicesCluster> {
   const folder = mkdtempSync(join(tmpdir(), `cox-${name}-`));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  // The controllers remove the finalizers that the API server adds to claims and volumes.
-  const controllers = ["pvc-protection", "pv-protection"];
-  const cluster = await createCluster({ nodes: 0, controllers, scheduler: false, apiServerFlags });
+  const cluster = await createCluster({ nodes: 0, controllers, scheduler: false, apiServerFlags, ...(etcd && { etcd }) });
   t.after(() => cluster.stop());
   const { client } = cluster;
   const relay = await Relay.open(t, join(folder, "api"), (await cluster.listen()).url);
@@ -58,9 +64,9 @@ export async function startOneNodeCluster(
   t: TestContext,
   name: string,
   chosen: typeof parts,
-  apiServerFlags?: readonly string[],
+  options?: ServicesClusterOptions,
 ): Promise<ServicesCluster> {
-  const started = await startServicesCluster(t, name, chosen, apiServerFlags);
+  const started = await startServicesCluster(t, name, chosen, options);
   await started.addNode("n1", "10.77.0.0/24", nodeAddress);
   return started;
 }

@@ -41,7 +41,7 @@ const nodePort = 30080;
 
 /** A node with one pod, which serves the name `pod` on port 8080, and the Service `web` in front of it. @param chosen parts that have their rights */
 async function startNode(t: TestContext, chosen = parts, apiServerFlags: readonly string[] = []) {
-  const { folder, cluster, kubeconfig } = await startOneNodeCluster(t, "replaced", chosen, apiServerFlags);
+  const { folder, cluster, kubeconfig } = await startOneNodeCluster(t, "replaced", chosen, { apiServerFlags });
   const { client } = cluster;
   writeFileSync(join(folder, "proxy.kubeconfig"), kubeconfigOf(kubeconfig, "system:kube-proxy"));
 

@@ -95,9 +95,14 @@ export const longForms: readonly LongForm[] = [
   },
   {
     name: "cluster services on machines, and under faults",
-    files: ["e2e/cluster-services/faults.test.ts", "e2e/cluster-services/machines.test.ts"],
-    minutes: 16,
+    files: [
+      "e2e/cluster-services/faults.test.ts",
+      "e2e/cluster-services/machines.test.ts",
+      "e2e/cluster-services/restored.test.ts",
+    ],
+    minutes: 19,
   },
+  { name: "growth of cluster services", files: ["e2e/cluster-services/leak.test.ts"], minutes: 20, isTimed: true },
   { name: "metrics after a kill", files: ["e2e/cluster-services/process.test.ts"], minutes: 8 },
   { name: "several machines", files: ["e2e/deploy/machines.test.ts", "e2e/deploy/upgrade.test.ts"], minutes: 10 },
   { name: "high availability", files: ["e2e/deploy/ha.test.ts"], minutes: 55 },
