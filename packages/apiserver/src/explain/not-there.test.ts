@@ -6,6 +6,11 @@ import { stored } from "./testing.ts";
 
 const pod = (spec: object = {}, name = "p"): Pod =>
   stored("v1", "Pod", name, { spec: { containers: [{ name: "main" }], ...spec } }) as unknown as Pod;
+const refused = (spec: object, status = "False"): Pod => {
+  const message = "0/1 nodes are available: 1 pod has unbound immediate PersistentVolumeClaims.";
+  const conditions = [{ type: "PodScheduled", status, reason: "Unschedulable", message }];
+  return { ...pod(spec), status: { conditions } } as Pod;
+};
 const node = (spec: object = {}, ready = "True"): Node =>
   stored("v1", "Node", "n1", {
     spec,
@@ -19,6 +24,14 @@ const cpu = (amount: string, more: object = {}): object => ({
 for (const { name, of, on, others = [], says } of [
   { name: "it is there", of: pod({ nodeName: "n1" }), on: node({ unschedulable: true }), says: [] },
   { name: "nothing in the way", of: pod(cpu("1")), on: node(), says: [] },
+  {
+    name: "a cause that is not the node's",
+    of: refused({}),
+    on: node(),
+    says: [/found no node .*unbound immediate PersistentVolumeClaims/],
+  },
+  { name: "an earlier refusal of a pod that was bound since", of: refused({}, "True"), on: node(), says: [] },
+  { name: "the node's own cause before the scheduler's", of: refused({}), on: node({ unschedulable: true }), says: [/cordoned/] },
   { name: "elsewhere", of: pod({ nodeName: "n2" }), on: node(), says: [/n2; a pod does not move/] },
   { name: "cordoned", of: pod(), on: node({ unschedulable: true }), says: [/cordoned/] },
   { name: "not ready", of: pod(), on: node({}, "False"), says: [/not ready: away/] },

@@ -141,7 +141,21 @@ const hostPortsOf = ({ spec }: Pod): string[] =>
 /** @returns the causes, most important first; empty when the pod is on the node or could be */
 export function keptAway(facts: NodeFacts): Omit<Problem, "by">[] {
   if (facts.pod.spec.nodeName === facts.node.metadata.name) return [];
-  return rules.map((rule) => rule(facts)).filter((problem) => problem !== undefined);
+  const found = rules.map((rule) => rule(facts)).filter((problem) => problem !== undefined);
+  if (found.length > 0) return found;
+  const elsewhere = unschedulable(facts.pod);
+  return elsewhere === undefined ? [] : [elsewhere];
+}
+
+/** A cause that no rule about the node finds, such as a claim that is not bound: the scheduler has written it into the pod. */
+function unschedulable({ metadata, status }: Pod): Omit<Problem, "by"> | undefined {
+  const scheduled = conditionOf(status?.conditions, "PodScheduled");
+  if (scheduled?.status !== "False" || scheduled.reason !== "Unschedulable") return undefined;
+  return {
+    reason: "Unschedulable",
+    summary: `the scheduler found no node for the pod: ${oneLine(scheduled.message)}`,
+    remedy: `kubectl why pod/${metadata.name}`,
+  };
 }
 
 /** When there is no cause: the scheduler may have preferred another node, or not processed the pod yet. */
