@@ -7,12 +7,12 @@ import type { NodePod } from "./pod/pod.ts";
 import { describePod, isMirrorPod } from "./pod/pod.ts";
 import type { EndPod } from "./pods/end-pod.ts";
 import { type HousekeepingOptions, keepHouse } from "./pods/housekeeping.ts";
-import { newEviction } from "./resources/eviction.ts";
+import { type Eviction, newEviction } from "./resources/eviction.ts";
 import { type Pressure, parseThresholds, withAllocatable } from "./resources/eviction-thresholds.ts";
 import type { ResourceManagers } from "./resources/resource-managers.ts";
 import { observeNode, podUsage } from "./resources/usage.ts";
 import { collectContainers } from "./runtime/container-gc.ts";
-import { newImageGc } from "./runtime/image-gc.ts";
+import { type ImageGc, newImageGc } from "./runtime/image-gc.ts";
 import { runLogRotation } from "./runtime/log-rotation.ts";
 import { podLogDirectory } from "./runtime/pod-logs.ts";
 import { type ContainerRuntime, containerState } from "./runtime/runtime.ts";
@@ -46,25 +46,47 @@ const evictionMs = 10_000;
 
 /** Starts the periodic tasks: housekeeping, garbage collection, eviction, log rotation and usage measurements. */
 export function startUpkeep(options: UpkeepOptions): void {
-  const { config, background, runtime, clock, log, intake, workers, events, volumes, cgroups, endPod, notify, managers, usages } =
-    options;
-  const { podLogsDir, containerLogsDir } = options;
-  const { sources } = intake;
-  const isActive = (pod: NodePod): boolean => intake.isActive(pod);
+  const { config, background, runtime, clock, log, events, notify, managers, usages } = options;
+  const imageGc = imageGcOf(options);
+  const eviction = evictionOf(options, imageGc);
 
-  const collectDead = (isKnown = (uid: string): boolean => intake.isKnown(uid)): Promise<void> =>
-    collectContainers({
-      runtime,
-      clock,
-      log,
-      containerLogsDir,
-      maxPerContainer: config.maxDeadPerContainer,
-      maxTotal: config.maxDead,
-      minAgeMs: config.deadMinAgeMs,
-      isKnown,
-      allSourcesSynced: () => sources.allSynced() && events.pods() !== undefined,
-    });
-  const imageGc = newImageGc({
+  background.every(housekeepingMs, "housekeeping", async () => {
+    const seen = [...(events.pods()?.values() ?? [])];
+    const states = seen.flatMap((pod) => [...pod.states.values()]);
+    const count = ([name, number]: [string, number]) => [name, states.filter((one) => one === `container ${number}`).length];
+    options.onLook(seen.length, Object.fromEntries(Object.entries(containerState).map(count)));
+    await keepHouse(options);
+  });
+  const gcContainers = withReportedFailures(() => collectDead(options), { notify, reason: "ContainerGCFailed" });
+  const gcImages = withReportedFailures(imageGc.collect, { notify, reason: "ImageGCFailed", tolerated: 1 });
+  background.every(containerGcMs, "container garbage collection", gcContainers);
+  background.every(evictionMs, "eviction", eviction.check);
+  background.every(imageGcMs, "image garbage collection", gcImages);
+  if (config.volumeStatsMs > 0) background.every(config.volumeStatsMs, "usage of volumes", usages.refresh);
+  if (config.cpuManagerPolicy !== "none")
+    background.every(config.cpuManagerReconcileMs, "CPUs of containers", managers.reconcile);
+  const { containerLogMaxSizeBytes: maxSizeBytes, containerLogMaxFiles: maxFiles } = config;
+  background.add(runLogRotation({ runtime, clock, log, maxSizeBytes, maxFiles }, background.signal));
+}
+
+/** Removes ended containers of Pods, and all that are left of others. @param isKnown of Pods, by uid: those that keep some ended containers */
+function collectDead(options: UpkeepOptions, isKnown = (uid: string): boolean => options.intake.isKnown(uid)): Promise<void> {
+  const { config, runtime, clock, log, intake, events, containerLogsDir } = options;
+  return collectContainers({
+    runtime,
+    clock,
+    log,
+    containerLogsDir,
+    maxPerContainer: config.maxDeadPerContainer,
+    maxTotal: config.maxDead,
+    minAgeMs: config.deadMinAgeMs,
+    isKnown,
+    allSourcesSynced: () => intake.sources.allSynced() && events.pods() !== undefined,
+  });
+}
+
+function imageGcOf({ config, runtime, clock, log, notify }: UpkeepOptions): ImageGc {
+  return newImageGc({
     runtime,
     clock,
     log,
@@ -74,6 +96,13 @@ export function startUpkeep(options: UpkeepOptions): void {
     sandboxImage: config.sandboxImage,
     event: notify.node,
   });
+}
+
+/** Eviction by the configured thresholds; ended containers and unused images are removed before a Pod is evicted for its disk. */
+function evictionOf(options: UpkeepOptions, imageGc: ImageGc): Eviction {
+  const { config, runtime, clock, log, intake, workers, volumes, cgroups, endPod, notify, podLogsDir } = options;
+  const { sources } = intake;
+  const isActive = (pod: NodePod): boolean => intake.isActive(pod);
   let imageDir: string | undefined;
   const thresholds = parseThresholds({
     hard: config.evictionHard,
@@ -82,7 +111,7 @@ export function startUpkeep(options: UpkeepOptions): void {
     minReclaim: config.evictionMinReclaim,
   });
   const holdsPods = config.enforceNodeAllocatable.includes("pods");
-  const eviction = newEviction({
+  const eviction: Eviction = newEviction({
     clock,
     log,
     thresholds: holdsPods ? withAllocatable(thresholds) : thresholds,
@@ -105,7 +134,7 @@ export function startUpkeep(options: UpkeepOptions): void {
       }),
     activePods: () => sources.list().filter((pod) => !isMirrorPod(pod) && isActive(pod)),
     reclaimDisk: async () => {
-      await collectDead((uid) => intake.isKnown(uid) && !workers.hasEnded(uid));
+      await collectDead(options, (uid) => intake.isKnown(uid) && !workers.hasEnded(uid));
       await imageGc.removeUnused();
     },
     evict: async (pod, verdict, graceSeconds, signal) => {
@@ -118,22 +147,5 @@ export function startUpkeep(options: UpkeepOptions): void {
     reportNodeEvent: notify.node,
     onPressureChange: options.onPressureChange,
   });
-
-  background.every(housekeepingMs, "housekeeping", async () => {
-    const seen = [...(events.pods()?.values() ?? [])];
-    const states = seen.flatMap((pod) => [...pod.states.values()]);
-    const count = ([name, number]: [string, number]) => [name, states.filter((one) => one === `container ${number}`).length];
-    options.onLook(seen.length, Object.fromEntries(Object.entries(containerState).map(count)));
-    await keepHouse(options);
-  });
-  const gcContainers = withReportedFailures(() => collectDead(), { notify, reason: "ContainerGCFailed" });
-  const gcImages = withReportedFailures(imageGc.collect, { notify, reason: "ImageGCFailed", tolerated: 1 });
-  background.every(containerGcMs, "container garbage collection", gcContainers);
-  background.every(evictionMs, "eviction", eviction.check);
-  background.every(imageGcMs, "image garbage collection", gcImages);
-  if (config.volumeStatsMs > 0) background.every(config.volumeStatsMs, "usage of volumes", usages.refresh);
-  if (config.cpuManagerPolicy !== "none")
-    background.every(config.cpuManagerReconcileMs, "CPUs of containers", managers.reconcile);
-  const { containerLogMaxSizeBytes: maxSizeBytes, containerLogMaxFiles: maxFiles } = config;
-  background.add(runLogRotation({ runtime, clock, log, maxSizeBytes, maxFiles }, background.signal));
+  return eviction;
 }

@@ -18,7 +18,7 @@ export interface ImageGcOptions {
 }
 
 /** Garbage collection of images. */
-interface ImageGc {
+export interface ImageGc {
   /**
    * When disk usage is above the high threshold, removes the least recently used images until it is below the low one.
    * @throws Error when not enough could be freed; also recorded as an event

@@ -84,7 +84,7 @@ class Sender {
 }
 
 /** Without an error and with at least one record. */
-export const hasAnswer = (message: Buffer): boolean => (message.readUInt8(3) & 15) === 0 && message.readUInt16BE(6) > 0;
+const hasAnswer = (message: Buffer): boolean => (message.readUInt8(3) & 15) === 0 && message.readUInt16BE(6) > 0;
 
 /** A query for the IPv4 addresses of a name, in the wire format. */
 export function queryFor(id: number, name: string): Buffer {
