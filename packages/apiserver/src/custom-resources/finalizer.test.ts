@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { customResourceCleanupFinalizer } from "../registry/apiextensions/customresourcedefinitions/strategy.ts";
+import type { CustomResourceDefinition } from "./definitions.ts";
+import { newFinalizer } from "./finalizer.ts";
+
+/** Runs the controller for one definition that is being deleted. @param left namespaces of its instances */
+function started(t: { after(fn: () => void): void }, left: string[], remove: (namespace: string) => void) {
+  const definition = {
+    metadata: {
+      name: "widgets.example.com",
+      deletionTimestamp: "2022-01-01T00:00:00Z",
+      finalizers: [customResourceCleanupFinalizer],
+    },
+    spec: { group: "example.com" },
+    status: { conditions: [{ type: "Established", status: "True" }] },
+  } as unknown as CustomResourceDefinition;
+  let enqueue: ((one: CustomResourceDefinition) => void) | undefined;
+  const definitions = {
+    lister: { list: () => [definition], get: () => definition },
+    synced: true,
+    waitForSync: async () => undefined,
+    addHandler: (handler: { added?: (one: CustomResourceDefinition) => void }) => {
+      enqueue = handler.added;
+      return () => undefined;
+    },
+  } as unknown as SharedInformer<CustomResourceDefinition>;
+  const written: CustomResourceDefinition[] = [];
+  const client = {
+    update: async (_: unknown, object: CustomResourceDefinition) => (written.push(object), object),
+  } as unknown as Client;
+  const asked: string[] = [];
+  const store = {
+    list: async () => ({ entries: left.map((namespace) => ({ object: () => ({ metadata: { namespace } }) })) }),
+    async deleteCollection({ namespace }: { namespace: string }) {
+      asked.push(namespace);
+      remove(namespace);
+    },
+  };
+  const clock = newFakeClock();
+  const controller = newFinalizer({
+    client,
+    definitions,
+    storeOf: () => store as never,
+    featureEnabled: () => false,
+    clock,
+    log: discardLogger,
+  });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  void controller.run(stop.signal);
+  enqueue?.(definition);
+  const last = () => written.at(-1);
+  const message = () => last()?.status?.conditions?.find(({ type }) => type === "Terminating")?.message;
+  return { asked, clock, left, last, message };
+}
+
+test("instances of all namespaces are deleted though one cannot be, and the failures are named", async (t) => {
+  const { asked, last, message } = started(t, ["a", "b", "c"], (namespace) => {
+    if (namespace !== "b") throw new Error(`no ${namespace}`);
+  });
+  await waitFor(() => message() === "could not issue all deletes: [no a, no c]");
+  assert.deepEqual(asked, ["a", "b", "c"]);
+  assert.deepEqual(last()?.metadata.finalizers, [customResourceCleanupFinalizer]);
+});
+
+test("the definition stays until no instance is left, also of those that were made meanwhile", async (t) => {
+  const left = ["a"];
+  const { clock, last, message } = started(t, left, () => left.splice(0, 1, "late"));
+  await waitFor(() => clock.nextDue === clock.now() + 5_000);
+  await clock.advance(5_000);
+  assert.notEqual(message(), "removed all instances");
+  left.length = 0;
+  await clock.advance(5_000);
+  await waitFor(() => message() === "removed all instances");
+  assert.deepEqual(last()?.metadata.finalizers, []);
+});
