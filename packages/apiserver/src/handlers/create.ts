@@ -23,7 +23,7 @@ export async function create(call: Call): Promise<void> {
   const options = writeOptions(ctx.query, "CreateOptions");
   const object = await decodeObject(call, body, mediaType, options.fieldValidation);
   await turns.next(body.length);
-  await trackFields(call, options.fieldManager, undefined, object);
+  await trackFields(call, options.fieldManager, undefined, object, body.length);
   const context = strategyContext(call, options.dryRun);
   const admission = writeAdmission(call, options, body.length);
   await admission.mutateAdmission(object, undefined);

@@ -36,7 +36,7 @@ export async function decodeObject(
   const { turns } = call.env.services;
   const decoded = await decodeBody(call, body, mediaType, served.kind, fieldValidation);
   await turns.next(body.length);
-  const object = await toHubInTurns(turns, served, decoded);
+  const object = await toHubInTurns(turns, served, decoded, body.length);
   if (call.name !== "") checkName(object, call.name, call.namespace);
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
@@ -166,11 +166,20 @@ export function toHub(served: ServedResource, object: KubeObject): KubeObject {
   return toHubAsIs(served, object);
 }
 
-/** As `toHub`, yielding to the event loop for large client input. @returns a promise only when it yields */
-export function toHubInTurns(turns: Turns, served: ServedResource, object: KubeObject): KubeObject | Promise<KubeObject> {
+/**
+ * As `toHub`, yielding to the event loop for large client input.
+ * @param sizeBytes of the object as it was sent, when known
+ * @returns a promise only when it yields
+ */
+export function toHubInTurns(
+  turns: Turns,
+  served: ServedResource,
+  object: KubeObject,
+  sizeBytes?: number,
+): KubeObject | Promise<KubeObject> {
   const { defaultsInSteps } = served.version;
   if (defaultsInSteps === undefined) return toHub(served, object);
-  const filled = turns.run(defaultsInSteps(object));
+  const filled = turns.run(defaultsInSteps(object), sizeBytes);
   return filled === undefined ? toHubAsIs(served, object) : filled.then(() => toHubAsIs(served, object));
 }
 

@@ -43,12 +43,14 @@ const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
  * Sets the managed fields of an object that is about to be written.
  * @param live the stored object in the hub version; undefined when it is created
  * @param next the new object in the hub version; modified in place
+ * @param sizeBytes of the body, when the object is about as large
  */
 export function trackFields(
   call: Call,
   fieldManager: string,
   live: KubeObject | undefined,
   next: KubeObject,
+  sizeBytes?: number,
 ): KubeObject | Promise<KubeObject> {
   const { env, served } = call;
   if (!env.gates.tracksFields) return withEntries(next, undefined);
@@ -60,7 +62,8 @@ export function trackFields(
   try {
     const before = live === undefined ? undefined : versioned(live);
     const [after, now] = [versioned(next), env.services.now()];
-    const entries = withFieldManager(call, (fields) => fields.update(before, after, managerName(call, fieldManager), now));
+    const manager = managerName(call, fieldManager);
+    const entries = withFieldManager(call, (fields) => fields.update(before, after, manager, now), sizeBytes);
     if (!(entries instanceof Promise)) return withEntries(next, entries);
     return entries.then((found) => withEntries(next, found)).catch(failed);
   } catch (err) {
@@ -105,12 +108,17 @@ export function withEntries(object: KubeObject, entries: ManagedFieldsEntry[] | 
 /**
  * Computes with the field manager of the call's endpoint.
  * @param compute may run several times when conversions call a webhook
+ * @param sizeBytes of the objects, when known
  * @returns a promise only then, or when the computation is long enough to yield
  */
-export function withFieldManager<T>(call: Call, compute: (manager: FieldManager) => Steps<T>): T | Promise<T> {
+export function withFieldManager<T>(
+  call: Call,
+  compute: (manager: FieldManager) => Steps<T>,
+  sizeBytes?: number,
+): T | Promise<T> {
   const { convert: convertByWebhook } = call.served.version;
   const { turns } = call.env.services;
-  if (convertByWebhook === undefined) return turns.run(compute(fieldManagerOf(call)));
+  if (convertByWebhook === undefined) return turns.run(compute(fieldManagerOf(call)), sizeBytes);
   return withConversions(convertByWebhook, (converted) => turns.run(compute(newManager(call, converted))));
 }
 

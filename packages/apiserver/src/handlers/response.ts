@@ -39,7 +39,7 @@ export const gzipLevel = 4;
 /** Responds with a stored object in the request's version. */
 export async function writeEntry(call: Call, status: number, stored: Entry, output: Output): Promise<void> {
   const { turns } = call.env.services;
-  await turns.next();
+  await turns.next(stored.smallBytes);
   if (output.as === undefined && stored.isLarge) {
     await turns.run(stored.encodeInSteps());
     if (output.mediaType === yamlMediaType) return writeYamlOf(call, status, `${jsonOf(linkedEntry(call, stored), call.served)}`);

@@ -30,9 +30,14 @@ export async function update(call: Call, store = call.served.store as RegistrySt
       // The function may run again after a conflict, and admission and strategy modify the object.
       const next = deepClone(object);
       await turns.next(body.length);
-      return trackFields(call, options.fieldManager, current, next);
+      return trackFields(call, options.fieldManager, current, next, body.length);
     },
-    { ...writeAdmission(call, options), ...(uid ? { preconditions: { uid } } : {}), untrackedWhenTooLarge: true, signal: ctx },
+    {
+      ...writeAdmission(call, options, body.length),
+      ...(uid ? { preconditions: { uid } } : {}),
+      untrackedWhenTooLarge: true,
+      signal: ctx,
+    },
   );
   await writeEntry(call, created ? 201 : 200, entry, output);
 }

@@ -151,8 +151,18 @@ export class Entry {
 
   /** Whether the object is large enough to be encoded and decoded in steps. */
   get isLarge(): boolean {
-    const bytes = this.#json ?? this.#stored ?? (this.#memo?.get(storedSlot) as Buffer | undefined);
+    const bytes = this.#bytes;
     return bytes === undefined ? hasManyValues(this.#object) : bytes.length > largeBytes;
+  }
+
+  /** Length of its JSON or stored form, where there is one and it is not large. */
+  get smallBytes(): number | undefined {
+    const length = this.#bytes?.length ?? 0;
+    return length > 0 && length <= largeBytes ? length : undefined;
+  }
+
+  get #bytes(): Buffer | undefined {
+    return this.#json ?? this.#stored ?? (this.#memo?.get(storedSlot) as Buffer | undefined);
   }
 
   /** Encodes a large object in steps, so that `json()` has it already. */

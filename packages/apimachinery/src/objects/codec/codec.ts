@@ -70,7 +70,7 @@ export async function decodeBodyObject(
   if (mediaType === jsonMediaType && bytes.length > largeJsonBytes && !options.asExpected)
     return decodeLargeJson(bytes, expected, options);
   if (mediaType === protobufMediaType && !options.asExpected) {
-    const object = await options.turns.run(decodeProtobufInSteps(bytes, expected, options));
+    const object = await options.turns.run(decodeProtobufInSteps(bytes, expected, options), bytes.length);
     return { object, warnings: [] };
   }
   if (mediaType !== yamlMediaType) return decodeObject(bytes, mediaType, expected, options);

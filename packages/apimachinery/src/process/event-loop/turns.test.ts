@@ -17,8 +17,8 @@ function setUp() {
     order,
     coming,
     /** Waits for a turn, then simulates work of this duration and output. */
-    async work(name: string, { ms = 0, bytes = 0 }: { ms?: number; bytes?: number }): Promise<void> {
-      const turn = turns.next();
+    async work(name: string, { ms = 0, bytes = 0, size }: { ms?: number; bytes?: number; size?: number }): Promise<void> {
+      const turn = turns.next(size);
       if (turn !== undefined) await turn;
       order.push(name);
       clock.ms += ms;
@@ -65,6 +65,43 @@ test("who comes while others wait does not overtake them", async () => {
   void work("late", {});
   for (let turn = 0; turn < 3; turn++) await nextTurn();
   assert.deepEqual(order, ["a", "b", "c", "late"]);
+});
+
+test("short pieces wait for each other alone, and let others by now and then", async () => {
+  const { order, work, nextTurn } = setUp();
+  void work("first", { ms: 6 });
+  for (const name of ["A", "B", "C"]) void work(name, { ms: 2 });
+  for (let i = 1; i <= 10; i++) void work(`s${i}`, { size: 4096 });
+  void work("D", { size: 4097 });
+  await nextTurn();
+  assert.deepEqual(order.splice(0), ["first", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "A", "s9", "s10", "B", "C"]);
+  await nextTurn();
+  assert.deepEqual(order.splice(0), ["D"]);
+});
+
+test("of short pieces that use up each slice the others get every ninth", async () => {
+  const { order, work, nextTurn } = setUp();
+  void work("first", { ms: 6 });
+  for (const name of ["A", "B"]) void work(name, { ms: 6 });
+  for (let i = 1; i <= 20; i++) void work("s", { size: 1, ms: 6 });
+  for (let turn = 0; turn < 23; turn++) await nextTurn();
+  assert.equal(order.join(""), `first${"s".repeat(8)}A${"s".repeat(8)}B${"s".repeat(4)}`);
+});
+
+test("of the steps of short work the first one alone is short", async () => {
+  const { turns, order, clock, work, nextTurn } = setUp();
+  function* steps(): Steps<void> {
+    for (const name of ["one", "two"]) {
+      order.push(name);
+      clock.ms += 6;
+      yield;
+    }
+  }
+  void work("first", { ms: 6 });
+  void work("A", { ms: 6 });
+  void turns.run(steps(), 1);
+  for (let turn = 0; turn < 4; turn++) await nextTurn();
+  assert.deepEqual(order, ["first", "one", "A", "two"]);
 });
 
 test("long stages of requests that end together are not added up in one turn", async () => {

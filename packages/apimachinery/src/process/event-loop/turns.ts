@@ -9,20 +9,26 @@ const bytesPerSlice = 1024 * 1024;
 const workBytesPerSlice = 64 * 1024;
 /** After a piece of work of this length, the next one waits for a full iteration of the event loop. */
 const longPieceMs = 4 * sliceMs;
+/** Pieces that work on no more than this are short: their work is small beside that of a turn. */
+const shortBytes = 4 * 1024;
+/** Short pieces that are served before the next one of the others. */
+const shortPerLong = 8;
 /** Number of served waiters after which the queue is compacted if it never becomes empty. */
 const mostServed = 1024;
 
 /**
  * The turns of long work on the event loop. A program makes one and passes it to all its parts: per iteration they take at most
  * `sliceMs` together; then I/O and timers run before the next piece, in the order of the requests. A hundred long lists
- * delay a short request no more than one does.
+ * delay a short request no more than one does. Pieces known to be short wait among themselves: a write has a dozen of them, and
+ * would wait a dozen times for all others otherwise, which renewals of leases cannot afford on a machine that is out of CPU time.
  */
 export class Turns {
   readonly #now: () => number;
   readonly #schedule: (run: () => void) => void;
-  #waiting: (() => void)[] = [];
-  /** Number of waiters in `waiting` that were resolved. */
-  #served = 0;
+  readonly #short = new Waiters();
+  readonly #others = new Waiters();
+  /** Short pieces served since the last one of the others. */
+  #shortInRow = 0;
   /** When the first piece of work in this iteration began. */
   #began: number | undefined;
   /** Charged to this iteration, in ms. */
@@ -44,23 +50,27 @@ export class Turns {
 
   /**
    * To be called before each piece of work, of a few milliseconds at most.
-   * @param sizeBytes bytes that a longer piece works on, when known: of several such pieces that call this in the same turn, before
-   * the first of them has begun, each gets a separate turn
+   * @param sizeBytes bytes that the piece works on, when known: short pieces are served first; of several long ones that call this in
+   * the same turn, before the first of them has begun, each gets a separate turn
    * @returns undefined when it may start now, without a microtask; otherwise a promise to await
    */
   next(sizeBytes = 0): Promise<void> | undefined {
+    const isShort = sizeBytes > 0 && sizeBytes <= shortBytes;
+    const overtakes = this.#short.isEmpty && (isShort || this.#others.isEmpty);
     if (this.#began === undefined) this.#begin();
-    else if (this.#served < this.#waiting.length || !this.#hasRoom()) {
-      return new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
+    else if (!overtakes || !this.#hasRoom()) return (isShort ? this.#short : this.#others).add();
     if (sizeBytes > workBytesPerSlice) this.charge(sizeBytes / workBytesPerSlice);
     return undefined;
   }
 
-  /** Runs the steps in turns. @returns a promise only if they do not end within this one */
-  run<T>(steps: Steps<T>): T | Promise<T> {
-    for (;;) {
-      const turn = this.next();
+  /**
+   * Runs the steps in turns.
+   * @param sizeBytes bytes that they work on, when known; all but the first step are not short, since short work has one
+   * @returns a promise only if they do not end within this turn
+   */
+  run<T>(steps: Steps<T>, sizeBytes = 0): T | Promise<T> {
+    for (let size = sizeBytes; ; size = 0) {
+      const turn = this.next(size);
       if (turn !== undefined) return this.#goOn(turn, steps);
       const step = steps.next();
       if (step.done) return step.value;
@@ -107,24 +117,17 @@ export class Turns {
       return;
     }
     this.#began = undefined;
-    if (this.#served < this.#waiting.length) {
-      if (this.#served > mostServed && this.#served > this.#waiting.length / 2) {
-        this.#waiting = this.#waiting.slice(this.#served);
-        this.#served = 0;
-      }
-      this.#begin(false);
-      this.#serve(); // at least one per iteration, regardless of the clock
-    } else if (this.#served > 0) {
-      this.#waiting = [];
-      this.#served = 0;
-    }
+    this.#short.compact();
+    this.#others.compact();
+    if (this.#short.isEmpty && this.#others.isEmpty) return;
+    this.#begin(false);
+    this.#serve(); // at least one per iteration, regardless of the clock
   };
 
   #serve(): void {
-    const resolve = this.#waiting[this.#served];
-    if (resolve === undefined) return;
-    this.#served++;
-    resolve();
+    const isShort = !this.#short.isEmpty && (this.#others.isEmpty || this.#shortInRow < shortPerLong);
+    this.#shortInRow = isShort ? this.#shortInRow + 1 : 0;
+    if (!(isShort ? this.#short : this.#others).serve()) return;
     queueMicrotask(this.#afterPiece);
   }
 
@@ -137,6 +140,38 @@ export class Turns {
 
   #hasRoom(): boolean {
     return this.#began !== undefined && this.#now() - this.#began + this.#charged < sliceMs;
+  }
+}
+
+/** Pieces of work that wait, first come first served. */
+class Waiters {
+  #waiting: (() => void)[] = [];
+  /** Number of waiters in `waiting` that were served. */
+  #served = 0;
+
+  get isEmpty(): boolean {
+    return this.#served === this.#waiting.length;
+  }
+
+  add(): Promise<void> {
+    return new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** @returns whether there was one */
+  serve(): boolean {
+    const resolve = this.#waiting[this.#served];
+    if (resolve === undefined) return false;
+    this.#served++;
+    resolve();
+    return true;
+  }
+
+  /** Forgets those that were served, now and then: each time would copy those that wait. */
+  compact(): void {
+    if (this.#served === 0) return;
+    if (!this.isEmpty && (this.#served <= mostServed || this.#served <= this.#waiting.length / 2)) return;
+    this.#waiting = this.isEmpty ? [] : this.#waiting.slice(this.#served);
+    this.#served = 0;
   }
 }
 

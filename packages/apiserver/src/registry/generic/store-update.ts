@@ -91,7 +91,7 @@ export class StoreUpdate {
     if (current === undefined) return this.#createInstead(next);
     this.#created = false;
     this.#matchRevision(next, current);
-    await this.#context.turns.run(beforeUpdate(definition, strategy, ctx, next, current));
+    await this.#context.turns.run(beforeUpdate(definition, strategy, ctx, next, current), stored?.smallBytes);
     keepTimesWhenUnchanged(next, current);
     this.#undo = await strategy.beginUpdate?.(next, current, ctx);
     await request.validateAdmission?.(next, current);

@@ -234,8 +234,9 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
         continue;
       }
       if (current !== undefined && next === current.object() && !state.suggested && !state.rewrite) return current;
-      await turns.next();
-      const bytes = await turns.run(codec.toStoredInSteps(next));
+      // An update is seldom much larger than what it replaces.
+      await turns.next(current?.smallBytes);
+      const bytes = await turns.run(codec.toStoredInSteps(next), current?.smallBytes);
       await turns.next(bytes.length);
       if (current !== undefined && !state.rewrite && bytes.equals(state.bytes ?? (await this.#storedBytes(current)))) {
         if (!state.suggested) return current;
