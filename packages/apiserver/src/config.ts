@@ -29,7 +29,7 @@ import { type Encryption, readEncryptionConfig } from "./storage/etcd/encryption
 
 export interface ApiserverConfig {
   readonly flags: ApiserverFlags;
-  /** What the endpoints of the service `kubernetes` say. */
+  /** Address of this server in the endpoints of the Service `kubernetes`. */
   readonly advertiseAddress: string;
   /** One or two CIDRs, the primary one first. */
   readonly serviceClusterIpRange: readonly string[];

@@ -54,7 +54,7 @@ export interface RunningApiserver {
 }
 
 const readyPollMs = 20;
-/** What audit events still in a buffer get at least, however short the grace is. */
+/** Minimum time to flush buffered audit events at shutdown, however short the grace period is. */
 const leastFlushMs = 2000;
 /** For answers that are being sent when nothing is under way any more. Source: genericapiserver.go ShutdownTimeout */
 const lastAnswersMs = 2_000;

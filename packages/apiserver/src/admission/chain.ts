@@ -16,7 +16,10 @@ type Duration = ReturnType<Histogram["labels"]>;
 
 const operations: readonly Operation[] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
-/** One plugin for one operation. Its metric is kept because every write observes it; there is none before it has passed. */
+/**
+ * One plugin for one operation. Its metric child is cached because every write observes it, and created when the plugin first
+ * passes.
+ */
 interface Step {
   readonly plugin: AdmissionPlugin;
   readonly resources: ReadonlySet<string> | undefined;
@@ -83,7 +86,7 @@ async function runPlugins(
     const startedAt = performance.now();
     let taken = step.passed;
     try {
-      // One that does not look at the resource has passed, and is observed like the others.
+      // A plugin that does not handle the resource counts as passed and is observed in the metrics like the others.
       if (resources === undefined || resources.has(name)) await plugin[type]?.(attributes);
       if (taken === undefined) {
         taken = duration.labels(plugin.name, type, operation, "false");

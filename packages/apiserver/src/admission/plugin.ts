@@ -23,9 +23,9 @@ export interface AdmissionAttributes {
   round?: number;
   /** Set by a plugin that changed the object in the first round, to request reinvocation of the others. */
   wantsAnotherRound?: boolean;
-  /** What the mutating webhooks of the first round hand on to the second. */
+  /** State that the mutating webhooks of the first round pass to the reinvocation round. */
   reinvocation?: WebhookReinvocation;
-  /** What mutating webhooks changed, in their order. */
+  /** Changes by mutating webhooks, in the order of the calls. */
   changes?: WebhookChange[];
   readonly signal: AbortSignal;
   warn(text: string): void;
@@ -41,7 +41,7 @@ export interface WebhookChange {
   /** Name of the MutatingWebhookConfiguration. */
   readonly configuration: string;
   readonly webhook: string;
-  /** Of the patch's operations, a few of them. */
+  /** Paths of the first operations of the webhook's patch. */
   readonly paths: readonly string[];
 }
 

@@ -49,7 +49,7 @@ export interface ServedVersionsOptions {
   readonly validationRules: boolean;
   readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
   readonly turns: Turns;
-  /** Of the entries in the served versions. */
+  /** Memory accounting of the entries in the served versions. */
   readonly memory: EntryMemory;
 }
 

@@ -31,7 +31,7 @@ export interface ServingOptions {
   readonly storage: { for(resource: StoredResource): Storage; release(resource: GroupResource): void };
   readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
   readonly turns: Turns;
-  /** Of the entries in the served versions. */
+  /** Memory accounting of the entries in the served versions. */
   readonly memory: EntryMemory;
   /** Built-in groups: definitions in these are not served. */
   readonly builtInGroups: ReadonlySet<string>;

@@ -14,7 +14,7 @@ import type { UserInfo } from "../request/context.ts";
 import type { EventReader } from "./explainer.ts";
 import { type Look, timeOfEvent } from "./rule.ts";
 
-/** What one question may cost. What lies beyond is treated as hidden, hence no cause is concluded from its absence. */
+/** Limits of one explanation. Objects beyond a limit are treated as hidden, so that no cause is inferred from their absence. */
 const mostReads = 400;
 const mostObjectsOfList = 500;
 const mostEvents = 2_000;

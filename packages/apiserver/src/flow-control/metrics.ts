@@ -9,7 +9,7 @@ import type {
 } from "@coxswain/apimachinery/process/metrics/registry";
 import { newSampledShares, type SampledShare } from "./sampled-share.ts";
 
-/** Of one flow schema at one priority level. */
+/** Metrics of one flow schema at one priority level. */
 export interface FlowMetrics {
   rejected(reason: RejectionReason): void;
   readonly dispatched: CounterChild;

@@ -166,7 +166,7 @@ interface Level {
   readonly plan: LevelPlan;
   /** undefined: exempt. */
   readonly queues: QueueSet | undefined;
-  /** Its object is deleted, but requests are still waiting or executing. */
+  /** Its object is deleted, but requests are still queued or executing. */
   readonly quiescing: boolean;
 }
 

@@ -19,7 +19,7 @@ export interface HandlerEnv {
   readonly gates: HandlerGates;
   readonly nodeProxy: NodeProxy;
   readonly listBodies: ListBodies;
-  /** Of the encoded OpenAPI documents. */
+  /** Memory share of the encoded OpenAPI documents. */
   readonly documents: ByteShare;
   readonly log: Logger;
   readonly metrics?: MetricsRegistry;

@@ -42,7 +42,7 @@ export interface ApiserverRuntime {
   readonly connect?: Connect | undefined;
 }
 
-/** What a server has before it listens, and what all its modules share. */
+/** Created before the server listens, and shared by all its modules. */
 export interface Foundation {
   readonly config: ApiserverConfig;
   readonly clock: Clock;
@@ -108,7 +108,7 @@ function tracingOf(flags: ApiserverConfig["flags"], featureGates: FeatureGates):
   throw new Error("APIServerTracing feature is not enabled, but tracing config file was provided");
 }
 
-/** Who has made the spans. */
+/** Attributes that identify this process in its spans. */
 const tracedService = (): Record<string, string> => ({
   "service.name": "apiserver",
   "service.instance.id": `kube-apiserver-${randomUUID()}`,

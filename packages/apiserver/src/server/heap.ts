@@ -31,11 +31,15 @@ function collectYoungAlone(): void {
 }
 
 /**
- * Of the young generation's capacity; V8 collects it from 80 % on. A fuller one takes longer, and a request may arrive meanwhile.
+ * Share of the young generation's capacity from which on it is collected while the server is idle. A fuller one takes longer,
+ * and a request may arrive meanwhile; V8 itself collects it from 80 % on.
  */
 const fullShare = 0.3;
 const lookEveryMs = 4;
-/** Of the time since the last check. A busier server has idle moments, too, but more collections cost throughput. */
+/**
+ * Share of busy time since the last check above which nothing is collected: a busier server has idle moments too, but more
+ * collections would cost throughput.
+ */
 const mostBusyShare = 0.5;
 /** Delay after the last request, for its remaining work, mainly the events to its watchers. */
 const pauseMs = 1;

@@ -8,7 +8,7 @@ import { HistoryMemory } from "../watch/history.ts";
 
 const mib = 1024 * 1024;
 
-/** What the server keeps of what it could make or read again. The current objects, as JSON, are not part of it. */
+/** Memory for cached data that can be recomputed or read again. The current objects, as JSON, are not part of it. */
 const shares = {
   /** Protobuf, rows of tables and other versions of objects. */
   encodings: 128 * mib,

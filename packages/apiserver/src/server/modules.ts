@@ -83,7 +83,7 @@ interface ModuleOptions
   readonly fairness: boolean;
   readonly objectCounts: ObjectCounts;
   readonly auditor: Auditor | undefined;
-  /** What this server decided. undefined: daemons are not queried for their decisions either. */
+  /** Decisions of this server, for explanations. undefined: daemons are not queried for their decisions either. */
   readonly decisions?: DecisionLog | undefined;
 }
 
@@ -100,7 +100,7 @@ export interface Modules {
   readonly customResources: CustomResources | undefined;
   /** undefined without the feature gates. */
   readonly storageVersions: StorageVersions | undefined;
-  /** What the daemons of the cluster decided. */
+  /** Decisions of all daemons of the cluster. */
   readonly decisions: DecisionReader;
   /** Whether authorization and admission informers have synced. */
   synced(): boolean;
@@ -187,7 +187,7 @@ export function connectModules(options: ModuleOptions): Modules {
   };
 }
 
-/** What the later modules are made with. */
+/** Dependencies of the modules that are created later. */
 interface Base {
   readonly options: ModuleOptions;
   readonly registry: Registry;

@@ -13,7 +13,7 @@ export interface EntryCodec {
   toJsonInSteps(object: KubeObject): Steps<string>;
   fromJson(bytes: Buffer): KubeObject;
   fieldsOf(object: KubeObject): Record<string, string>;
-  /** Of all entries of the program; undefined: entries that do not outlive a request. */
+  /** Memory accounting shared by all entries of the program; undefined for entries that do not outlive a request. */
   readonly memory?: EntryMemory;
 }
 
@@ -45,7 +45,7 @@ export class EntryMemory {
       resident.used = false;
       this.#hand = (this.#hand + 1) % hotEntries;
     }
-    // One is dropped even when all were used.
+    // When all entries were used since the last round, the one at the hand is evicted anyway.
     hot[this.#hand]?.cool();
     hot[this.#hand] = entry;
     this.#hand = (this.#hand + 1) % hotEntries;

@@ -61,9 +61,9 @@ export interface StorageOptions {
   clock: Clock;
   log: Logger;
   metrics?: StorageMetrics;
-  /** Those of the program; default: turns of this storage only. */
+  /** The program's turns; default: turns of this storage only. */
   turns?: Turns;
-  /** That of the program; default: unlimited. */
+  /** The program's memory limit; default: unlimited. */
   memory?: StorageMemory;
   /** How long a read waits for a revision that has not arrived; default 3 s, as upstream. */
   readPatienceMs?: number;

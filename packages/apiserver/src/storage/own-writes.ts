@@ -48,7 +48,7 @@ export class OwnWrites {
     const answered = this.#answered.get(revision);
     if (answered !== undefined) {
       this.#answered.delete(revision);
-      // Another history has another object at this revision.
+      // After a restore of etcd, the revision may belong to another object.
       return answered.key === key ? answered.ready(revision) : undefined;
     }
     const sent = this.#sent.get(key);
@@ -65,7 +65,7 @@ export class OwnWrites {
 /** A write of this process. Response and watch event share its entry. */
 export class OwnWrite {
   readonly key: string;
-  /** What is sent to etcd. */
+  /** The encoded value that is sent to etcd. */
   readonly value: Buffer;
   readonly #codec: ObjectCodec;
   readonly #bytes: Buffer;

@@ -145,7 +145,10 @@ export class WatchQueue implements WatchStream {
 }
 
 const none: readonly never[] = [];
-/** More than one etcd response delivers per event-loop turn (1,000 revisions), so that only a slow client reaches it. */
+/**
+ * More events than one etcd response delivers in one event-loop turn (1,000 revisions), so that only a slow client reaches the
+ * limit.
+ */
 const defaultLimit = 2_048;
 /** Events returned per `take`: the connection writes, then yields to others. */
 const mostAtOnce = 500;

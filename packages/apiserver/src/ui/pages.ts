@@ -20,7 +20,7 @@ const types: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 };
 
-/** Nothing but what this server serves is loaded, executed, framed or submitted to. */
+/** Allows loading, executing, framing and submitting only to this server. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",

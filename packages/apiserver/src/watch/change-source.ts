@@ -1,4 +1,4 @@
-/** What the multiplexer needs of etcd; implemented in `storage/cluster.ts`. */
+/** The source of changes for the multiplexer; implemented over etcd in `storage/cluster.ts`. */
 export interface ChangeSource {
   /** Linearizable read of the store's revision. */
   currentRevision(): Promise<number>;

@@ -38,7 +38,7 @@ export interface WatchCache extends Storage {
   stop(): void;
 }
 
-/** What the cache needs of the underlying store besides `Storage`. */
+/** Methods of the underlying store that the cache needs besides `Storage`. */
 export interface CachedStore extends Storage {
   /**
    * Decodes a stored value, synchronously unless a KMS has to decrypt it.

@@ -101,7 +101,10 @@ const ownerGone: AnyRule = ({ related: { goneOwners, hasOwner } }) => {
 /** Older ones may be about problems that have been fixed. */
 const decisionsCountMs = 10 * 60_000;
 
-/** What a daemon says about an object of a kind that no rule is for. What admission refused never came to be. */
+/**
+ * Decisions of daemons about an object of a kind without rules of its own. Refusals by admission are left out, because they did
+ * not change the object.
+ */
 export const decisionRule: AnyRule = ({ decisions, now }) => {
   const recent = decisions.filter(
     ({ lastAt, component }) => component !== "kube-apiserver" && !isOlder(lastAt, decisionsCountMs, now),

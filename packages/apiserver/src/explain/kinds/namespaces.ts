@@ -12,10 +12,10 @@ interface Remaining {
 }
 
 interface NamespaceFacts {
-  /** Of one that is being deleted. */
+  /** What keeps a namespace that is being deleted. */
   readonly remaining: readonly Remaining[];
   readonly unavailableServices: readonly ObjectRef[];
-  /** What a user looks after, in others. */
+  /** Workloads of a namespace that is not being deleted. */
   readonly workloads: readonly ObjectRef[];
 }
 

@@ -1,4 +1,4 @@
-/** What the rules of pods look at besides the pod. */
+/** Input of the rules of pods besides the pod. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";

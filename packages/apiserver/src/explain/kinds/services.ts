@@ -9,7 +9,7 @@ import { refToObject } from "../refusals.ts";
 import { conditionOf, isSeen, type Look, labelsText, plural, type Reader, type Rule, rulesFor, sinceTime } from "../rule.ts";
 
 interface ServiceFacts {
-  /** That the selector matches; undefined when the user may not list pods. */
+  /** Pods that the selector matches; undefined when the user may not list pods. */
   readonly pods: readonly { readonly pod: Pod; readonly ref: ObjectRef }[] | undefined;
   /** All pods of the namespace, when the selector matches none. */
   readonly others: readonly Pod[];

@@ -29,7 +29,7 @@ const controllerActsMs = 15_000;
 export interface OwnedPods {
   /** Of the object; undefined when the user may not list pods. */
   readonly pods: readonly Pod[] | undefined;
-  /** Those that are not ready, being deleted last. */
+  /** Pods that are not ready; those that are being deleted come last. */
   readonly unready: readonly ObjectRef[];
 }
 

@@ -89,13 +89,13 @@ export interface StrategyContext {
 /** Table columns (kubectl get) of one resource. Source: pkg/printers/internalversion/printers.go */
 export interface TableColumns<T extends KubeObject = Unstructured> {
   readonly columns: readonly TableColumn[];
-  /** One cell per column. Cells are cached but for the ages, so that they must not depend on the time otherwise. */
+  /** One cell per column. Cells are cached, except for ages; therefore they must not depend on the time in any other way. */
   cells(object: T, ages: Ages): readonly unknown[];
   /** Order of the rows, where it differs from the order of the list. */
   readonly order?: (a: KubeObject, b: KubeObject) => number;
 }
 
-/** What the cells of a table know of the time. */
+/** Formats times relative to now in the cells of a table. */
 export interface Ages {
   /** The time since `ms`, which is in ms since the epoch, in kubectl's notation (`5d3h`). */
   since(ms: number): string;
