@@ -86,7 +86,9 @@ const sharedQueues = [
 ];
 
 /** Work queues where upstream uses loops or channels without metrics. */
-const ownQueues = ["attachdetach_flex", "attachdetach_nodes", "attachdetach_volumes", "cidrallocator"];
+const ownQueues = [
+  ...["attachdetach_flex", "attachdetach_nodes", "attachdetach_volumes", "cidrallocator", "nodelifecycle_evictions"],
+];
 
 test("work queues have upstream's names in metrics", (t) => {
   const names: string[] = [];

@@ -8,6 +8,7 @@ import { leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds
 import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { completeConfig } from "../../config.ts";
+import type { ControllerContext } from "../../controller-context.ts";
 import { kubeControllerManager } from "../../flags.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { nodeEvent } from "./context.ts";
@@ -163,6 +164,28 @@ test("pods that a former leader did not come to mark are marked by the next one"
   await world.run(newNodeLifecycleController(world.ctx));
   await pass(world, 10, "good");
   assert.deepEqual([isReady(world, "left"), isReady(world, "fine")], [false, true]);
+});
+
+test("eviction queues are looked at only while a node is in one", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(nodes, aNode({ name: "good" }), aNode({ name: "bad" }));
+  let looks = 0;
+  const none = (): void => {};
+  const queueMetrics: NonNullable<ControllerContext["queueMetrics"]> = (queue) => ({
+    ...{ added: none, done: none, retried: none },
+    got() {
+      if (queue === "nodelifecycle_evictions") looks++;
+    },
+  });
+  await world.run(newNodeLifecycleController({ ...world.ctx, queueMetrics }));
+  await pass(world, 60, "good", "bad");
+  assert.equal(looks, 0);
+  await pass(world, 55, "good");
+  assert.ok(taintsOf(world, "bad").includes("node.kubernetes.io/unreachable:NoExecute"));
+  const looksAtBad = looks;
+  assert.notEqual(looksAtBad, 0);
+  await pass(world, 60, "good");
+  assert.equal(looks, looksAtBad);
 });
 
 test("without a taint manager pods go after the eviction timeout", async (t) => {

@@ -1,12 +1,17 @@
+import { type Controller, done } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { keyOf } from "@coxswain/apimachinery/objects/meta/object-key";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { defineController, definePeriodic, runTogether } from "../../define-controller.ts";
 import { taintByConditions } from "./condition-taints.ts";
 import { newNodeLifecycleContext } from "./context.ts";
-import { processEvictions } from "./eviction.ts";
+import { hasQueuedNodes, processEvictions } from "./eviction.ts";
 import { markNewPod, monitorNodes } from "./monitor.ts";
 import { newTaintManager } from "./taint-manager.ts";
+
+const evictionPeriodMs = 100;
+/** The one key of the controller of evictions. */
+const allQueues = "zones";
 
 /**
  * node-controller: marks nodes without heartbeat as not ready, taints unhealthy nodes, and evicts Pods that do not
@@ -22,13 +27,23 @@ export function newNodeLifecycleController(base: ControllerContext): Runnable {
     name: "nodelifecycle",
     periodMs: ctx.config.nodeLifecycle.monitorPeriodMs,
     synced: [nodeInformer, podInformer, leaseInformer],
-    work: monitorNodes,
+    async work(context, signal) {
+      try {
+        await monitorNodes(context, signal);
+      } finally {
+        if (hasQueuedNodes(context)) evictions.enqueue(allQueues);
+      }
+    },
   });
-  const evictions = definePeriodic(ctx, {
-    name: "nodelifecycle",
-    periodMs: 100,
-    synced: [nodeInformer, podInformer],
-    work: processEvictions,
+  // Only while a node is queued: ten times a second would be most of what an idle process does.
+  const evictions: Controller = defineController(ctx, {
+    name: "nodelifecycle_evictions",
+    objectOf: () => undefined,
+    sources: [needsSynced(nodeInformer), needsSynced(podInformer)],
+    async reconcile(context, _key, signal) {
+      await processEvictions(context, signal);
+      return hasQueuedNodes(context) ? { requeueAfterMs: evictionPeriodMs } : done;
+    },
   });
   const tainter = defineController(ctx, {
     name: "node_lifecycle_controller",

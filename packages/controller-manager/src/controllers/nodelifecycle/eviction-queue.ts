@@ -13,6 +13,7 @@ export interface EvictionQueue {
    */
   take(now: number): string[];
   has(node: string): boolean;
+  readonly isEmpty: boolean;
 }
 
 /** @param perSecond nodes per second until `setRate`; 0: none. The first node is not delayed. */
@@ -37,5 +38,8 @@ export function newEvictionQueue(perSecond: number): EvictionQueue {
       return taken;
     },
     has: (node) => waiting.has(node),
+    get isEmpty() {
+      return waiting.size === 0;
+    },
   };
 }

@@ -62,6 +62,11 @@ async function setEvictionTaint(
   }
 }
 
+/** Whether a node waits in one of the eviction queues. */
+export function hasQueuedNodes({ evictions }: NodeLifecycleContext): boolean {
+  return evictions.values().some((queue) => !queue.isEmpty);
+}
+
 /** Processes the eviction queues: taints the nodes, or deletes their Pods when the taint manager is off. */
 export async function processEvictions(ctx: NodeLifecycleContext, signal: AbortSignal): Promise<void> {
   for (const queue of ctx.evictions.values()) {
