@@ -8,6 +8,7 @@ import type { AgentEvents } from "../events.ts";
 import type { ApiConnection } from "./api-connection.ts";
 import { newCertificateMetrics } from "./certificate-metrics.ts";
 import { rotateCertificate } from "./certificates.ts";
+import { withTimeLimit } from "./heartbeat-client.ts";
 import { runNodeLease } from "./lease.ts";
 import { Registration } from "./registration.ts";
 
@@ -34,8 +35,11 @@ export function joinCluster(options: JoinOptions): Registration {
   const { signal } = background;
   let known: Node | undefined;
   notify.node("Normal", "Starting", "Starting kubelet.");
+  const durationSeconds = config.nodeLeaseDurationSeconds;
+  const limitMs = Math.min(config.nodeStatusUpdateFrequencyMs, durationSeconds * 1000);
+  const heartbeat = withTimeLimit(api.heartbeat, limitMs, clock);
   const registration = new Registration({
-    client: api.heartbeat,
+    client: heartbeat,
     clock,
     log,
     initial: options.initial,
@@ -51,8 +55,7 @@ export function joinCluster(options: JoinOptions): Registration {
     notify: ({ type, reason, message }) => notify.node(type, reason, message),
   });
   background.add(registration.run(signal));
-  const durationSeconds = config.nodeLeaseDurationSeconds;
-  background.add(runNodeLease({ client: api.heartbeat, clock, log, nodeName, durationSeconds, node: () => known }, signal));
+  background.add(runNodeLease({ client: heartbeat, clock, log, nodeName, durationSeconds, node: () => known }, signal));
   const metricsOf = (purpose: "client" | "server") => newCertificateMetrics(options.metrics, purpose, clock);
   const certificates = { nodeName, certDir: config.certDir, clock, log };
   if (config.rotateCertificates && api.certFile?.startsWith(config.certDir)) {

@@ -1,4 +1,3 @@
-import type { Client } from "@coxswain/apimachinery/client/client";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { formatMicroTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
@@ -6,9 +5,10 @@ import type { Node } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { leases } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { HeartbeatClient } from "./heartbeat-client.ts";
 
 interface NodeLeaseOptions {
-  client: Client;
+  client: HeartbeatClient;
   clock: Clock;
   log: Logger;
   nodeName: string;

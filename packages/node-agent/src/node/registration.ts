@@ -1,14 +1,14 @@
-import type { Client } from "@coxswain/apimachinery/client/client";
 import { isAlreadyExists } from "@coxswain/apimachinery/objects/errors/predicates";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/objects/meta/deep-equal";
 import type { Node, NodeAddress, NodeStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import type { HeartbeatClient } from "./heartbeat-client.ts";
 import { attachDetachAnnotation, type NodeEvent, nodeEvents, nodeStatusEvent, statusChanged } from "./node-status.ts";
 
 export interface RegistrationOptions {
-  client: Client;
+  client: HeartbeatClient;
   clock: Clock;
   log: Logger;
   /** The Node to create; not created with `--register-node=false`. */
