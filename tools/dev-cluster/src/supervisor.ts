@@ -91,26 +91,16 @@ const isSameCommand = (one: ProcessSpec, other: ProcessSpec): boolean => {
   return command(one) === command(other);
 };
 
-interface Supervised {
-  view(): SupervisedProcess;
-  start(): void;
-  stop(graceMs: number): Promise<void>;
-  /** Resolves when no stop is in progress. */
-  settled(): Promise<void>;
-  /** Continues with a process of an earlier supervisor, if it is still running. */
-  adopt(left: ProcessState): void;
-}
-
 function newSupervised(
   place: SupervisorPlace,
   spec: ProcessSpec,
   initial: ProcessState,
   options: { save(): void; log(line: string): void },
 ): Supervised {
-  return new RestartedProcess(place, spec, initial, options);
+  return new Supervised(place, spec, initial, options);
 }
 
-class RestartedProcess implements Supervised {
+class Supervised {
   readonly #options: { save(): void; log(line: string): void };
   readonly #place: SupervisorPlace;
   readonly #spec: ProcessSpec;
@@ -139,6 +129,7 @@ class RestartedProcess implements Supervised {
     this.#dispatch({ type: "start" });
   }
 
+  /** Resolves when no stop is in progress. */
   settled(): Promise<void> {
     return this.#state.phase === "stopping" ? new Promise((resolve) => this.#waiters.push(resolve)) : Promise.resolve();
   }
@@ -148,6 +139,7 @@ class RestartedProcess implements Supervised {
     return this.settled();
   }
 
+  /** Continues with a process of an earlier supervisor, if it is still running. */
   adopt(left: ProcessState): void {
     const { log } = this.#options;
     const { pid, startTime, ...rest } = left;

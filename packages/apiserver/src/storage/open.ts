@@ -16,26 +16,6 @@ import { goTypeName, type StorageMetrics } from "./metrics.ts";
 import { newObjectCodec, type StoredResource } from "./object-codec.ts";
 import type { Storage } from "./storage.ts";
 
-/**
- * Opens the storage layer: a client, a watch multiplexer and a compactor for each etcd cluster, a store and
- * a cache for each resource.
- */
-export interface StorageSet {
-  /** The storage of one resource, created on first use; also for resources added later (custom resources). */
-  for(resource: StoredResource): Storage;
-  /** Closes the storage of a resource that is no longer served. */
-  release(resource: GroupResource): void;
-  /** Whether all caches are filled. */
-  ready(): boolean;
-  /** Resolves when the caches opened before the first call are filled and have loaded the recent history. */
-  whenReady(): Promise<void>;
-  /** The `etcd` health check; rejects with the reason. */
-  health(): Promise<void>;
-  /** A problem that does not fail the health check but is shown with it. */
-  warning(): Promise<string | undefined>;
-  stop(): void;
-}
-
 /** The memory that storages of all resources share. */
 interface StorageMemory {
   readonly entries: EntryMemory;
@@ -87,7 +67,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
   const clusters = new EtcdClusters(prefix, options);
   // The watches start before the first cache lists, so that no change is lost between a list and the watch.
   await clusters.start();
-  const set = new OpenStorage(prefix, clusters, options);
+  const set = new StorageSet(prefix, clusters, options);
   set.start();
   return set;
 }
@@ -99,7 +79,11 @@ interface Opened {
   readonly cache: WatchCache | undefined;
 }
 
-class OpenStorage implements StorageSet {
+/**
+ * The storage layer: a client, a watch multiplexer and a compactor for each etcd cluster, a store and
+ * a cache for each resource.
+ */
+export class StorageSet {
   readonly #options: StorageOptions;
   readonly #prefix: string;
   readonly #clusters: EtcdClusters;
@@ -145,6 +129,7 @@ class OpenStorage implements StorageSet {
     this.#clusters.stop();
   }
 
+  /** The storage of one resource, created on first use; also for resources added later (custom resources). */
   for(resource: StoredResource): Storage {
     const name = nameOf(resource);
     let opened = this.#opened.get(name);
@@ -155,25 +140,30 @@ class OpenStorage implements StorageSet {
     return opened.storage;
   }
 
+  /** Closes the storage of a resource that is no longer served. */
   release(resource: GroupResource): void {
     const name = nameOf(resource);
     this.#opened.get(name)?.cache?.stop();
     this.#opened.delete(name);
   }
 
+  /** Whether all caches are filled. */
   ready(): boolean {
     return [...this.#opened.values()].every(({ cache }) => cache === undefined || cache.ready);
   }
 
+  /** Resolves when the caches opened before the first call are filled and have loaded the recent history. */
   whenReady(): Promise<void> {
     this.#caughtUp ??= this.#catchUp();
     return this.#caughtUp;
   }
 
+  /** The `etcd` health check; rejects with the reason. */
   health(): Promise<void> {
     return this.#health();
   }
 
+  /** A problem that does not fail the health check but is shown with it. */
   warning(): Promise<string | undefined> {
     return etcdWarning(this.#clusters.clients(), this.#healthTimeoutMs);
   }

@@ -26,18 +26,6 @@ import { Freshness } from "./freshness.ts";
 import { Change, type HistoryMemory } from "./history.ts";
 import type { WatchMultiplexer } from "./multiplexer.ts";
 
-/**
- * In-memory cache of one resource in front of its store: current state, recent changes, watchers. Reads are answered from
- * memory whenever that is as consistent as reading etcd. Writes go to the store, with the cached object as the suggestion.
- * Source: k8s.io/apiserver pkg/storage/cacher/cacher.go; KEP-2340 for consistent reads
- */
-export interface WatchCache extends Storage {
-  readonly ready: boolean;
-  /** Resolves when the initial list is loaded. */
-  whenReady(): Promise<void>;
-  stop(): void;
-}
-
 /** Methods of the underlying store that the cache needs besides `Storage`. */
 export interface CachedStore extends Storage {
   /**
@@ -77,12 +65,17 @@ const longBytes = 64 * 1024;
 
 /** Creates a cache, attaches it to the multiplexer and begins to fill it. */
 export function newWatchCache(options: WatchCacheOptions): WatchCache {
-  const cache = new FilledCache(options);
+  const cache = new WatchCache(options);
   cache.start();
   return cache;
 }
 
-class FilledCache implements WatchCache {
+/**
+ * In-memory cache of one resource in front of its store: current state, recent changes, watchers. Reads are answered from
+ * memory whenever that is as consistent as reading etcd. Writes go to the store, with the cached object as the suggestion.
+ * Source: k8s.io/apiserver pkg/storage/cacher/cacher.go; KEP-2340 for consistent reads
+ */
+export class WatchCache implements Storage {
   readonly cached = true;
   readonly #options: WatchCacheOptions;
   readonly #state: CacheState;
@@ -145,6 +138,7 @@ class FilledCache implements WatchCache {
     return this.#freshness.isReady;
   }
 
+  /** Resolves when the initial list is loaded. */
   whenReady(): Promise<void> {
     return this.#freshness.whenReady();
   }

@@ -11,23 +11,6 @@ interface DbusCall {
   body?: readonly DbusValue[];
 }
 
-/** A D-Bus connection, to a bus or peer to peer. */
-export interface DbusConnection {
-  /** @returns the values of the reply. @throws DbusError for an error reply; DbusClosed when the connection ends */
-  call(request: DbusCall): Promise<readonly DbusValue[]>;
-  /** Subscribes to a signal. */
-  onSignal(
-    match: { path: string; interface: string; member: string },
-    heard: (body: readonly DbusValue[]) => void,
-  ): Promise<void>;
-  /** Sets the handler for incoming calls: undefined results in an UnknownMethod error, a thrown DbusError in that error. */
-  answer(handler: (call: DbusMessage) => { signature: string; body: readonly DbusValue[] } | undefined): void;
-  emit(signal: Omit<DbusCall, "destination">): void;
-  /** Resolves when the connection has ended, for whatever reason. */
-  closed: Promise<void>;
-  close(): void;
-}
-
 /** An error reply. */
 export class DbusError extends Error {
   /** `org.freedesktop.systemd1.UnitExists` */
@@ -70,10 +53,12 @@ export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRES
 export const connectToPeer = (address: string): Promise<DbusConnection> => connectTo(address, async () => undefined);
 
 async function connectTo(address: string, addMatch: (rule: string) => Promise<void>): Promise<DbusConnection> {
-  return new SocketConnection(await open(address), addMatch);
+  return new DbusConnection(await open(address), addMatch);
 }
 
-class SocketConnection implements DbusConnection {
+/** A D-Bus connection, to a bus or peer to peer. */
+export class DbusConnection {
+  /** Resolves when the connection has ended, for whatever reason. */
   readonly closed: Promise<void>;
   readonly #addMatch: (rule: string) => Promise<void>;
   readonly #socket: Socket;
@@ -96,6 +81,7 @@ class SocketConnection implements DbusConnection {
     this.#socket.on("data", (chunk: Buffer) => this.#receive(chunk));
   }
 
+  /** @returns the values of the reply. @throws DbusError for an error reply; DbusClosed when the connection ends */
   call({ signature = "", body = [], ...request }: DbusCall): Promise<readonly DbusValue[]> {
     return new Promise((resolve, reject) => {
       if (this.#socket.destroyed) return reject(new DbusClosed("connection to the message bus closed"));
@@ -114,6 +100,7 @@ class SocketConnection implements DbusConnection {
     });
   }
 
+  /** Subscribes to a signal. */
   async onSignal(
     match: { path: string; interface: string; member: string },
     heard: (body: readonly DbusValue[]) => void,
@@ -126,6 +113,7 @@ class SocketConnection implements DbusConnection {
     await this.#addMatch(`type='signal',path='${match.path}',interface='${match.interface}',member='${match.member}'`);
   }
 
+  /** Sets the handler for incoming calls: undefined results in an UnknownMethod error, a thrown DbusError in that error. */
   answer(next: (call: DbusMessage) => { signature: string; body: readonly DbusValue[] } | undefined): void {
     this.#handler = next;
   }

@@ -4,13 +4,6 @@ import { compactRevisionKey } from "../key-layout.ts";
 import type { EtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 
-/** Compacts etcd at intervals, until it is stopped. */
-interface Compactor {
-  /** The revision that this or another API server compacted last, as known since the last interval; 0: none yet. */
-  readonly compacted: number;
-  stop(): void;
-}
-
 /** What a round found and did. */
 interface Round {
   /** Version of the key. */
@@ -28,10 +21,11 @@ interface Round {
  * Source: k8s.io/apiserver pkg/storage/etcd3/compact.go
  */
 export function startCompactor(options: { client: EtcdClient; intervalMs: number; clock: Clock; log: Logger }): Compactor {
-  return new PeriodicCompactor(options);
+  return new Compactor(options);
 }
 
-class PeriodicCompactor implements Compactor {
+/** Compacts etcd at intervals, until it is stopped. */
+class Compactor {
   #round: Round = { version: 0, revision: 0, compacted: 0 };
   #isRunning = false;
   readonly #timer: { cancel(): void } | undefined;
@@ -41,6 +35,7 @@ class PeriodicCompactor implements Compactor {
     this.#timer = intervalMs <= 0 ? undefined : clock.every(intervalMs, () => void this.#run(client, log));
   }
 
+  /** The revision that this or another API server compacted last, as known since the last interval; 0: none yet. */
   get compacted(): number {
     return this.#round.compacted;
   }

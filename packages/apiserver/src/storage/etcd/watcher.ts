@@ -13,22 +13,6 @@ import {
   type WatchResponse,
 } from "./wire.ts";
 
-/**
- * A watch on a prefix that never skips events: whole revisions, in order, across reconnects. It resumes after the mod revision of
- * the last event, never after a header revision, which can be ahead of events still to come (etcd #15220). For the same reason a
- * progress reply only shows that the stream is alive, unless all members run versions with reliable replies.
- */
-export interface EtcdWatch {
-  /** Every event up to this revision was delivered. */
-  readonly revision: number;
-  /**
-   * Requests a progress notification; `onProgress` is called unless the watch is behind.
-   * @returns false, without a request, when the reply could not be trusted
-   */
-  requestProgress(): boolean;
-  stop(): void;
-}
-
 export interface EtcdWatchOptions {
   client: EtcdClient;
   /** Ends with `/`. */
@@ -71,10 +55,15 @@ const longestBackoffMs = 2_000;
 
 /** Starts a watch that reconnects until `stop` is called or it ends by `onCompacted` or `onUntrue`. */
 export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
-  return new ReconnectingWatch(options);
+  return new EtcdWatch(options);
 }
 
-class ReconnectingWatch implements EtcdWatch {
+/**
+ * A watch on a prefix that never skips events: whole revisions, in order, across reconnects. It resumes after the mod revision of
+ * the last event, never after a header revision, which can be ahead of events still to come (etcd #15220). For the same reason a
+ * progress reply only shows that the stream is alive, unless all members run versions with reliable replies.
+ */
+export class EtcdWatch {
   readonly #options: EtcdWatchOptions;
   #revision: number;
   /** Mod revision of the last event; `revision` is ahead of it after a progress reply. */
@@ -113,10 +102,15 @@ class ReconnectingWatch implements EtcdWatch {
     this.#open();
   }
 
+  /** Every event up to this revision was delivered. */
   get revision(): number {
     return this.#revision;
   }
 
+  /**
+   * Requests a progress notification; `onProgress` is called unless the watch is behind.
+   * @returns false, without a request, when the reply could not be trusted
+   */
   requestProgress(): boolean {
     if (this.#stream === undefined || !this.#options.progress?.trust.trusted) return false;
     this.#stream.write(encodeWatchProgress());
