@@ -46,14 +46,23 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
   });
   after(() => network?.remove());
 
-  test("init says what it would do and changes nothing, then does it; again, without its configuration, there is nothing to do", async () => {
+  test("init says what it would do and changes nothing, then does it, also after a failure half way; again, without its configuration, there is nothing to do", async () => {
     await first.write("/root/init.yaml", config);
     const flags = ["init", "--config=/root/init.yaml"];
     const plan = await first.run(coxswain, ...flags, "--dry-run");
     assert.match(plan, /^\[etcd\] would start etcd$/m);
     await assert.rejects(first.run("ls", "/etc/kubernetes/pki", "/usr/bin/kubelet"), /No such file/);
-    const done = await first.run(coxswain, ...flags, "--upload-certs");
+    // A failure half way; it is continued without the configuration, too.
+    await first.run("touch", "/srv/etcd");
+    await assert.rejects(first.run(coxswain, ...flags), /^error: etcd: .*\/srv\/etcd/m);
+    await first.run("rm", "/srv/etcd");
+    const done = await first.run(coxswain, "init", "--upload-certs");
+    await assert.rejects(first.run("ls", "/var/lib/coxswain/init.yaml"), /No such file/);
     lines = linesIn(done);
+    // init waits for the API server only.
+    await waitFor(() => first.run("systemctl", "is-active", "kube-controller-manager", "kube-scheduler", "coxswain-services"), {
+      ...{ timeoutMs: minutes(1), retry: hasExitCode, what: "the daemons to be started" },
+    });
     const again = await first.run("coxswain", "init");
     // But for the token, which is another one each time.
     assert.deepEqual(
@@ -64,6 +73,36 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
     await whenReady("m1");
     assert.match(await kubectl("get", "nodes"), /^m1 +Ready +control-plane,master /m);
     assert.deepEqual(await diagnose(first), { code: 0, findings: [] });
+  });
+
+  test("init without its configuration is refused while the cluster cannot say it, and changes nothing; so is its dry run", async () => {
+    const files = "/etc/systemd/system /etc/kubernetes /var/lib/kubelet/config.yaml /var/lib/kubelet/kubeadm-flags.env";
+    const sums = () => first.shell(`find ${files} -type f | sort | xargs sha256sum`);
+    const before = await sums();
+    const expectRefusal = async (pattern: RegExp): Promise<void> => {
+      for (const more of [[], ["--dry-run"], ["--upload-certs"]])
+        await assert.rejects(first.run("coxswain", "init", ...more), (err: { stdout: string; stderr: string }) => {
+          assert.match(err.stderr, pattern);
+          assert.match(err.stderr, /^error: this machine has a control plane.*or give --config as when it was made\n$/);
+          assert.equal(err.stdout, "");
+          return true;
+        });
+    };
+    await first.run("systemctl", "stop", "kube-apiserver");
+    await expectRefusal(/cannot read configmaps kube-system\/kubeadm-config of the cluster: .*ECONNREFUSED/);
+    await first.run("systemctl", "start", "kube-apiserver");
+    await waitFor(() => kubectl("get", "--raw", "/readyz"), { timeoutMs: minutes(1), retry: hasExitCode, what: "readyz" });
+    const patch = (name: string, data: Readonly<Record<string, string | null>>) =>
+      kubectl("patch", "configmap", "--namespace=kube-system", name, "--type=merge", `--patch=${JSON.stringify({ data })}`);
+    await patch("kubelet-config-1.23", { kubelet: "a: [" });
+    await expectRefusal(/ConfigMap kube-system\/kubelet-config-1\.23: error converting YAML/);
+    await patch("kubeadm-config", { ClusterConfiguration: null });
+    await expectRefusal(/ConfigMap kube-system\/kubeadm-config has no ClusterConfiguration/);
+    await kubectl("delete", "configmap", "--namespace=kube-system", "kubeadm-config");
+    await expectRefusal(/ConfigMap kubeadm-config or kubelet-config-1\.23 of kube-system is missing, or forbidden/);
+    await first.run("coxswain", "init", "--config=/root/init.yaml");
+    assert.match(await first.run("coxswain", "init", "--dry-run"), /^\[upload-config\] nothing to do$/m);
+    assert.equal(await sums(), before);
   });
 
   test("a machine with a wrong hash or token is refused at once, and nothing is written", async () => {

@@ -133,6 +133,34 @@ describe("the daemons of a living cluster are replaced by upstream's, and those 
     await works("theirs");
   });
 
+  test("upgrade lists the versions, and leaves daemons of others alone in one line with its remedy", async () => {
+    const version = (await cluster.machine("n1").shell("/usr/bin/kubelet --version")).trim().replace("Kubernetes ", "");
+    const before = await cluster.machine("cp1").shell("ls -l /usr/bin/kube*");
+    const left = new RegExp(
+      `^error: /usr/bin/kubelet \\(Kubernetes ${version}\\) was not set up by coxswain init or join.*docs/installing\\.md, In place of upstream's daemons$`,
+      "m",
+    );
+    await assert.rejects(
+      cluster.machine("cp1").run(`${ours}/coxswain`, "upgrade", "plan"),
+      (err: { stdout: string; stderr: string }) => {
+        assert.match(err.stdout, /^archive of this machine +<none> +0\.1\.0$/m);
+        assert.match(err.stdout, new RegExp(`^kube-apiserver ${cluster.address("cp1")}:6443 +${version} +v1\\.23\\.0$`, "m"));
+        assert.match(err.stdout, new RegExp(`^kubelet of n1 +${version} +v1\\.23\\.0$`, "m"));
+        if (version.startsWith("v1.20."))
+          assert.match(err.stderr, /^error: v1\.23\.0 is not next to v1\.20\.\d+: go by way of 1\.21$/m);
+        assert.match(err.stderr, left);
+        return true;
+      },
+    );
+    for (const [name, ...words] of [
+      ["cp1", "apply"],
+      ["cp1", "apply", "--dry-run"],
+      ["n1", "node", "--force"],
+    ] as const)
+      await assert.rejects(cluster.machine(name).run(`${ours}/coxswain`, "upgrade", ...words), { stdout: "", stderr: left });
+    assert.equal(await cluster.machine("cp1").shell("ls -l /usr/bin/kube*"), before);
+  });
+
   test("ours take over, in the order of an upgrade: pods are untouched, objects are kept", async () => {
     await replace(daemons, ours);
     await whenVersion(/ v1\.23\.0$/);
@@ -156,6 +184,10 @@ describe("the daemons of a living cluster are replaced by upstream's, and those 
   test("and ours", async () => {
     await replace(daemons, ours);
     await whenVersion(/ v1\.23\.0$/);
+    assert.match(
+      await cluster.machine("cp1").run(`${ours}/coxswain`, "upgrade", "plan"),
+      /^this machine has \/opt\/coxswain already$/m,
+    );
     await works("last");
   });
 });

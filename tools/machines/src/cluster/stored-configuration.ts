@@ -37,10 +37,27 @@ export async function storedConfiguration(client: Client): Promise<StoredConfigu
   const config = await readObject<ConfigMap>(client, "configmaps", kubeadmConfigName);
   const kubelet = await readObject<ConfigMap>(client, "configmaps", kubeletConfigName);
   if (config === undefined || kubelet === undefined) return undefined;
-  const text = config.data?.["ClusterConfiguration"] ?? "";
+  const text = dataOf(config, "ClusterConfiguration");
   const { ClusterConfiguration } = readDocuments(text, `ConfigMap kube-system/${kubeadmConfigName}`);
-  return {
-    cluster: clusterSettings(ClusterConfiguration),
-    kubelet: parseYaml(kubelet.data?.["kubelet"] ?? "{}") as Record<string, unknown>,
-  };
+  return { cluster: clusterSettings(ClusterConfiguration), kubelet: kubeletIn(dataOf(kubelet, "kubelet")) };
+}
+
+/** @throws Failure */
+function dataOf({ metadata, data }: ConfigMap, key: string): string {
+  const text = data?.[key];
+  if (text === undefined || text.trim() === "") throw new Failure(`ConfigMap kube-system/${metadata.name} has no ${key}`);
+  return text;
+}
+
+/** @throws Failure */
+function kubeletIn(text: string): Record<string, unknown> {
+  const place = `ConfigMap kube-system/${kubeletConfigName}`;
+  let parsed: unknown;
+  try {
+    parsed = parseYaml(text);
+  } catch (err) {
+    throw new Failure(`${place}: ${(err as Error).message}`);
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw new Failure(`${place}: kubelet is not a map`);
+  return parsed as Record<string, unknown>;
 }

@@ -1,8 +1,9 @@
 /** `coxswain init`: the first machine of a cluster. */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { parseDuration } from "@coxswain/apimachinery/objects/meta/time";
 import type { Command } from "commander";
 import { authorityHash } from "../cluster/authority-hash.ts";
+import { forgetConfigurationStep, keepConfigurationStep } from "../cluster/begun-configuration.ts";
 import { newCertificateKey, parseCertificateKey } from "../cluster/sealed-certificates.ts";
 import {
   bootstrapTokenStep,
@@ -11,48 +12,22 @@ import {
   uploadCertificatesStep,
   uploadConfigStep,
 } from "../cluster/steps.ts";
-import { type StoredConfiguration, storedConfiguration } from "../cluster/stored-configuration.ts";
 import { type BootstrapToken, dayMs, newToken, newTokenText } from "../cluster/tokens.ts";
+import type { Documents } from "../config/documents.ts";
 import type { Document } from "../config/fields.ts";
-import { clusterSettings, type NodeSettings, nodeSettings, serverUrl, urlOf } from "../config/settings.ts";
+import { serverUrl } from "../config/settings.ts";
+import { etcdDropIn, initialClusterIn } from "../control-plane/etcd-unit.ts";
 import { type InitialCluster, peerUrl } from "../control-plane/flags.ts";
 import { renewalStep } from "../control-plane/renewal.ts";
 import { certsStep, daemonsStep, etcdStep, podsStep } from "../control-plane/steps.ts";
 import { UsageFailure } from "../failure.ts";
-import { machineFacts } from "../host/facts.ts";
-import { adminConf, clientBy, type Machine, pkiFile } from "../machine.ts";
-import { kubeletConfiguration } from "../node/kubelet-config.ts";
+import { readIfThere } from "../host/files.ts";
+import { type Machine, pkiFile } from "../machine.ts";
 import { installStep, kubeletStep, links, servicesStep } from "../node/steps.ts";
 import { preflight } from "../preflight/preflight.ts";
 import { runSteps, type Step } from "../steps.ts";
-import {
-  type Archive,
-  type CommonFlags,
-  documentsOf,
-  duration,
-  list,
-  newCommand,
-  port,
-  refuseBeside,
-  withSetUpFlags,
-} from "./options.ts";
-
-interface Flags extends CommonFlags {
-  readonly apiserverAdvertiseAddress?: string;
-  readonly apiserverBindPort?: number;
-  readonly apiserverCertExtraSans?: readonly string[];
-  readonly certificateKey?: string;
-  readonly controlPlaneEndpoint?: string;
-  readonly criSocket?: string;
-  readonly nodeName?: string;
-  readonly podNetworkCidr?: string;
-  readonly serviceCidr?: string;
-  readonly serviceDnsDomain?: string;
-  readonly staticPods: boolean;
-  readonly token?: string;
-  readonly tokenTtl?: number;
-  readonly uploadCerts: boolean;
-}
+import { type InitFlags, initConfiguration } from "./init-configuration.ts";
+import { type Archive, duration, list, newCommand, port, withSetUpFlags } from "./options.ts";
 
 export const initCommand = ({ home }: Archive): Command =>
   withSetUpFlags(newCommand("init", "Makes this machine the first of a cluster: its control plane, and a node."))
@@ -79,44 +54,14 @@ export const initCommand = ({ home }: Archive): Command =>
 Phases: preflight, ${stepNames}
 After a failure, mend its cause and run the command again: it continues with what is missing. coxswain reset undoes it.`,
     )
-    .action((flags: Flags) => init(home, flags));
+    .action((flags: InitFlags) => init(home, flags));
 
 const stepNames =
   "install, certs, etcd, control-plane, kubelet-start, upload-config, upload-certs, mark-control-plane, bootstrap-token, addon, coxswain-services, certs-renewal";
 
-async function init(home: string, flags: Flags): Promise<void> {
-  const {
-    InitConfiguration: requested = {},
-    ClusterConfiguration,
-    KubeletConfiguration,
-    JoinConfiguration,
-  } = documentsOf(flags.config);
-  if (JoinConfiguration !== undefined) throw new UsageFailure(`${flags.config}: JoinConfiguration is for coxswain join`);
-  if (flags.config !== undefined)
-    refuseBeside("--config: write it into the file", {
-      "apiserver-advertise-address": flags.apiserverAdvertiseAddress,
-      "apiserver-bind-port": flags.apiserverBindPort,
-      "apiserver-cert-extra-sans": flags.apiserverCertExtraSans,
-      "control-plane-endpoint": flags.controlPlaneEndpoint,
-      "pod-network-cidr": flags.podNetworkCidr,
-      "service-cidr": flags.serviceCidr,
-      "service-dns-domain": flags.serviceDnsDomain,
-      token: flags.token,
-      "token-ttl": flags.tokenTtl,
-    });
-  const node = nodeSettings(
-    {
-      registration: { ...requested.nodeRegistration, ...given({ name: flags.nodeName, criSocket: flags.criSocket }) },
-      endpoint:
-        requested.localAPIEndpoint ??
-        given({ advertiseAddress: flags.apiserverAdvertiseAddress, bindPort: flags.apiserverBindPort }),
-      isControlPlane: true,
-    },
-    machineFacts(),
-  );
+async function init(home: string, flags: InitFlags): Promise<void> {
+  const { requested, node, cluster, kubelet, begun } = await initConfiguration(flags);
   const print = (line: string): void => console.log(line);
-  const stored = flags.config === undefined && hasNoClusterFlags(flags) ? await ofThisCluster(node) : undefined;
-  const cluster = stored?.cluster ?? clusterSettings(ClusterConfiguration ?? clusterDocument(flags));
   const machine: Machine = { home, cluster, node, print };
   const tokens = tokensOf(requested, flags);
   const key = flags.certificateKey ?? requested.certificateKey ?? newCertificateKey();
@@ -136,35 +81,12 @@ async function init(home: string, flags: Flags): Promise<void> {
         ignored: [...flags.ignorePreflightErrors, ...(requested.nodeRegistration?.ignorePreflightErrors ?? [])],
       },
     );
-  const kubelet = () => stored?.kubelet ?? kubeletConfiguration(cluster, KubeletConfiguration);
-  const steps = initSteps({ staticPods: flags.staticPods, kubelet, tokens, ...(flags.uploadCerts && { certificateKey: key }) });
+  const steps = initSteps({
+    ...{ staticPods: flags.staticPods, kubelet: () => kubelet, tokens, begun },
+    ...(flags.uploadCerts && { certificateKey: key }),
+  });
   await runSteps(steps, machine, { dryRun: flags.dryRun, skip, print });
   if (!flags.dryRun) printJoinLines(machine, tokens[0], flags.uploadCerts ? key : undefined);
-}
-
-/** Whether none of the flags is about the cluster rather than this machine. */
-const hasNoClusterFlags = (flags: Flags): boolean =>
-  [
-    flags.apiserverCertExtraSans,
-    flags.controlPlaneEndpoint,
-    flags.podNetworkCidr,
-    flags.serviceCidr,
-    flags.serviceDnsDomain,
-  ].every((value) => value === undefined);
-
-/**
- * The configuration that this machine's cluster was created with, for an `init` that is repeated without flags. @returns
- * undefined while no API server answers
- */
-async function ofThisCluster({ advertiseAddress, bindPort }: NodeSettings): Promise<StoredConfiguration | undefined> {
-  if (!existsSync(adminConf)) return undefined;
-  try {
-    const client = await clientBy(adminConf, urlOf(advertiseAddress, bindPort));
-    return await storedConfiguration(client).finally(() => client.close());
-  } catch (err) {
-    if (err instanceof UsageFailure) throw err; // a field that is not supported
-    return undefined; // preflight reports the problem
-  }
 }
 
 interface InitOptions {
@@ -173,18 +95,23 @@ interface InitOptions {
   readonly tokens: readonly BootstrapToken[];
   /** undefined: the certificates are not uploaded. */
   readonly certificateKey?: string;
+  readonly begun: Documents | undefined;
 }
 
 /** The table of `init`. */
-function initSteps({ staticPods, kubelet, tokens, certificateKey }: InitOptions): Step<Machine>[] {
-  const alone = ({ node }: Machine): InitialCluster => ({ state: "new", members: { [node.name]: peerUrl(node) } });
+function initSteps({ staticPods, kubelet, tokens, certificateKey, begun }: InitOptions): Step<Machine>[] {
+  // A machine that joined the cluster has others there, which matter to the first start only.
+  const alone = ({ node }: Machine): InitialCluster =>
+    initialClusterIn(readIfThere(etcdDropIn)) ?? { state: "new", members: { [node.name]: peerUrl(node) } };
   const start = kubeletStep({ configuration: kubelet, hasServingCertificate: true });
   return [
+    ...(begun === undefined ? [] : [keepConfigurationStep(begun)]),
     installStep,
     certsStep,
     // Static pods need a kubelet; units are better there before it.
     ...(staticPods ? [start, podsStep(alone)] : [etcdStep(alone), daemonsStep, start]),
     uploadConfigStep(kubelet),
+    ...(begun === undefined ? [] : [forgetConfigurationStep]),
     ...(certificateKey === undefined ? [] : [uploadCertificatesStep(certificateKey)]),
     markControlPlaneStep,
     bootstrapTokenStep(tokens),
@@ -194,26 +121,10 @@ function initSteps({ staticPods, kubelet, tokens, certificateKey }: InitOptions)
   ];
 }
 
-/** Without members that are undefined. */
-function given<T extends object>(values: T): { [K in keyof T]: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
-}
-
-const clusterDocument = (flags: Flags): Document<"ClusterConfiguration"> =>
-  given({
-    controlPlaneEndpoint: flags.controlPlaneEndpoint,
-    networking: given({
-      podSubnet: flags.podNetworkCidr,
-      serviceSubnet: flags.serviceCidr,
-      dnsDomain: flags.serviceDnsDomain,
-    }),
-    apiServer: given({ certSANs: flags.apiserverCertExtraSans }),
-  });
-
 /** @throws UsageFailure */
 export function tokensOf(
   { bootstrapTokens }: Document<"InitConfiguration">,
-  { token, tokenTtl }: Pick<Flags, "token" | "tokenTtl">,
+  { token, tokenTtl }: Pick<InitFlags, "token" | "tokenTtl">,
 ): BootstrapToken[] {
   const now = Date.now();
   const description = "The default bootstrap token generated by 'coxswain init'.";

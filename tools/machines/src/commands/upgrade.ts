@@ -11,8 +11,7 @@ import type { Endpoints, Node } from "@coxswain/apimachinery/objects/schema/kind
 import { endpoints, nodes } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Command } from "commander";
 import { writeServicesRights } from "../cluster/steps.ts";
-import { isControlPlane, isOwnApiReady, ownServer } from "../control-plane/own-server.ts";
-import { manifestFolder } from "../control-plane/static-pods.ts";
+import { isControlPlane, isOwnApiReady, ownServer, serverManifest } from "../control-plane/own-server.ts";
 import { Failure, UsageFailure } from "../failure.ts";
 import { readIfThere } from "../host/files.ts";
 import { adminConf, clientBy } from "../machine.ts";
@@ -21,7 +20,7 @@ import { apiServersFile, kubeletConf } from "../node/steps.ts";
 import type { Step } from "../steps.ts";
 import { runUpgrade, type Upgrade } from "../upgrade/apply.ts";
 import { type ArchiveVersion, installedArchive, versionOf } from "../upgrade/archive.ts";
-import { type ClusterVersions, controlPlaneFaults, kubeletFaults } from "../upgrade/skew.ts";
+import { type ClusterVersions, machineFaults } from "../upgrade/skew.ts";
 import { type Archive, duration, newCommand, printTable, withDryRun } from "./options.ts";
 
 interface Flags {
@@ -68,6 +67,9 @@ export function upgradeCommand({ home }: Archive): Command {
   return command;
 }
 
+/** As units or as static pods. */
+const hasControlPlane = (): boolean => isControlPlane() || existsSync(serverManifest);
+
 /** As it stands among the cluster's. */
 const ownHost = (): string => new URL(ownServer()).host;
 
@@ -93,7 +95,7 @@ async function serversKnown(client: Client): Promise<string[]> {
 
 /** All versions with an administrator's kubeconfig; on a node only those of the API servers. */
 async function clusterVersions(): Promise<ClusterVersions> {
-  if (!isControlPlane()) {
+  if (!hasControlPlane()) {
     const list = readIfThere(apiServersFile)
       ?.split("\n")
       .filter((line) => line !== "");
@@ -119,23 +121,21 @@ async function clusterVersions(): Promise<ClusterVersions> {
 const versionsAt = async (kubeconfig: string, servers: readonly string[]): Promise<Record<string, string | undefined>> =>
   Object.fromEntries(await Promise.all(servers.map(async (server) => [server, await versionAt(kubeconfig, server)] as const)));
 
-const faultsOf = ({ kubernetes }: ArchiveVersion, versions: ClusterVersions): string[] => [
-  ...(isControlPlane() ? controlPlaneFaults(kubernetes, ownHost(), versions) : []),
-  ...kubeletFaults(kubernetes, isControlPlane() ? { ...versions, apiServers: otherServers(versions.apiServers) } : versions),
-];
-
-/** The machine's own changes before its kubelet. */
-const otherServers = (all: ClusterVersions["apiServers"]): ClusterVersions["apiServers"] =>
-  Object.fromEntries(Object.entries(all).filter(([server]) => server !== ownHost()));
+async function faultsOf({ kubernetes }: ArchiveVersion, versions: ClusterVersions): Promise<string[]> {
+  if (!hasControlPlane()) return machineFaults(kubernetes, { own: undefined, usesOwn: false }, versions);
+  const { host } = await loadKubeconfig(kubeletConf).catch(() => ({ host: "" }));
+  return machineFaults(kubernetes, { own: ownHost(), usesOwn: host === ownServer() }, versions);
+}
 
 async function plan(home: string): Promise<void> {
   const to = versionOf(home);
-  const from = installedArchive();
+  const from = await installedArchive().catch((err: Error) => err);
+  if (from instanceof Error && !hasControlPlane() && !existsSync(kubeletConf)) throw from; // in no cluster
   const versions = await clusterVersions();
   const { apiServers, kubelets } = versions;
   printTable([
     ["COMPONENT", "CURRENT", "THIS ARCHIVE"],
-    ["archive of this machine", from.coxswain, to.coxswain],
+    ["archive of this machine", from instanceof Error ? "<none>" : from.coxswain, to.coxswain],
     ...Object.entries(apiServers).map(([server, version]) => [
       `kube-apiserver ${server}`,
       version ?? "<no answer>",
@@ -143,8 +143,8 @@ async function plan(home: string): Promise<void> {
     ]),
     ...Object.entries(kubelets).map(([node, version]) => [`kubelet of ${node}`, version, to.kubernetes]),
   ]);
-  const faults = faultsOf(to, versions);
-  if (faults.length > 0) throw new Failure(faults);
+  const faults = [...(await faultsOf(to, versions)), ...(from instanceof Error ? [from.message] : [])];
+  if (faults.length > 0 || from instanceof Error) throw new Failure(faults);
   if (from.home === to.home) return console.log(`this machine has ${to.home} already`);
   console.log(`
 To get ${to.coxswain}, unpack the archive on each machine and run, one machine after the other,
@@ -167,15 +167,15 @@ const clusterStep = (home: string): Step<Upgrade> => ({
 async function change(home: string, flags: Flags, isFirst: boolean): Promise<void> {
   if (process.getuid?.() !== 0) throw new Failure("upgrade needs root: run it with sudo");
   const to = versionOf(home);
-  const from = installedArchive();
+  const from = await installedArchive();
   if (isFirst && !isControlPlane()) {
-    if (existsSync(join(manifestFolder, "kube-apiserver.yaml")))
+    if (existsSync(serverManifest))
       throw new Failure(
         "the control plane runs as static pods: import the images of this archive and run coxswain init --static-pods again",
       );
     throw new UsageFailure("this machine is not part of the control plane: run coxswain upgrade node");
   }
-  const faults = faultsOf(to, await clusterVersions());
+  const faults = await faultsOf(to, await clusterVersions());
   if (faults.length > 0 && !flags.force) throw new Failure(faults);
   const kubeconfig = isControlPlane() ? adminConf : kubeletConf;
   const client = await clientBy(kubeconfig);

@@ -25,3 +25,15 @@ TimeoutStartSec=infinity
 `;
   return { path: etcdDropIn, content };
 }
+
+/** What the drop-in says of the members of the first start. Pure. @returns undefined for none */
+export function initialClusterIn(dropIn = ""): InitialCluster | undefined {
+  const [, list] = /--initial-cluster=(\S+)/.exec(dropIn) ?? [];
+  const [, state] = /--initial-cluster-state=(new|existing)/.exec(dropIn) ?? [];
+  if (list === undefined || state === undefined) return undefined;
+  const members = list.split(",").map((member) => {
+    const at = member.indexOf("=");
+    return [member.slice(0, at), member.slice(at + 1)] as const;
+  });
+  return { state: state as InitialCluster["state"], members: Object.fromEntries(members) };
+}

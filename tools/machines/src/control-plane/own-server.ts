@@ -1,19 +1,25 @@
 /** The API server of this machine. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { urlOf } from "../config/settings.ts";
+import { parseYaml } from "@coxswain/apimachinery/objects/codec/yaml";
+import { type FlagMap, urlOf } from "../config/settings.ts";
+import { isOurs, readIfThere } from "../host/files.ts";
 import { unitFolder } from "../host/systemd.ts";
-import { unitFlags } from "../host/units.ts";
+import { flagsIn, unitFlags } from "../host/units.ts";
 import { adminConf, clientBy } from "../machine.ts";
+import { kubeletFolder } from "../node/kubelet-config.ts";
+import { etcdDropIn } from "./etcd-unit.ts";
+import { manifestFolder } from "./static-pods.ts";
 
 const unit = join(unitFolder, "kube-apiserver.service");
+export const serverManifest = join(manifestFolder, "kube-apiserver.yaml");
 
 /** Whether it runs as a unit. */
 export const isControlPlane = (): boolean => existsSync(unit);
 
-/** `https://10.0.0.1:6443` */
+/** `https://10.0.0.1:6443`, of a unit or a static pod */
 export function ownServer(): string {
-  const flags = unitFlags(readFileSync(unit, "utf8"));
+  const flags = isControlPlane() ? unitFlags(readFileSync(unit, "utf8")) : manifestFlags(readIfThere(serverManifest) ?? "");
   return urlOf(flags["advertise-address"] ?? "127.0.0.1", Number(flags["secure-port"] ?? 6443));
 }
 
@@ -29,5 +35,37 @@ export async function isOwnApiReady(): Promise<boolean> {
     return (await client.raw("GET", "/readyz", { signal: AbortSignal.timeout(requestMs) })).status === 200;
   } finally {
     client.close();
+  }
+}
+
+interface OwnControlPlane {
+  readonly runsAs: "units" | "static pods";
+  /** Of the API server; empty: it was not set up yet. */
+  readonly serverFlags: FlagMap;
+  /** `kubeadm-flags.env` */
+  readonly kubeletEnvironment: string | undefined;
+}
+
+/** What init or join has set up here, whole or in part; undefined: no control plane. */
+export function ownControlPlane(): OwnControlPlane | undefined {
+  const kubeletEnvironment = readIfThere(join(kubeletFolder, "kubeadm-flags.env"));
+  const manifest = readIfThere(serverManifest);
+  if (isOurs(unit) || isOurs(etcdDropIn))
+    return { runsAs: "units", serverFlags: unitFlags(readIfThere(unit) ?? ""), kubeletEnvironment };
+  // Those of kubeadm come with another unit of the kubelet.
+  if (manifest === undefined || !isOurs(join(unitFolder, "kubelet.service"))) return undefined;
+  return { runsAs: "static pods", serverFlags: manifestFlags(manifest), kubeletEnvironment };
+}
+
+interface Manifest {
+  readonly spec?: { readonly containers?: readonly { readonly command?: readonly string[] }[] };
+}
+
+/** Of the first container of a static pod. */
+function manifestFlags(text: string): FlagMap {
+  try {
+    return flagsIn((parseYaml(text) as Manifest | null)?.spec?.containers?.[0]?.command ?? []);
+  } catch {
+    return {}; // it is written anew
   }
 }

@@ -1,5 +1,6 @@
 import { lstatSync, readFileSync, readlinkSync, rmSync, symlinkSync } from "node:fs";
 import { PkiError, readIfThere, writeWhole } from "@coxswain/pki/files";
+import { header } from "./units.ts";
 
 /** A file as it should be on the machine. */
 export interface WantedFile {
@@ -30,6 +31,9 @@ export function linesOf(path: string): string[] {
     return [];
   }
 }
+
+/** Whether this program wrote the file. */
+export const isOurs = (path: string): boolean => readIfThere(path)?.startsWith(header.trimEnd()) === true;
 
 /** What a symbolic link leads to: undefined when nothing is there, "" for what is not a link. */
 export function linkTarget(path: string): string | undefined {

@@ -25,10 +25,14 @@ function commandOf(text: string): Command {
     before: lines.slice(0, first),
     after: lines.slice(last + 1),
     start,
-    flags: Object.fromEntries(words.filter(isFlag).map((word) => splitFlag(unquoted(word).slice(2)))),
+    flags: flagsIn(words.map(unquoted)),
     rest: words.filter((word) => !isFlag(word)),
   };
 }
+
+/** Of words of a command line; others are left out. */
+export const flagsIn = (words: readonly string[]): FlagMap =>
+  Object.fromEntries(words.filter(isFlag).map((word) => splitFlag(word.slice(2))));
 
 const isFlag = (word: string): boolean => /^"?--/.test(word);
 

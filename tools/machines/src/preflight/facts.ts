@@ -6,10 +6,9 @@ import { availableParallelism, networkInterfaces, totalmem } from "node:os";
 import { join } from "node:path";
 import { etcdDropIn } from "../control-plane/etcd-unit.ts";
 import { manifestFolder } from "../control-plane/static-pods.ts";
-import { linesOf, linkTarget, readIfThere } from "../host/files.ts";
+import { isOurs, linesOf, linkTarget, readIfThere } from "../host/files.ts";
 import { findProgram, tryProgram } from "../host/programs.ts";
 import { unitFolder } from "../host/systemd.ts";
-import { header } from "../host/units.ts";
 import { type Facts, nodePrograms, portsOf, type Role } from "./checks.ts";
 
 export interface FactsOptions {
@@ -66,8 +65,6 @@ export async function readFacts(role: Role, { home, links, kubeletFlags }: Facts
 
 /** Data that an earlier attempt of this program did not write. */
 export const hasEtcdData = (folder: string): boolean => existsSync(join(folder, "member")) && !isOurs(etcdDropIn);
-
-const isOurs = (path: string): boolean => readIfThere(path)?.startsWith(header.trimEnd()) === true;
 
 /** With cgroup v2 the root's list; with v1 the kernel's table. */
 function missingControllers(): string[] {

@@ -1,15 +1,15 @@
 /** Everything that a cluster leaves on a machine, and how reset removes it. */
 import { existsSync, globSync, readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
+import { begunFile } from "../cluster/begun-configuration.ts";
 import { folder } from "../config/settings.ts";
 import { etcdDropIn } from "../control-plane/etcd-unit.ts";
 import { controlPlaneDaemons } from "../control-plane/flags.ts";
 import { manifestFolder } from "../control-plane/static-pods.ts";
-import { linesOf, linkTarget, readIfThere } from "../host/files.ts";
+import { isOurs, linesOf, linkTarget } from "../host/files.ts";
 import { runProgram, tryProgram } from "../host/programs.ts";
 import { isActive, isEnabled, reloadUnits, stopUnits, unitFolder } from "../host/systemd.ts";
 import { timers } from "../host/timer.ts";
-import { header } from "../host/units.ts";
 import { kubeletFolder } from "../node/kubelet-config.ts";
 import { apiServersFile, links } from "../node/steps.ts";
 import type { Remains } from "../steps.ts";
@@ -24,7 +24,6 @@ export interface ResetContext {
 
 const daemonUnits = ["coxswain-services", "kubelet", ...controlPlaneDaemons] as const;
 const timerNames = Object.values(timers);
-const isOurs = (path: string): boolean => readIfThere(path)?.startsWith(header.trimEnd()) === true;
 const unitFile = (unit: string): string => join(unitFolder, `${unit}.service`);
 
 /** Timers that run or start with the machine. */
@@ -102,7 +101,7 @@ export const remains: readonly Remains<ResetContext>[] = [
   remove("kubelet-data", () => contentsOf(kubeletFolder)),
   remove("configuration", () => [
     ...globSync(join(folder, "*.conf")),
-    ...[join(folder, "pki"), ...globSync(join(manifestFolder, "*")), apiServersFile],
+    ...[join(folder, "pki"), ...globSync(join(manifestFolder, "*")), apiServersFile, begunFile],
   ]),
   remove("links", ({ home }) => links.filter((path) => linkTarget(path)?.startsWith(`${home}/`) === true)),
   remove("users", () => ["/usr/lib/sysusers.d/coxswain.conf"]),

@@ -1,10 +1,10 @@
 /** Which daemons a machine runs, and from which archive. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../failure.ts";
 import { linkTarget } from "../host/files.ts";
 import { tryProgram } from "../host/programs.ts";
-import { isActive } from "../host/systemd.ts";
+import { isActive, unitFolder } from "../host/systemd.ts";
 
 export interface ArchiveVersion {
   /** Folder of the archive. */
@@ -26,12 +26,19 @@ export function versionOf(home: string): ArchiveVersion {
   return { home, coxswain, kubernetes };
 }
 
-/** The archive whose programs are linked in /usr/bin. @throws Failure on a machine that is in no cluster */
-export function installedArchive(): ArchiveVersion {
-  const [, home] = /^(.+)\/bin\/kubelet$/.exec(linkTarget("/usr/bin/kubelet") ?? "") ?? [];
-  if (home === undefined)
-    throw new Failure("/usr/bin/kubelet is not a link into an archive: set the machine up with coxswain init or join first");
-  return versionOf(home);
+const kubelet = "/usr/bin/kubelet";
+
+/** The archive whose programs are linked in /usr/bin. @throws Failure on a machine that coxswain init or join did not set up */
+export async function installedArchive(): Promise<ArchiveVersion> {
+  const target = linkTarget(kubelet);
+  if (target === undefined) throw new Failure(`there is no ${kubelet}: coxswain init and join set machines up`);
+  const [, home] = /^(.+)\/bin\/kubelet$/.exec(target) ?? [];
+  // With a unit elsewhere, as of a package, the program was put in place of another one.
+  if (home !== undefined && existsSync(join(unitFolder, "kubelet.service"))) return versionOf(home);
+  const version = (await tryProgram(kubelet, "--version"))?.trim() ?? "of unknown version";
+  throw new Failure(
+    `${kubelet} (${version}) was not set up by coxswain init or join: upgrade leaves it alone. Daemons of others are replaced one by one, and put back, by hand: docs/installing.md, In place of upstream's daemons`,
+  );
 }
 
 /** Whether a unit's process was started from an archive. */

@@ -48,6 +48,21 @@ export function controlPlaneFaults(target: string, own: string, { apiServers, ku
   return faults;
 }
 
+/** The machine that is about to change. */
+export interface ChangedMachine {
+  /** The address of its API server; undefined: it is a node. */
+  readonly own: string | undefined;
+  /** Whether its kubelet uses that one only, and not a load balancer. */
+  readonly usesOwn: boolean;
+}
+
+/** The same for a whole machine, whose API server changes before its kubelet. */
+export function machineFaults(target: string, { own, usesOwn }: ChangedMachine, versions: ClusterVersions): string[] {
+  if (own === undefined) return kubeletFaults(target, versions);
+  const others = usesOwn ? {} : Object.fromEntries(Object.entries(versions.apiServers).filter(([server]) => server !== own));
+  return [...controlPlaneFaults(target, own, versions), ...kubeletFaults(target, { ...versions, apiServers: others })];
+}
+
 /** The same for a kubelet. */
 export function kubeletFaults(target: string, { apiServers }: ClusterVersions): string[] {
   const to = minorOf(target) ?? Number.NaN;
