@@ -75,41 +75,53 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
     assert.deepEqual(await diagnose(first), { code: 0, findings: [] });
   });
 
-  test("init without its configuration is refused while the cluster cannot say it, and changes nothing; so is its dry run", async () => {
+  const skip = isLong ? false : "a long form: COX_TEST_LONG";
+  const expectRefusal = async (flags: readonly string[], pattern: RegExp): Promise<void> =>
+    assert.rejects(first.run("coxswain", "init", ...flags), (err: { stdout: string; stderr: string }) => {
+      assert.match(err.stderr, pattern);
+      assert.match(err.stderr, /^error: this machine has a control plane.*or give --config as when it was made\n$/);
+      assert.equal(err.stdout, "");
+      return true;
+    });
+  const sums = (): Promise<string> => {
     const files = "/etc/systemd/system /etc/kubernetes /var/lib/kubelet/config.yaml /var/lib/kubelet/kubeadm-flags.env";
-    const sums = () => first.shell(`find ${files} -type f | sort | xargs sha256sum`);
+    return first.shell(`find ${files} -type f | sort | xargs sha256sum`);
+  };
+
+  test("init without its configuration is refused while no API server answers, and changes nothing; so is its dry run", async () => {
     const before = await sums();
-    const expectRefusal = async (pattern: RegExp): Promise<void> => {
-      for (const more of [[], ["--dry-run"], ["--upload-certs"]])
-        await assert.rejects(first.run("coxswain", "init", ...more), (err: { stdout: string; stderr: string }) => {
-          assert.match(err.stderr, pattern);
-          assert.match(err.stderr, /^error: this machine has a control plane.*or give --config as when it was made\n$/);
-          assert.equal(err.stdout, "");
-          return true;
-        });
-    };
     await first.run("systemctl", "stop", "kube-apiserver");
-    await expectRefusal(/cannot read configmaps kube-system\/kubeadm-config of the cluster: .*ECONNREFUSED/);
+    for (const flags of [["--upload-certs"], ["--dry-run"]])
+      await expectRefusal(flags, /cannot read configmaps kube-system\/kubeadm-config of the cluster: .*ECONNREFUSED/);
     await first.run("systemctl", "start", "kube-apiserver");
     await waitFor(() => kubectl("get", "--raw", "/readyz"), { timeoutMs: minutes(1), retry: hasExitCode, what: "readyz" });
+    assert.equal(await sums(), before);
+  });
+
+  test("so is it while the cluster has no configuration, or none that can be read; with it, the cluster gets it again", {
+    skip,
+  }, async () => {
+    const before = await sums();
     const patch = (name: string, data: Readonly<Record<string, string | null>>) =>
       kubectl("patch", "configmap", "--namespace=kube-system", name, "--type=merge", `--patch=${JSON.stringify({ data })}`);
     await patch("kubelet-config-1.23", { kubelet: "a: [" });
-    await expectRefusal(/ConfigMap kube-system\/kubelet-config-1\.23: error converting YAML/);
+    await expectRefusal([], /ConfigMap kube-system\/kubelet-config-1\.23: error converting YAML/);
     await patch("kubeadm-config", { ClusterConfiguration: null });
-    await expectRefusal(/ConfigMap kube-system\/kubeadm-config has no ClusterConfiguration/);
+    await expectRefusal([], /ConfigMap kube-system\/kubeadm-config has no ClusterConfiguration/);
     await kubectl("delete", "configmap", "--namespace=kube-system", "kubeadm-config");
-    await expectRefusal(/ConfigMap kubeadm-config or kubelet-config-1\.23 of kube-system is missing, or forbidden/);
+    await expectRefusal([], /ConfigMap kubeadm-config or kubelet-config-1\.23 of kube-system is missing, or forbidden/);
     await first.run("coxswain", "init", "--config=/root/init.yaml");
     assert.match(await first.run("coxswain", "init", "--dry-run"), /^\[upload-config\] nothing to do$/m);
     assert.equal(await sums(), before);
   });
 
-  test("a machine with a wrong hash or token is refused at once, and nothing is written", async () => {
+  test("a machine with a wrong hash, token or certificate key is refused at once, and nothing is written", async () => {
     const wrong = lines.node.map((word) => word.replace(/^sha256:..../, "sha256:0000"));
     await assert.rejects(second.run(coxswain, ...wrong), /another cluster, or somebody in between/);
     const forged = lines.node.map((word) => word.replace(/^([a-z0-9]{6})\..*/, "$1.0123456789abcdef"));
     await assert.rejects(second.run(coxswain, ...forged), /is not signed with the secret of token/);
+    const locked = lines.controlPlane.map((word) => word.replace(/^[0-9a-f]{64}$/, "0".repeat(64)));
+    await assert.rejects(second.run(coxswain, ...locked), /does not open/);
     await assert.rejects(second.run("ls", "/etc/kubernetes/pki"), /No such file/);
   });
 
@@ -151,7 +163,6 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
     assert.match(await third.run(coxswain, ...line.slice(1), "--dry-run", "--ignore-preflight-errors=all"), allDone);
   });
 
-  const skip = isLong ? false : "a long form: COX_TEST_LONG";
   test("a node uses the other API server when one stands still or is killed, and after a restart finds the remaining one", {
     skip,
   }, async (t) => {
