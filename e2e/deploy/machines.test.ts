@@ -117,11 +117,11 @@ describe("three machines with the archive and nothing else", { skip: whyNoMachin
 
   test("a machine with a wrong hash, token or certificate key is refused at once, and nothing is written", async () => {
     const wrong = lines.node.map((word) => word.replace(/^sha256:..../, "sha256:0000"));
-    await assert.rejects(second.run(coxswain, ...wrong), /another cluster, or somebody in between/);
+    await assert.rejects(second.run(coxswain, ...wrong), /this is another cluster, or someone intercepts the connection/);
     const forged = lines.node.map((word) => word.replace(/^([a-z0-9]{6})\..*/, "$1.0123456789abcdef"));
     await assert.rejects(second.run(coxswain, ...forged), /is not signed with the secret of token/);
     const locked = lines.controlPlane.map((word) => word.replace(/^[0-9a-f]{64}$/, "0".repeat(64)));
-    await assert.rejects(second.run(coxswain, ...locked), /does not open/);
+    await assert.rejects(second.run(coxswain, ...locked), /does not decrypt the Secret kubeadm-certs/);
     await assert.rejects(second.run("ls", "/etc/kubernetes/pki"), /No such file/);
   });
 

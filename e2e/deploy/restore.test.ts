@@ -73,7 +73,7 @@ describe("etcd is restored on one and on three machines, the same ones and new o
     const left = await files();
     assert.ok(left.length >= 2 && left.length <= 3, left.join());
     const newest = `${folder}/${left.at(-1)}`;
-    await assert.rejects(run("m1", "coxswain", "etcd", "snapshot", "verify", newest), /is sealed: give --key-file/);
+    await assert.rejects(run("m1", "coxswain", "etcd", "snapshot", "verify", newest), /is encrypted: pass --key-file/);
     const verified = await run("m1", "coxswain", "etcd", "snapshot", "verify", newest, `--key-file=${keyFile}`);
     assert.match(verified, /is whole: \d+ bytes, sealed/);
   });
@@ -158,7 +158,10 @@ describe("etcd is restored on one and on three machines, the same ones and new o
   });
 
   test("one member on its machine; the other machines join again", async () => {
-    await assert.rejects(run("m1", "coxswain", "etcd", "snapshot", "restore", snapshot, `--key-file=${keyFile}`), /say --force/);
+    await assert.rejects(
+      run("m1", "coxswain", "etcd", "snapshot", "restore", snapshot, `--key-file=${keyFile}`),
+      /confirm with --force/,
+    );
     for (const name of ["m2", "m3"]) await run(name, "systemctl", "stop", "kube-apiserver", "etcd");
     await run("m1", "coxswain", "etcd", "snapshot", "restore", snapshot, `--key-file=${keyFile}`, "--force");
     await checkRestored("m1", 2);

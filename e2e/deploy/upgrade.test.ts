@@ -61,7 +61,7 @@ describe("a control plane and a node get another version and the earlier one aga
       /^\[kube-apiserver\] would restart kube-apiserver$/m,
     );
     assert.equal(await first.run("readlink", "/usr/bin/kubelet"), "/opt/coxswain/bin/kubelet\n");
-    await assert.rejects(node.run(nextCoxswain, "upgrade", "apply"), /no machine of the control plane: coxswain upgrade node/);
+    await assert.rejects(node.run(nextCoxswain, "upgrade", "apply"), /not part of the control plane: run coxswain upgrade node/);
   });
 
   test("what fails is taken back: the machine works as before, and says so", async () => {
