@@ -88,20 +88,20 @@ test("of short pieces that use up each slice the others get every ninth", async 
   assert.equal(order.join(""), `first${"s".repeat(8)}A${"s".repeat(8)}B${"s".repeat(4)}`);
 });
 
-test("of the steps of short work the first one alone is short", async () => {
+test("of work that is said to be short no more than eight steps go before others", async () => {
   const { turns, order, clock, work, nextTurn } = setUp();
   function* steps(): Steps<void> {
-    for (const name of ["one", "two"]) {
-      order.push(name);
+    for (let step = 1; step <= 10; step++) {
+      order.push(`${step}`);
       clock.ms += 6;
       yield;
     }
   }
   void work("first", { ms: 6 });
-  void work("A", { ms: 6 });
+  for (const name of ["A", "B"]) void work(name, { ms: 6 });
   void turns.run(steps(), 1);
-  for (let turn = 0; turn < 4; turn++) await nextTurn();
-  assert.deepEqual(order, ["first", "one", "A", "two"]);
+  for (let turn = 0; turn < 13; turn++) await nextTurn();
+  assert.equal(order.join(" "), "first 1 2 3 4 5 6 7 8 A B 9 10");
 });
 
 test("long stages of requests that end together are not added up in one turn", async () => {

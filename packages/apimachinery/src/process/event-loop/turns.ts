@@ -11,6 +11,8 @@ const workBytesPerSlice = 64 * 1024;
 const longPieceMs = 4 * sliceMs;
 /** Pieces that work on no more than this are short: their work is small beside that of a turn. */
 const shortBytes = 4 * 1024;
+/** Steps of work that is said to be short, and are taken for short: it has a few. */
+const shortSteps = 8;
 /** Short pieces that are served before the next one of the others. */
 const shortPerLong = 8;
 /** Number of served waiters after which the queue is compacted if it never becomes empty. */
@@ -65,13 +67,13 @@ export class Turns {
 
   /**
    * Runs the steps in turns.
-   * @param sizeBytes bytes that they work on, when known; all but the first step are not short, since short work has one
+   * @param sizeBytes bytes that they work on, when known; steps beyond the eighth are not short, whatever it says
    * @returns a promise only if they do not end within this turn
    */
   run<T>(steps: Steps<T>, sizeBytes = 0): T | Promise<T> {
-    for (let size = sizeBytes; ; size = 0) {
-      const turn = this.next(size);
-      if (turn !== undefined) return this.#goOn(turn, steps);
+    for (let taken = 0; ; taken++) {
+      const turn = this.next(taken < shortSteps ? sizeBytes : 0);
+      if (turn !== undefined) return this.#goOn(turn, steps, sizeBytes, taken);
       const step = steps.next();
       if (step.done) return step.value;
     }
@@ -93,12 +95,12 @@ export class Turns {
     this.charge(bytes / bytesPerSlice);
   }
 
-  async #goOn<T>(turn: Promise<void>, steps: Steps<T>): Promise<T> {
+  async #goOn<T>(turn: Promise<void>, steps: Steps<T>, sizeBytes: number, before: number): Promise<T> {
     await turn;
-    for (;;) {
+    for (let taken = before + 1; ; taken++) {
       const step = steps.next();
       if (step.done) return step.value;
-      const next = this.next();
+      const next = this.next(taken < shortSteps ? sizeBytes : 0);
       if (next !== undefined) await next;
     }
   }
