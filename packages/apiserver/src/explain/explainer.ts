@@ -11,10 +11,10 @@ import { type AnyFacts, anyDeletionRules, anyRules, decisionRule, gatherAny } fr
 import { rulesByKind } from "./kinds/table.ts";
 import { type Facts, isSeen, oneLine, type Problem, type Reader, type Rule } from "./rule.ts";
 
-/** Objects that one answer looks at, and the longest chain. */
+/** Limit of the objects that one explanation visits, and thereby of its chain of causes. */
 const mostObjects = 80;
 const longestChain = 12;
-/** Questions to the daemons, and objects of one. */
+/** Limit of queries to daemons for one explanation, and of objects in one query. */
 const mostQuestions = 8;
 const maxRequested = 20;
 const maxDecisions = 40;
@@ -25,14 +25,14 @@ interface ExplainRequest {
 }
 
 interface ShownDecision extends Decision {
-  /** The user may not read its content. */
+  /** True when the user may not read the object's content. */
   readonly isHidden?: boolean;
 }
 
 export interface EventReader extends Reader {
-  /** The latest first. */
+  /** Events about the object, the latest first. */
   events(ref: ObjectRef): Promise<readonly Event[]>;
-  /** Whether the user may read all of them. A reference without a name stands for all objects of its kind. */
+  /** Whether the user may read all referenced objects. A reference without a name stands for all objects of its kind. */
   mayReadAll(refs: readonly ObjectRef[]): Promise<boolean>;
   mayReadEvents(namespace: string): Promise<boolean>;
 }
@@ -84,7 +84,7 @@ export class Explainer {
     return [];
   }
 
-  /** The first of them that is not healthy. */
+  /** The finding of the first referenced object that is not healthy, and those that it leads to. */
   async #follow(refs: readonly ObjectRef[]): Promise<Finding[]> {
     if (refs.length > 0) await this.#fetchDecisions(refs);
     for (const { resource, group, namespace, name } of refs) {
@@ -118,7 +118,7 @@ export class Explainer {
     return { ...facts, rules };
   }
 
-  /** Daemons may take a second to answer, so that few queries are sent, and none after one that was not answered. */
+  /** Daemons may take a second to answer: only a few queries are sent, and none after a query without an answer. */
   async #fetchDecisions(refs: readonly ObjectRef[]): Promise<void> {
     const unknown = refs.slice(0, maxRequested).filter((ref) => !this.#decided.has(keyOf(ref)));
     if (unknown.length === 0 || this.#requested >= mostQuestions || this.#silent.size > 0) return;
@@ -131,7 +131,7 @@ export class Explainer {
     }
   }
 
-  /** Without answers, for example when etcd accepts no writes, objects and events still give most causes. */
+  /** Without answers, for example when etcd accepts no writes, objects and events still explain most causes. */
   async #answers(refs: readonly ObjectRef[]): Promise<DecisionAnswers> {
     try {
       return await this.#decisions.of(refs, this.#signal);
@@ -162,7 +162,7 @@ export class Explainer {
   }
 }
 
-/** The scheduler knows by how much a pod is too large. */
+/** Adds the scheduler's figures, such as by how much a pod exceeds what a node has free. */
 function exacter(problem: Omit<Problem, "follow" | "onlyIfFollowed">, decisions: readonly ShownDecision[]) {
   const own = decisions.find(
     ({ reason, component, isHidden }) =>

@@ -1,4 +1,4 @@
-/** What `/debug/explain/…` answers: one cause first, then the chain of findings that leads to it. */
+/** The response of `/debug/explain/…`: the cause, and the chain of findings that leads to it. */
 import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 
 export interface Finding {
@@ -19,9 +19,9 @@ export interface Explanation {
   readonly apiVersion: "diagnostics.coxswain.dev/v1";
   readonly object: ObjectRef;
   readonly healthy: boolean;
-  /** The last of the chain; absent for a healthy object. */
+  /** The last finding of the chain; absent for a healthy object. */
   readonly cause?: Finding;
-  /** From the object in question down to the cause. */
+  /** From the explained object to the cause. */
   readonly chain: readonly Finding[];
   /** The last decision of each source about the object and the cause, limited to objects that the user may read. */
   readonly decisions?: readonly Decision[];

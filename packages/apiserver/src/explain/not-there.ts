@@ -13,7 +13,7 @@ interface NodeFacts {
   readonly node: Node;
   /** Pods on the node; undefined when the user may not list the pods of all namespaces. */
   readonly onNode: readonly Pod[] | undefined;
-  /** Of the pod's bound claims. */
+  /** The volumes of the pod's bound claims. */
   readonly volumes: readonly PersistentVolume[];
 }
 
@@ -147,7 +147,7 @@ export function keptAway(facts: NodeFacts): Omit<Problem, "by">[] {
   return elsewhere === undefined ? [] : [elsewhere];
 }
 
-/** A cause that no rule about the node finds, such as a claim that is not bound: the scheduler has written it into the pod. */
+/** A cause that no rule about the node detects, such as an unbound claim: the scheduler's message in the pod's condition. */
 function unschedulable({ metadata, status }: Pod): Omit<Problem, "by"> | undefined {
   const scheduled = conditionOf(status?.conditions, "PodScheduled");
   if (scheduled?.status !== "False" || scheduled.reason !== "Unschedulable") return undefined;
@@ -158,7 +158,7 @@ function unschedulable({ metadata, status }: Pod): Omit<Problem, "by"> | undefin
   };
 }
 
-/** When there is no cause: the scheduler may have preferred another node, or not processed the pod yet. */
+/** Used when no cause is found: the scheduler may have preferred another node, or has not processed the pod yet. */
 export const couldBeThere: Omit<Problem, "by"> = {
   reason: "NothingInTheWay",
   summary: "nothing keeps the pod from the node: the scheduler has not decided yet",

@@ -23,11 +23,11 @@ import { explanationTable, explanationText } from "./text.ts";
 
 const explainPrefix = "/debug/explain/";
 
-/** A watch looks again so often. */
+/** Polling interval of a watch. */
 const lookAgainMs = 2_000;
-/** A watch ends this long before its request's timeout. */
+/** A watch ends this long before the timeout of its request. */
 const endBeforeMs = 1_000;
-/** Watches of a server at the same time. */
+/** Limit of concurrent watches per server. */
 const mostWatches = 64;
 
 interface ExplainOptions {
@@ -142,11 +142,11 @@ export class ExplainPages {
       const { clock } = this.#options;
       const { exchange, signal, deadlineMs = Number.POSITIVE_INFINITY } = request;
       const stream = exchange.stream(200, { "content-type": typeOf[format] });
-      // Like a watch, it occupies no seat of its priority level while it waits.
+      // Like a watch, it releases its seats of priority and fairness while it waits.
       exchange.onUnread?.();
       let last: string | undefined;
       for (;;) {
-        // A decision that is repeated is no change.
+        // Decisions are left out of the comparison: a repeated decision is not a change.
         const { decisions: _, ...rest } = explanation;
         const key = JSON.stringify(rest);
         if (key !== last && !stream.write(Buffer.from(this.#written(explanation, format)))) await stream.drained();
@@ -187,7 +187,7 @@ function targetOf(resources: ServedResources, path: string): Target {
       `${served.definition.resource} have a namespace: ${explainPrefix}namespaces/<namespace>/${resource}/${name}`,
     );
   }
-  // A client need not know which resources have a namespace.
+  // The namespace is ignored for cluster-scoped resources: a client need not know which resources are namespaced.
   return { served, namespace: served.definition.namespaced ? (parts[1] as string) : "", name };
 }
 

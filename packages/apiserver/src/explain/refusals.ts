@@ -7,7 +7,7 @@ interface Refusal {
   readonly reason: string;
   readonly summary: (match: RegExpExecArray) => string;
   readonly remedy: string;
-  /** The object that refused. */
+  /** The object that rejected the request, for example the policy; the explanation refers to it. */
   readonly follow?: (match: RegExpExecArray, namespace: string) => ObjectRef;
 }
 

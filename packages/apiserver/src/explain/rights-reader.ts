@@ -70,13 +70,13 @@ export class RightsReader implements EventReader {
 
   /** Events about an object, the latest first; none when the user may not list events. */
   async events(ref: ObjectRef): Promise<readonly Event[]> {
-    // Those about cluster-scoped objects are in `default`.
+    // Events about cluster-scoped objects are in the namespace `default`.
     const namespace = ref.namespace || "default";
     const all = await this.#events.getOrInsertComputed(namespace, () => this.#eventsOf(namespace));
     return all
       .filter(
         ({ involvedObject: { kind, name, uid } }) =>
-          // The kubelet gives its node's name as uid.
+          // Events from kubelets have the node's name as uid of the node.
           kind === ref.kind && name === ref.name && (!uid || uid === ref.uid || ref.kind === "Node"),
       )
       .toSorted((a, b) => ((timeOfEvent(a) ?? "") < (timeOfEvent(b) ?? "") ? 1 : -1));
@@ -167,7 +167,7 @@ export class RightsReader implements EventReader {
 
   async #objects<T>(store: RegistryStore, namespace: string, labels: LabelSelector | undefined, limit: number): Promise<T[]> {
     const { signal, turns } = this.#options;
-    // A list of anything (revision 0) is answered from memory; storages without a cache read the first page only.
+    // A list at any revision (0) is answered from memory; storages without a cache read the first page only.
     const { entries } = await store.list(namespace, { ...(labels && { labels }), revision: 0, limit, signal });
     const objects: T[] = [];
     for (const entry of entries.slice(0, limit)) {

@@ -1,4 +1,4 @@
-/** Input and result of a rule. Rules are pure; `gather` of their kind reads what they need. */
+/** Input and result of a rule. Rules are pure; the kind's `gather` reads their input. */
 
 import type { Decision, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import { parseTime } from "@coxswain/apimachinery/objects/meta/time";
@@ -7,10 +7,13 @@ import type { Event } from "@coxswain/apimachinery/objects/schema/kinds/core/v1"
 import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/label-selector";
 import type { Finding } from "./explanation.ts";
 
-/** An object; "missing": there is none; "hidden": the user may not read it, or the explanation has used up its reads. */
+/**
+ * The result of reading an object; "missing": it does not exist; "hidden": the user may not read it, or the explanation has used up its
+ * reads.
+ */
 export type Look<T> = T | "missing" | "hidden";
 
-/** Narrows a look to the object, neither missing nor hidden. */
+/** Type guard: the object was read, so that it is neither missing nor hidden. */
 export const isSeen = <T>(look: Look<T>): look is T => look !== "missing" && look !== "hidden";
 
 /** Reads for one explanation, with the permissions of the user. */
@@ -31,7 +34,7 @@ export interface Reader {
   ): Promise<readonly T[] | undefined>;
   /** The resource that stores objects of this kind; undefined when none is served. */
   resourceOf(apiVersion: string, kind: string): { readonly resource: string; readonly group: string } | undefined;
-  /** Stored resources that have a namespace. */
+  /** All stored resources that are namespaced. */
   namespacedResources(): readonly { readonly resource: string; readonly group: string }[];
   refOf(object: KubeObject, resource: string, group: string): ObjectRef;
 }
@@ -47,9 +50,9 @@ export interface Facts<T, R> {
 
 /** A finding whose cause may lie in other objects. */
 export interface Problem extends Omit<Finding, "object"> {
-  /** Where to look for the cause, the most likely object first. */
+  /** Objects in which to look for the cause, the most likely one first. */
   readonly follow?: readonly ObjectRef[];
-  /** Nothing is wrong unless one of `follow` is. */
+  /** The finding counts only when one of the objects in `follow` is unhealthy. */
   readonly onlyIfFollowed?: boolean;
 }
 
@@ -57,9 +60,9 @@ export type Rule<T, R> = (facts: Facts<T, R>) => Problem | undefined;
 
 export interface KindRules<T = KubeObject, R = unknown> {
   gather(object: T, reader: Reader): Promise<R>;
-  /** For an object that is being deleted; those of any kind follow. */
+  /** Rules for an object that is being deleted; the rules for any kind are evaluated after them. */
   readonly deletion?: readonly Rule<T, R>[];
-  /** The first that finds something decides: the most exact one comes first. */
+  /** In order of precedence, the most specific rule first: the first one with a finding decides. */
   readonly rules: readonly Rule<T, R>[];
 }
 
@@ -88,11 +91,11 @@ export const timeOfEvent = ({ lastTimestamp, eventTime, series, metadata }: Even
 export const firstTimeOfEvent = (event: Event): string | undefined =>
   event.firstTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp ?? undefined;
 
-/** The latest event with one of the reasons. @param notBefore in ms: older ones speak of something else */
+/** The latest event with one of the reasons. @param notBefore in ms; older events concern an earlier state */
 export const latestEvent = (events: readonly Event[], reasons: readonly string[], notBefore = 0): Event | undefined =>
   events.find((event) => reasons.includes(event.reason ?? "") && (parseTime(timeOfEvent(event) ?? "") ?? 0) >= notBefore);
 
-/** Whether that time is at least so long ago; false without a time. */
+/** Whether the time is at least `ms` ago; false when it is absent. */
 export const isOlder = (time: string | null | undefined, ms: number, now: number): boolean => {
   const at = time ? parseTime(time) : undefined;
   return at !== undefined && now - at >= ms;
@@ -100,7 +103,7 @@ export const isOlder = (time: string | null | undefined, ms: number, now: number
 
 export const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
 
-/** A message of any length as the end of one line. */
+/** Joins a message to one line, truncated to `atMost` characters. */
 export function oneLine(text: string | undefined, atMost = 400): string {
   const line = (text ?? "").replaceAll(/\s+/g, " ").trim();
   return line.length <= atMost ? line : `${line.slice(0, atMost - 1)}…`;

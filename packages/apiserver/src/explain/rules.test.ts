@@ -26,7 +26,7 @@ const node = (name: string, spec: object = {}, ready = "True", more: object[] = 
       ],
     },
   });
-/** Of a pod on n1 whose only container is in that state. */
+/** The status of a pod on n1 whose only container is in that state. */
 const inState = (state: object, more: object = {}): object => ({
   phase: "Running",
   startTime: earlier,
@@ -85,11 +85,11 @@ const budget = (status: object): Unstructured =>
 
 interface Row {
   readonly name: string;
-  /** The first is the object in question. */
+  /** The first one is the explained object. */
   readonly objects: readonly Unstructured[];
   readonly events?: readonly Event[];
   readonly hidden?: readonly string[];
-  /** The chain, as `kind/name`; empty: it is well. */
+  /** The chain of findings as `kind/name`; empty: the object is healthy. */
   readonly chain: readonly string[];
   readonly reason?: string;
   readonly says?: RegExp;

@@ -1,4 +1,4 @@
-/** A reader over objects in memory, which reads with all rights or without some. */
+/** A reader over objects in memory, with or without permission to read them. */
 
 import type { Decision, DecisionReader, ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import { noDecisions } from "@coxswain/apimachinery/decisions/decision";
@@ -12,7 +12,7 @@ import type { Explanation } from "./explanation.ts";
 
 const nowText = "2026-03-01T12:00:00Z";
 const now = parseTime(nowText) as number;
-/** When objects were made, unless they say otherwise. */
+/** Default creation time of objects. */
 export const earlier = "2026-03-01T11:50:00Z";
 
 const builtIn = Object.values(refs).filter((ref) => "kind" in ref);
@@ -29,7 +29,7 @@ export function stored(apiVersion: string, kind: string, name: string, rest: obj
   return { apiVersion, kind, metadata: meta, ...others };
 }
 
-/** About the object of that kind and name in `default`. */
+/** An event about the object of that kind and name in `default`. */
 export const eventAbout = (kind: string, name: string, reason: string, message: string, time = earlier): Event => ({
   metadata: { name: `${name}.${reason}`, namespace: "default" },
   involvedObject: { kind, name, namespace: "default" },

@@ -1,4 +1,4 @@
-/** An explanation for people: one cause first, then the chain with times, then what to do. */
+/** Formats an explanation as text: the cause, the chain with times, and the remedy. */
 
 import type { Decision } from "@coxswain/apimachinery/decisions/decision";
 import { humanDuration, parseTime } from "@coxswain/apimachinery/objects/meta/time";

@@ -14,7 +14,7 @@ export interface AnyFacts {
 
 type AnyRule = (facts: Facts<KubeObject, AnyFacts>) => Problem | undefined;
 
-/** Where dependents are looked for. */
+/** Resources that are searched for dependents. */
 const dependentResources: readonly (readonly [resource: string, group: string])[] = [
   ["replicasets", "apps"],
   ["pods", ""],
@@ -98,7 +98,7 @@ const ownerGone: AnyRule = ({ related: { goneOwners, hasOwner } }) => {
   };
 };
 
-/** Older ones may be about problems that have been fixed. */
+/** Older decisions may concern problems that have been fixed. */
 const decisionsCountMs = 10 * 60_000;
 
 /**

@@ -77,7 +77,7 @@ export const definitionKind = rulesFor<CustomResourceDefinition, DefinitionFacts
 });
 
 interface BackedFacts {
-  /** `namespace/name` and the object found. */
+  /** The services that the APIService or the webhooks refer to; `used` is the name of the webhook. */
   readonly services: readonly { readonly ref: ObjectRef; readonly service: Look<KubeObject>; readonly used: string }[];
 }
 

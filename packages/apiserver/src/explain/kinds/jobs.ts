@@ -29,7 +29,7 @@ const jobRules: Rule<Job, OwnedPods>[] = [
       reason: failed.reason ?? "JobFailed",
       summary: `has failed${limit}${deadline}: ${oneLine(failed.message)}`,
       remedy: "Fix the cause of the pods' failures, then create the job again.",
-      // After its deadline its pods were ended by the job itself.
+      // Only for a deadline: after it the controller itself has terminated the pods, so that their state is not the cause.
       ...(deadline === "" && { follow: unready }),
       ...sinceTime(failed.lastTransitionTime),
     };
@@ -87,7 +87,7 @@ export const jobKind = rulesFor<Job, OwnedPods>({
 });
 
 interface CronJobFacts {
-  /** The newest first. */
+  /** The jobs of the CronJob, the newest first. */
   readonly jobs: readonly { readonly object: Job; readonly ref: ObjectRef }[];
 }
 

@@ -12,7 +12,7 @@ interface Remaining {
 }
 
 interface NamespaceFacts {
-  /** What keeps a namespace that is being deleted. */
+  /** Objects that remain in a namespace that is being deleted. */
   readonly remaining: readonly Remaining[];
   readonly unavailableServices: readonly ObjectRef[];
   /** Workloads of a namespace that is not being deleted. */
@@ -21,7 +21,7 @@ interface NamespaceFacts {
 
 const namespaceController = "namespace-controller";
 
-/** In the order in which their state is looked at. */
+/** Resources in the order in which they are checked. */
 const looked: readonly (readonly [resource: string, group: string])[] = [
   ["resourcequotas", ""],
   ["deployments", "apps"],

@@ -79,7 +79,7 @@ const nodeRules: Rule<Node, undefined>[] = [
     };
   },
   ({ object: { spec, metadata } }) => {
-    // Taints of roles are meant to be there.
+    // Taints for node roles are intended and not reported.
     const taint = spec.taints?.find(
       ({ key, effect }) => effect !== "PreferNoSchedule" && !key.startsWith("node-role.kubernetes.io/"),
     );

@@ -18,7 +18,7 @@ type PodRule = (facts: Facts<Pod, PodFacts>) => Problem | undefined;
 
 const kubelet = "kubelet";
 
-/** Where the template is that has to be changed. */
+/** Name of the controller whose pod template has to be changed. */
 const template = ({ related: { topOwner } }: Facts<Pod, PodFacts>): string => topOwner ?? "the pod";
 
 interface OfContainer {
@@ -34,7 +34,7 @@ type ContainerRule = (of: OfContainer) => Problem | undefined;
 const since = (time: string | null | undefined, { facts }: OfContainer): { since?: string } =>
   sinceTime(time ?? facts.object.status?.startTime ?? facts.object.metadata.creationTimestamp);
 
-/** The kubelet's message repeats what it tried. */
+/** The message as the end of a summary, `: <message>`. Truncated, because kubelet messages repeat what was attempted. */
 const detail = (text: string | undefined): string => {
   const line = oneLine(text, 260);
   return line === "" ? "" : `: ${line}`;
@@ -109,7 +109,7 @@ const config: ContainerRule = (of) => {
   }
 };
 
-/** A kill by a probe, soon before the container ended. */
+/** The event of the failed liveness or startup probe for which the kubelet killed the container; undefined for another cause. */
 function killedByProbe({ facts, status }: OfContainer): Event | undefined {
   const ended = status.lastState?.terminated ?? status.state?.terminated;
   if (ended === undefined && status.restartCount === 0) return undefined;
@@ -259,7 +259,10 @@ const creating: PodRule = (facts) => {
   };
 };
 
-/** A pod that has waited so long for a kubelet without an event has met something that is not shown. */
+/**
+ * For a pending pod with a node and without events that explain it: the node does not exist, or its kubelet has not started the
+ * containers yet.
+ */
 const stillCreating: PodRule = ({ object, related }) => {
   if (object.status?.phase !== "Pending" || !object.spec.nodeName) return undefined;
   const since = sinceTime(object.status?.startTime ?? object.metadata.creationTimestamp);

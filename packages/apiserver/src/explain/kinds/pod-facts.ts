@@ -1,4 +1,4 @@
-/** Input of the rules of pods besides the pod. */
+/** Input of the rules for pods, besides the pod. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
@@ -14,12 +14,12 @@ interface ClaimOfPod {
 
 export interface PodFacts {
   readonly claims: readonly ClaimOfPod[];
-  /** Of the pod; undefined without one. */
+  /** The pod's node; undefined before it is scheduled. */
   readonly node: Look<Node> | undefined;
-  /** All nodes, for a pod without one; undefined when the user may not list them. */
+  /** All nodes, read for an unscheduled pod; undefined when the user may not list them. */
   readonly nodes: readonly Node[] | undefined;
   readonly nodeRefs: readonly ObjectRef[];
-  /** The topmost controller that the user may read: where the pod's template is. `deployment/web` */
+  /** Name of the topmost controller that the user may read, which has the pod template: `deployment/web` */
   readonly topOwner: string | undefined;
   /** Config maps and secrets that the pod needs and that do not exist. */
   readonly missing: readonly string[];
@@ -47,7 +47,7 @@ export async function gatherPod(pod: Pod, reader: Reader): Promise<PodFacts> {
   };
 }
 
-/** A pod names its ReplicaSet, which names its Deployment; a few steps at most. */
+/** Follows controller references: a pod names its ReplicaSet, which names its Deployment. The number of steps is limited. */
 async function topOwnerOf(pod: Pod, reader: Reader): Promise<string | undefined> {
   let object: KubeObject = pod;
   let found: string | undefined;

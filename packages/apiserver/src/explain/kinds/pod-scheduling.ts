@@ -1,4 +1,4 @@
-/** Why a pod has no node. */
+/** Rules for pods without a node. */
 
 import type { ObjectRef } from "@coxswain/apimachinery/decisions/decision";
 import type { Node, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -10,7 +10,7 @@ import type { PodFacts } from "./pod-facts.ts";
 type PodRule = (facts: Facts<Pod, PodFacts>) => Problem | undefined;
 
 const scheduler = "kube-scheduler";
-/** A scheduler that runs has seen a pod by then. */
+/** A running scheduler has processed a new pod within this time. */
 const schedulerLooksMs = 10_000;
 
 const conditionSince = ({ object }: Facts<Pod, PodFacts>): { since?: string } =>
@@ -93,7 +93,7 @@ interface Part {
   readonly text: string;
 }
 
-/** The parts of the scheduler's message: `0/3 nodes are available: 2 Insufficient cpu, 1 node(s) had taint {a: b}, that …`. */
+/** The reasons in the scheduler's message: `0/3 nodes are available: 2 Insufficient cpu, 1 node(s) had taint {a: b}, that …`. */
 function partsOfMessage(message: string): Part[] {
   const list = /^\d+\/\d+ nodes are available: (.*?)\.?(?: preemption: .*)?$/s.exec(message)?.[1];
   if (list === undefined) return [];
@@ -110,7 +110,7 @@ interface Wording {
   readonly reason: string;
   readonly say: (match: RegExpExecArray, facts: Facts<Pod, PodFacts>, nodes: string) => string;
   readonly remedy: string;
-  /** Nodes in which the cause lies. */
+  /** Selects the nodes whose state is the cause. */
   readonly follows?: (node: Node) => boolean;
 }
 

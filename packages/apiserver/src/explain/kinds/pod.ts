@@ -1,4 +1,4 @@
-/** Pods. */
+/** Rules for pods. */
 import { formatTime, parseTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { refToObject } from "../refusals.ts";
@@ -11,7 +11,7 @@ type PodRule = (facts: Facts<Pod, PodFacts>) => Problem | undefined;
 
 const isReady = (node: Node): boolean => conditionOf(node.status?.conditions, "Ready")?.status === "True";
 
-/** Without its kubelet the pod makes no progress. */
+/** The pod's node is not ready: without its kubelet the pod makes no progress. */
 const nodeAway: PodRule = ({ object, related: { node } }) => {
   if (node === undefined || !isSeen(node) || isReady(node)) return undefined;
   const name = node.metadata.name ?? "";
@@ -32,7 +32,7 @@ const nodeAway: PodRule = ({ object, related: { node } }) => {
 
 const succeeded = (pod: Pod): boolean => pod.status?.phase === "Succeeded";
 
-/** Containers have until the end of the grace period. */
+/** Containers may run until the end of the grace period. */
 const gracePeriod: PodRule = ({ object, now }) => {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0, finalizers = [] } = object.metadata;
   const end = parseTime(deletionTimestamp ?? "");

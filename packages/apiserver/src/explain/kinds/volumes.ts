@@ -18,7 +18,7 @@ import {
 } from "../rule.ts";
 
 interface ClaimFacts {
-  /** "missing" also without a class name. */
+  /** Also "missing" when the claim names no class. */
   readonly storageClass: Look<StorageClass> | undefined;
   readonly volume: Look<PersistentVolume> | undefined;
   /** Pods that use the claim; undefined when the user may not list pods. */

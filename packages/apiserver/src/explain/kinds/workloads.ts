@@ -23,11 +23,11 @@ import {
   timeOfEvent,
 } from "../rule.ts";
 
-/** A controller that runs has acted on a change by then. */
+/** A running controller has reacted to a change within this time. */
 const controllerActsMs = 15_000;
 
 export interface OwnedPods {
-  /** Of the object; undefined when the user may not list pods. */
+  /** The pods of the object; undefined when the user may not list pods. */
   readonly pods: readonly Pod[] | undefined;
   /** Pods that are not ready; those that are being deleted come last. */
   readonly unready: readonly ObjectRef[];
@@ -79,7 +79,7 @@ const unseenChange = (
 };
 
 interface DeploymentFacts {
-  /** The newest first. */
+  /** The ReplicaSets of the Deployment, the newest first. */
   readonly replicaSets: readonly { readonly object: ReplicaSet; readonly ref: ObjectRef }[];
 }
 
