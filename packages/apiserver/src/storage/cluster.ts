@@ -27,7 +27,7 @@ export interface EtcdOptions {
   key?: Buffer | undefined;
   /** The current client certificate, used instead of `cert` and `key` for each new connection. */
   identity?: (() => EtcdIdentity | undefined) | undefined;
-  /** 0: never. */
+  /** Interval between compactions of etcd; 0: never. */
   compactionIntervalMs?: number;
   healthTimeoutMs?: number;
   /** Metrics of calls. */
@@ -54,7 +54,7 @@ export interface Cluster {
   readonly client: EtcdClient;
   readonly leases: Leases;
   readonly multiplexer: WatchMultiplexer;
-  /** Older revisions are compacted, as far as this server knows. */
+  /** The revision up to which etcd was compacted, as far as this server knows; older revisions cannot be read. */
   compacted(): number;
   stop(): void;
 }
@@ -161,7 +161,7 @@ function readPast(
           for (const { type, kv, prevKv } of events) {
             if (kv.modRevision > upTo) break;
             if (prevKv === undefined && kv.createRevision !== kv.modRevision) {
-              // Compacted meanwhile: the changes before it cannot be used.
+              // The previous state was compacted meanwhile: only the changes after this one can be used.
               changes.length = 0;
               from = kv.modRevision;
               continue;

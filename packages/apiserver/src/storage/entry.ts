@@ -22,12 +22,12 @@ const storedSlot = "stored";
 const largeBytes = 64 * 1024;
 
 const noLabels: Readonly<Record<string, string>> = Object.freeze({});
-/** Entries that hold their decoded object. */
+/** Maximum number of entries that hold their decoded object at a time. */
 const hotEntries = 4096;
 
 /** The memory that entries share beyond their JSON: decoded objects and other encodings. */
 export class EntryMemory {
-  /** Of encodings besides JSON. */
+  /** Memory of encodings other than the JSON. */
   readonly encodings: ByteShare;
   readonly #hot: (Entry | undefined)[] = new Array(hotEntries).fill(undefined);
   #hand = 0;
@@ -36,7 +36,7 @@ export class EntryMemory {
     this.encodings = encodings;
   }
 
-  /** Adds an entry that was decoded, and cools another one. */
+  /** Adds a decoded entry to the hot ring; when the ring is full, another entry drops its decoded object. */
   keepHot(entry: Entry): void {
     const hot = this.#hot;
     for (let tries = 0; tries < hotEntries; tries++) {
@@ -103,7 +103,7 @@ export class Entry {
   #isHot = false;
   #object: KubeObject | undefined;
   #json: Buffer | undefined;
-  /** Set only while `#json` is not. */
+  /** The stored form; set only while `#json` is undefined. */
   #stored: Buffer | undefined;
   #memo: Map<string, unknown> | undefined;
   #kept: Encoding | undefined;
@@ -155,7 +155,7 @@ export class Entry {
     return bytes === undefined ? hasManyValues(this.#object) : bytes.length > largeBytes;
   }
 
-  /** Length of its JSON or stored form, where there is one and it is not large. */
+  /** Length of the JSON or stored form in bytes; undefined when the entry has neither, or it is large. */
   get smallBytes(): number | undefined {
     const length = this.#bytes?.length ?? 0;
     return length > 0 && length <= largeBytes ? length : undefined;
@@ -271,7 +271,10 @@ export class Entry {
     this.used = false;
   }
 
-  /** For an entry of an initial list that is read soon: it stays decoded. @param stored as for `cool`, later */
+  /**
+   * Keeps the object of an entry in an initial list decoded, because it is expected to be read soon.
+   * @param stored the bytes that the entry was decoded from, kept until its JSON is encoded
+   */
   stayWarm(stored: Buffer): void {
     this.#keepStored(stored);
     this.warm();

@@ -88,7 +88,7 @@ class StoredForm {
     this.fromHub = isHub ? undefined : this.#byApiVersion.get(storedApiVersion)?.fromHub;
   }
 
-  /** The object as it is stored: without what is not stored, in the storage version. */
+  /** The object in the storage version, without the fields that are not stored. */
   of(object: KubeObject): KubeObject {
     const { resourceVersion: _, selfLink: __, ...metadata } = object.metadata;
     if (this.#resource.keepsVersions) return { ...object, metadata };

@@ -41,9 +41,9 @@ export interface StorageOptions {
   clock: Clock;
   log: Logger;
   metrics?: StorageMetrics;
-  /** The program's turns; default: turns of this storage only. */
+  /** Divides long computations into slices of event-loop time; default: not shared with the rest of the process. */
   turns?: Turns;
-  /** The program's memory limit; default: unlimited. */
+  /** Memory limits shared by the process; default: unlimited. */
   memory?: StorageMemory;
   /** How long a read waits for a revision that has not arrived; default 3 s, as upstream. */
   readPatienceMs?: number;

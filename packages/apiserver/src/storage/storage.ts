@@ -68,7 +68,7 @@ export interface WriteOptions {
   ttlSeconds?: number;
   dryRun?: boolean;
   signal?: Cancellation;
-  /** Gets the write, for a cache that receives its event. */
+  /** The own writes of a cache, to which this write is added: its watch event then reuses the entry. */
   own?: OwnWrites;
 }
 
@@ -123,7 +123,7 @@ export interface DeleteRequest {
   suggestion?: Entry | undefined;
   dryRun?: boolean;
   signal?: Cancellation;
-  /** Gets the write, for a cache that receives its event. */
+  /** The own writes of a cache, to which this write is added: its watch event then reuses the entry. */
   own?: OwnWrites;
 }
 

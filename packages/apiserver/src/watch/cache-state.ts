@@ -125,7 +125,7 @@ export class CacheState {
   }
 }
 
-/** Releases what only the previous state of a change kept encoded, after the change was dispatched. */
+/** Releases the encodings that only the previous state of a change holds. Call it after the change was dispatched. */
 export function retirePrevious({ previous }: Change): void {
   previous?.retire();
 }

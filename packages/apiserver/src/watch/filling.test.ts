@@ -1,4 +1,7 @@
-/** How a cache is filled, and filled again: what comes meanwhile, what fails midway, and what of the state before is left. */
+/**
+ * The initial fill of a cache and its repetition: changes that arrive meanwhile, failures midway, and what remains of the previous
+ * state.
+ */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { resourceExpired } from "@coxswain/apimachinery/objects/errors/status-error";

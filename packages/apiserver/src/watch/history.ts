@@ -106,7 +106,7 @@ export class History {
     return this.length <= fewest;
   }
 
-  /** Gives memory back to others. */
+  /** Drops the oldest change to free memory for the other histories. */
   dropOldest(): void {
     this.#dropOldest();
     this.#fit();
@@ -162,7 +162,7 @@ export class History {
 /** A history that can give up its oldest change. */
 interface Holder {
   readonly sizeBytes: number;
-  /** Whether it must not have fewer changes. */
+  /** Whether it holds no more than the minimum number of changes, and therefore must not drop any. */
   readonly isShortest: boolean;
   dropOldest(): void;
 }
@@ -177,12 +177,12 @@ export class HistoryMemory {
     this.limitBytes = limitBytes;
   }
 
-  /** What is held. Above `limitBytes` only when each history holds its minimum. */
+  /** Bytes held by all histories. Exceeds `limitBytes` only when each history holds its minimum. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Counts what a history has taken in (positive) or dropped (negative). */
+  /** Accounts for bytes that a history has added (positive) or dropped (negative). */
   count(history: Holder, bytes: number): void {
     this.#bytes += bytes;
     if (history.sizeBytes > 0) this.#histories.add(history);
@@ -221,8 +221,8 @@ export class Change {
   }
 
   /**
-   * What a history that holds the change keeps alive: only the previous state; the current one is in the cache, or is the previous
-   * state of a later change. The same when the change is added and dropped, while cached encodings vary.
+   * Bytes that a history keeps in memory by holding the change: only those of the previous state; the current one is in the cache, or is
+   * the previous state of a later change. The same when the change is added and dropped, while cached encodings vary.
    */
   get weightBytes(): number {
     this.#weightBytes ??= 256 + (this.previous?.sizeBytes ?? 0);

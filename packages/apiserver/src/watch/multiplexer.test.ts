@@ -29,7 +29,7 @@ function aSource() {
       setImmediate(() => void source.deliver([{ key: "barrier", value: undefined, revision: written }]));
       return written;
     },
-    /** Whether it supports progress requests. */
+    /** Whether the store supports progress requests. */
     notifies: false,
     progressRequests: 0,
     watch(after: number, given: ChangeHandlers) {
@@ -108,7 +108,7 @@ test("a change that has to be waited for holds back those after it, and the revi
     { key: "pods/after", value: Buffer.from(""), revision: 14 },
     { key: "secrets/b", value: Buffer.from(""), revision: 15 },
   ]);
-  assert.deepEqual([seen, multiplexer.revision], [["before"], 12]); // the caches are at 12, and lists report so
+  assert.deepEqual([seen, multiplexer.revision], [["before"], 12]); // the caches are at 12 and report this revision in lists
   opened.resolve();
   await done;
   assert.equal(multiplexer.revision, 15);

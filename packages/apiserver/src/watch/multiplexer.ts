@@ -9,7 +9,7 @@ interface WatchMultiplexerOptions {
   readonly log: Logger;
 }
 
-/** How many revisions are written to get past those of a history that a restore took away. */
+/** Upper bound of barriers written after a restore of etcd, to get past the revisions that clients may hold from the lost history. */
 const mostBarriers = 1_000;
 const retryMs = 1_000;
 

@@ -11,7 +11,7 @@ import { aConfigMap, suiteResource } from "../storage/testing.ts";
 
 const isTooLarge = (err: unknown): boolean =>
   err instanceof StatusError && err.code === 504 && err.status.details?.causes?.[0]?.reason === "ResourceVersionTooLarge";
-/** The cache has gone past the revisions that were taken away. */
+/** The expected error from memory: the cache has advanced beyond the revisions that the restore removed. */
 const isTooOld = (err: unknown): boolean => isResourceExpired(err);
 
 for (const { name, watchCache, isRefusal } of [

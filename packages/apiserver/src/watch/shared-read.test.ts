@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { SharedRead } from "./freshness.ts";
 
-/** A read whose answers the test gives. */
+/** A read whose responses the test controls. */
 function aRead() {
   const running: PromiseWithResolvers<number>[] = [];
   const read = new SharedRead(() => {

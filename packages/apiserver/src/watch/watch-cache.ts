@@ -54,7 +54,10 @@ interface WatchCacheOptions {
   metrics?: StorageMetrics | undefined;
   turns: Turns;
   histories: HistoryMemory;
-  /** Lists of older revisions are left to etcd, which refuses them: they expire at the same time on every server, cached or not. */
+  /**
+   * The revision up to which etcd was compacted. Lists of older revisions are left to etcd, which rejects them: they expire at the same
+   * time on every server, cached or not.
+   */
   compacted(): number;
 }
 
@@ -328,7 +331,7 @@ export class WatchCache implements Storage {
     return this.#state.past(request, start, revision);
   }
 
-  /** Has response and watch event share one entry, so that it is decoded and encoded once. */
+  /** Makes the response and the watch event share one entry, so that it is decoded and encoded once. */
   get #sharing(): Pick<WriteOptions, "own"> {
     return this.ready ? { own: this.#own } : {};
   }

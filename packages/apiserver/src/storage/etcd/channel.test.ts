@@ -228,7 +228,7 @@ test("a write that the server may have seen is not sent again, a read is", async
   }
 });
 
-/** A watch on `/a`. @param failed the member of the one before it */
+/** A watch on `/a`. @param failed index of the member whose stream failed */
 function watched(t: TestContext, client: EtcdClient, failed?: number) {
   const heard: WatchResponse[] = [];
   const failures: EtcdError[] = [];
@@ -247,7 +247,7 @@ test("a member that is paused is left for the next one before the deadline, and 
   t.after(() => client.close());
   const watch = watched(t, client);
   await waitFor(() => watch.heard.some(({ created }) => created), { what: "the watch" });
-  // One of them is the current member; the pause of the other one changes nothing.
+  // One of the two is the current member; stopping the other one has no effect.
   for (const { pid } of [one, other]) {
     await pauseProcess(pid);
     await client.range({ key: "/a" }); // would be late
@@ -258,7 +258,7 @@ test("a member that is paused is left for the next one before the deadline, and 
     watch.failures.map((err) => err.reason),
     ["unavailable"],
   );
-  // Calls have left the member already, and it is not gone to again.
+  // Calls have left the failed member already: the watch is not opened to it again.
   const next = watched(t, client, watch.server);
   await client.put("/a", message);
   await waitFor(() => next.heard.some(({ events }) => events.length > 0), { what: "the event at the next member" });

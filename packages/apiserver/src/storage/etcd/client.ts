@@ -44,7 +44,10 @@ export interface EtcdClient {
   members(): Promise<Member[]>;
   /** Status of the member that answers at `url`, over a connection for this single call. */
   statusAt(url: string): Promise<StatusResponse>;
-  /** Opens a watch stream. @param failed the `server` of the stream before it, whose next member it goes to; undefined: to the current one */
+  /**
+   * Opens a watch stream. @param failed index of the member whose stream failed: the stream is opened to the next member; undefined: to the
+   * current one
+   */
   openWatch(failed: number | undefined, handlers: WatchHandlers): WatchStream;
   close(): void;
 }
@@ -52,7 +55,7 @@ export interface EtcdClient {
 export interface WatchHandlers {
   /** @param message a view on memory that is not reused; may be kept */
   message(message: Buffer): void;
-  /** The last call, exactly once unless the stream is cancelled. */
+  /** Called last, exactly once unless the stream is cancelled. */
   ended(err: EtcdError): void;
 }
 
@@ -65,7 +68,7 @@ export interface WatchStream {
 }
 
 interface EtcdClientOptions {
-  /** `https://10.0.0.1:2379`, scheme and all. */
+  /** URLs with a scheme: `https://10.0.0.1:2379`. */
   servers: readonly string[];
   /** PEM. */
   ca?: Buffer | undefined;
@@ -76,7 +79,7 @@ interface EtcdClientOptions {
   calls?: GrpcCalls | undefined;
   /** Dials members; undefined: directly. */
   connect?: Connect | undefined;
-  /** Of one call including all retries. */
+  /** Deadline of one call, including all its retries. */
   deadlineMs?: number;
 }
 

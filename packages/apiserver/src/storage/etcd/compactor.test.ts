@@ -43,7 +43,7 @@ test("a revision stays readable for one interval and is then compacted", async (
   });
 });
 
-/** An etcd whose key of compactions the test sets; every transaction is at the next revision. */
+/** An etcd whose compaction key the test sets; every transaction increments the revision. */
 function aCluster() {
   const state = {
     version: 0,

@@ -4,7 +4,7 @@ import { compactRevisionKey } from "../key-layout.ts";
 import type { EtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 
-/** What a round found and did. */
+/** State of the compaction key after one round. */
 interface Round {
   /** Version of the key. */
   readonly version: number;
@@ -57,7 +57,7 @@ class Compactor {
   }
 }
 
-/** @param last what the round before found; revision 0: compacts nothing */
+/** @param last the result of the previous round; revision 0: compacts nothing */
 export async function compactOnce(client: EtcdClient, last: Round): Promise<Round> {
   const { version, revision } = last;
   const answer = await client.txn({

@@ -36,7 +36,10 @@ interface ListCost {
 
 /** Keys per range request of an unlimited list: a few MiB at most for typical objects. */
 const pageKeys = 1_000;
-/** The objects of shorter lists are mostly those that informers of this server read next: roles, namespaces, configuration. */
+/**
+ * Initial lists below this length keep their objects decoded: these are mostly roles, namespaces and configuration, which informers of
+ * this server read next.
+ */
 const shortList = 200;
 
 /**

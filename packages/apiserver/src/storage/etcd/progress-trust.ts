@@ -35,7 +35,7 @@ export const allReplyTruly = (versions: readonly (string | undefined)[]): boolea
   versions.length > 0 && versions.every(repliesTruly);
 
 const checkEveryMs = 5 * 60_000;
-/** When a member was unreachable. */
+/** Interval of version queries while a member is unreachable. */
 const recheckUnreachableMs = 30_000;
 
 type Cluster = Pick<EtcdClient, "members" | "statusAt">;

@@ -106,7 +106,7 @@ export class EtcdStore implements Storage {
     }
   }
 
-  /** Of a large object, the JSON that its watchers get. */
+  /** Encodes the JSON that watchers get, in steps when the object is large. */
   async #encoded(decoding: Promise<Entry>): Promise<Entry> {
     const entry = await decoding;
     await this.#options.turns.run(entry.encodeInSteps());
@@ -234,7 +234,7 @@ class ObjectWrites implements Pick<Storage, "create" | "guaranteedUpdate" | "del
         continue;
       }
       if (current !== undefined && next === current.object() && !state.suggested && !state.rewrite) return current;
-      // An update is seldom much larger than what it replaces.
+      // The size of the next state is not known yet; it is seldom much larger than that of the current one.
       await turns.next(current?.smallBytes);
       const bytes = await turns.run(codec.toStoredInSteps(next), current?.smallBytes);
       await turns.next(bytes.length);

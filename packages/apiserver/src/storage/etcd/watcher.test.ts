@@ -286,7 +286,7 @@ test("a stream opened after a silent one is given its own time before it is quer
   const { watch, clock, asks, opened } = aWatch();
   await clock.advance(20_100); // queried, and replaced
   assert.deepEqual([asks(), opened()], [["watch from 10", "progress?", "watch from 10"], 2]);
-  await clock.advance(9_900); // the watchdog's next look, at a stream of 9,950 ms
+  await clock.advance(9_900); // the next check of the watchdog, when the stream has been silent for 9,950 ms
   assert.deepEqual([asks(), opened()], [[], 2]);
   await clock.advance(10_000);
   assert.deepEqual([asks(), opened()], [["progress?"], 2]);
