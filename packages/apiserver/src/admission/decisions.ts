@@ -23,7 +23,7 @@ const subjectsOf: Readonly<Record<string, readonly ResourceRef[]>> = {
   ValidatingAdmissionWebhook: [validatingWebhookConfigurations],
 };
 
-/** Keeps which plugin refused what last, with the webhook and its error where there is one, and which webhooks changed what. */
+/** Records, for explanations, the last refusal of each plugin with the webhook and its error, and which webhooks changed which object. */
 export class AdmissionDecisions {
   readonly #log: DecisionLog;
   readonly #versions: Pick<ObjectVersions, "ofKind">;
@@ -39,7 +39,7 @@ export class AdmissionDecisions {
     if (ref === undefined || attributes.signal.aborted) return;
     this.#hasRefused = true;
     const outcome = outcomeOfError(err);
-    // The object must not be kept for that.
+    // Copied, so that the recorded decision does not keep the object in memory.
     const { operation, subresource, resource, namespace } = attributes;
     const { description, reason } = outcome;
     this.#log.record(ref, `admission/${plugin}`, {
@@ -76,7 +76,10 @@ export class AdmissionDecisions {
     });
   }
 
-  /** The object; of one that would have been created for another, that one: it is there, and waits for it. */
+  /**
+   * The object that the refusal is recorded for. When a controller was refused the creation of an object, it is the controlling owner,
+   * which exists, unlike the object, and is what users ask about.
+   */
   #refusedOf(attributes: AdmissionAttributes): ObjectRef | undefined {
     const { operation, namespace, object } = attributes;
     const owner = operation === "CREATE" && object?.metadata ? controllerOf({ metadata: object.metadata }) : undefined;

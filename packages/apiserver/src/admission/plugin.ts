@@ -48,7 +48,7 @@ export interface WebhookChange {
 export interface AdmissionPlugin {
   /** The plugin's name in --enable-admission-plugins. */
   readonly name: string;
-  /** Called once, when the chain is made. */
+  /** Whether the plugin is called for the operation; evaluated once, when the chain is created. */
   handles(operation: AdmissionAttributes["operation"]): boolean;
   /**
    * The resources that it looks at, with all their subresources: `pods`, `ingresses.networking.k8s.io`; undefined: any. The chain

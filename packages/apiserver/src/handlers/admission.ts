@@ -97,7 +97,7 @@ interface WriteAdmission {
 
 /**
  * The admission of one request: CREATE when the object does not exist yet, else UPDATE.
- * @param sizeBytes of the body, when the object is about as large
+ * @param sizeBytes size of the request body, as an estimate of the object's
  */
 export function writeAdmission(call: Call, options: WriteRequestOptions, sizeBytes?: number): WriteAdmission {
   const { env } = call;
@@ -126,7 +126,7 @@ export function writeAdmission(call: Call, options: WriteRequestOptions, sizeByt
   };
 }
 
-/** Runs mutating admission; restores the entries when a plugin made them invalid, and warns the client. */
+/** Runs mutating admission; restores `metadata.managedFields` when a plugin made them invalid, and warns the client. */
 export async function guardEntries(call: Call, object: KubeObject, mutate: () => Promise<void>): Promise<void> {
   const before = object.metadata.managedFields;
   await mutate();
@@ -144,7 +144,7 @@ export async function guardEntries(call: Call, object: KubeObject, mutate: () =>
   }
 }
 
-/** For admission a namespace belongs to itself. Source: handlers/create.go, requestinfo.go */
+/** In admission attributes, the namespace of a Namespace object is its own name. Source: handlers/create.go, requestinfo.go */
 function namespaceOf(call: Call, name: string): string {
   const { definition } = call.served;
   if (definition.resource === "namespaces" && definition.group === "") return name;

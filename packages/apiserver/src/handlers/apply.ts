@@ -78,7 +78,7 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
       const now = call.env.services.now();
       const { metadata, ...rest } = yield* manager.apply(live, config, options.fieldManager, options.force === true, now);
       yield;
-      const { managedFields, ...bare } = metadata; // shared
+      const { managedFields, ...bare } = metadata; // shared with the result, not copied
       const merged = deepClone<KubeObject>({ ...rest, metadata: bare });
       complain?.report();
       yield;

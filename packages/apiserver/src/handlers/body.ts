@@ -3,7 +3,7 @@ import { refuseManyValues } from "@coxswain/apimachinery/objects/codec/json-pars
 import { negotiateInput } from "@coxswain/apimachinery/objects/codec/negotiate";
 import { type Call, defaultMaxBodyBytes } from "./env.ts";
 
-/** @throws RequestEntityTooLarge: by its size, or by its number of values */
+/** @throws RequestEntityTooLarge when the body has too many bytes or too many values */
 export async function readBody({ ctx, env }: Call): Promise<Buffer> {
   const bytes = await ctx.exchange.body(env.maxBodyBytes ?? defaultMaxBodyBytes);
   refuseManyValues(bytes);

@@ -102,7 +102,7 @@ function complainOfUnknown({ served, ctx }: Call, object: KubeObject, expected: 
   for (const complaint of complaints) ctx.warn(complaint);
 }
 
-/** The object as audited: decoded, with the version's defaults, before admission. */
+/** The JSON of the object for the audit event: decoded, with the version's defaults, before admission. */
 function withDefaults({ served }: Call, object: KubeObject, expected: GroupVersionKind): Buffer {
   const copy = deepClone(object);
   if (expected.kind === served.kind.kind) served.version.defaults?.(copy);

@@ -1,4 +1,4 @@
-/** What happens to managed fields when they cannot be computed and when admission breaks them. */
+/** Managed fields that cannot be computed, or that admission makes invalid. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/objects/meta/types";

@@ -43,7 +43,7 @@ const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
  * Sets the managed fields of an object that is about to be written.
  * @param live the stored object in the hub version; undefined when it is created
  * @param next the new object in the hub version; modified in place
- * @param sizeBytes of the body, when the object is about as large
+ * @param sizeBytes size of the request body, as an estimate of the object's
  */
 export function trackFields(
   call: Call,
@@ -108,8 +108,8 @@ export function withEntries(object: KubeObject, entries: ManagedFieldsEntry[] | 
 /**
  * Computes with the field manager of the call's endpoint.
  * @param compute may run several times when conversions call a webhook
- * @param sizeBytes of the objects, when known
- * @returns a promise only then, or when the computation is long enough to yield
+ * @param sizeBytes total size of the objects, when known
+ * @returns a promise only when a webhook is called or the computation yields
  */
 export function withFieldManager<T>(
   call: Call,

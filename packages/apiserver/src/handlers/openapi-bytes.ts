@@ -26,7 +26,7 @@ interface Made {
   packed?: Promise<Buffer>;
 }
 
-/** A form that is kept. */
+/** Memory accounting of one encoded form. */
 class KeptForm implements CachedBytes {
   readonly sizeBytes: number;
   readonly drop: () => void;

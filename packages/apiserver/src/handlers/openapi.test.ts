@@ -287,7 +287,7 @@ test("a changed resource makes no v3 document of other group versions anew", asy
     documents: new ByteShare(1e9),
   };
   const respond = newOpenApi(env as unknown as HandlerEnv);
-  /** When the document was made, and its length. */
+  /** Time at which the document was created, and its length. */
   const get = async (root: string, accept = "application/json"): Promise<{ made: string | undefined; sizeBytes: number }> => {
     const found = { made: undefined as string | undefined, sizeBytes: 0 };
     const exchange = {

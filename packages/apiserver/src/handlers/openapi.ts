@@ -23,7 +23,7 @@ interface Documents {
 
 /** The v3 document of one root, which is kept as long as the root serves the same resources. */
 interface RootDocument {
-  /** A changed resource is a new ServedResource. */
+  /** The resources that the document describes. A changed resource is a new ServedResource object. */
   readonly of: readonly ServedResource[];
   readonly bytes: OpenApiBytes;
 }

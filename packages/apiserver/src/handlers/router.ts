@@ -104,7 +104,7 @@ function runRoute(env: HandlerEnv, ctx: RequestContext, served: ServedResource):
     if (!env.gates.allowsDryRun) throw badRequest("the dryRun feature is disabled");
   }
   const below = subresource === "" ? undefined : findSubresource(served, subresource);
-  // Before metrics with its name are created. Upstream has no route for an unknown subresource, but
+  // Checked before metrics with the subresource's name are created. Upstream has no route for an unknown subresource, but
   // a NotFound for custom resources.
   if (subresource !== "" && below === undefined) throw definition.custom ? notFound(definition, name) : noSuchPath();
   const deprecation = served.version.deprecation;

@@ -8,8 +8,8 @@ import type { ServedResource } from "./served-resources.ts";
 import { partialMetadata, type TableOptions } from "./transform.ts";
 
 /**
- * Encoded Table rows, cached with their entries except for the ages: a list of 5,000 pods as Table then costs its length
- * instead of decoding and encoding 5,000 objects (0.6 s).
+ * Encoded Table rows, cached with their entries except for the ages: sending a list of 5,000 pods as Table then copies bytes instead of
+ * decoding and encoding 5,000 objects (0.6 s).
  *
  * Format: the number of ages; for each its offset in the text (4 bytes) and its time (8 bytes); the text without the ages.
  */

@@ -34,7 +34,7 @@ for (const { random, want } of [
   });
 }
 
-/** A watch whose client, server and time are the test's. */
+/** A watch whose client, server and clock the test controls. */
 function aCall(signal: AbortSignal, open: (signal: AbortSignal) => Promise<WatchQueue>) {
   const clock = newFakeClock();
   const metrics = newMetricsRegistry();

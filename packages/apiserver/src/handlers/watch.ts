@@ -22,7 +22,7 @@ import { framerFor } from "./watch-frames.ts";
 /** Handles a watch; resolves when it has ended. */
 export async function watch(call: Call, options: ListOptions): Promise<void> {
   const { ctx, served, env } = call;
-  negotiateFor(call); // checked as for a list first, whose error names other types
+  negotiateFor(call); // as for a list; checked first, because its error names other types
   const output = negotiateFor(call, true);
   if (output.as === "Table") includeObjectParam(ctx.query); // validate before the response begins
   const timers = longTimers(env.clock ?? realClock);
@@ -30,7 +30,7 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
   const end = new AbortController();
   const stop = (): void => end.abort();
   const timer = timers.after(timeoutMs, stop);
-  // A client that is gone already fires no event any more.
+  // An abort that has already happened fires no event.
   if (ctx.signal.aborted) stop();
   ctx.signal.addEventListener("abort", stop, { once: true });
   try {

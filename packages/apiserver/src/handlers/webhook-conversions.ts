@@ -11,7 +11,10 @@ type ConvertByWebhook = (object: KubeObject, apiVersion: string) => Promise<Kube
 /** Returns the object in another version; the caller owns the result. */
 export type Converted = (object: KubeObject, apiVersion: string) => KubeObject;
 
-/** Exceeds the number of versions times the few objects that an apply compares; beyond it the computation does not terminate. */
+/**
+ * Upper bound of conversions in one computation. It exceeds the number of versions times the few objects that an apply compares, so
+ * that only a computation that does not terminate reaches it.
+ */
 const mostQuestions = 100;
 
 class Unconverted extends Error {

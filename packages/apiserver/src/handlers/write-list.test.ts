@@ -1,4 +1,4 @@
-/** What becomes of a list whose client accepts gzip, disconnects or resets the connection in the middle. */
+/** Lists whose client accepts gzip, disconnects, or resets the connection in the middle. */
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
@@ -27,7 +27,7 @@ function anEntry(name: string): Entry {
 }
 const entries = Array.from({ length: 30 }, (_, i) => anEntry(`map-${i}`));
 
-/** @param drained what the client does after each chunk, which it is always behind with */
+/** @param drained called after each chunk, when the client has not read all of it */
 function listTo(mediaType: string, gzip: boolean, drained: (aborted: AbortController) => Promise<void>) {
   const aborted = new AbortController();
   const seen = { chunks: [] as Buffer[], headers: {} as Record<string, unknown>, ended: false, destroyed: false };

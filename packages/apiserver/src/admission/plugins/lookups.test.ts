@@ -1,4 +1,4 @@
-/** When the objects of a namespace come from the cache, and when from the API. */
+/** Whether the objects of a namespace are read from the cache or from the API. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -13,7 +13,7 @@ import { namespaceLookup } from "./namespace-lookup.ts";
 
 const named = (name: string): KubeObject => ({ metadata: { name, namespace: "web" } });
 
-/** A lookup whose cache is what the test says, and the calls of the API behind it. */
+/** A lookup with a cache that the test sets, and a record of its API calls. */
 function lookups(t: TestContext) {
   const client = newFakeClient();
   const cached: KubeObject[] = [];

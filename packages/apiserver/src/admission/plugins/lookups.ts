@@ -13,7 +13,7 @@ interface NamespacedLookup<T> {
   in(namespace: string): Promise<readonly T[]>;
 }
 
-/** The cache allocates all of its places at once. */
+/** Not larger, because the cache allocates memory for all entries at once. */
 const mostNamespaces = 1_000;
 const emptyForMs = 30_000;
 

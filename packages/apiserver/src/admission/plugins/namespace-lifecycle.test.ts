@@ -25,7 +25,7 @@ const ofNamespace = {
   name: "web",
 } as const;
 
-/** A cache that knows `web` as active, and `leaving` as terminating; `later` is in the store alone. */
+/** A cache that knows `web` as active, and `leaving` as terminating; `later` exists in the store only. */
 async function aPlugin(t: TestContext) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });

@@ -12,7 +12,7 @@ import { priority } from "./priority.ts";
 
 const aClass = (name: string, value: number, globalDefault = false) => ({ metadata: { name }, value, globalDefault });
 
-/** The priority and class of a new pod. @param cached classes that the cache has; those of `stored` the API has alone */
+/** The priority and class of a new pod. @param cached classes in the cache; those in `stored` are known to the API only */
 async function admitted(spec: object, cached: KubeObject[], stored: KubeObject[] = []) {
   const client = newFakeClient();
   client.put(priorityClasses, ...stored);

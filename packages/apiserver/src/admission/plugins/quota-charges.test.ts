@@ -64,7 +64,7 @@ test("a charge is made on what was written last, not on what the cache still sho
   assert.deepEqual([await admit(stale), await admit(stale)], ["charged", "charged"]);
   assert.match(await admit(stale), /exceeded quota/);
   await seen("q", 2);
-  // What another writer gave back is seen by the cache, and counts.
+  // The cache shows an amount that another writer has released: it is available again.
   client.put(resourceQuotas, { ...(client.object<QuotaObject>(resourceQuotas, "web/q") as QuotaObject), ...quota("q", 2, 1) });
   await seen("q", 1);
   assert.equal(await admit(), "charged");
@@ -219,7 +219,7 @@ test("what was written here counts until the cache shows it or something newer, 
     throw conflict(resourceQuotas, "a", "changed");
   });
   assert.equal(await admit(stale), "charged");
-  // An event of before that write comes late.
+  // The event of an earlier write arrives late.
   client.put(resourceQuotas, { ...(client.object<QuotaObject>(resourceQuotas, "web/a") as QuotaObject), ...status(5) });
   await seen("a", 5);
   assert.match(await admit(stale), /exceeded quota/);

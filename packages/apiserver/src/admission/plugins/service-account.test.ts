@@ -1,4 +1,4 @@
-/** What the plugin makes of accounts that are late, that limit their secrets, and of mirror pods, without a server. */
+/** Accounts that are created late or limit their secrets, and mirror pods; without a server. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
@@ -10,7 +10,7 @@ import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { serviceAccount } from "./service-account.ts";
 
-/** The plugin with accounts that its cache has; others are found in `client` only. */
+/** The plugin with these accounts in its cache; others exist in `client` only. */
 function pluginWith(...cached: KubeObject[]) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });

@@ -1,4 +1,4 @@
-/** Mutation of a pod by a policy, and its violations. */
+/** Mutation and validation of a pod by a policy. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/objects/errors/field-error";

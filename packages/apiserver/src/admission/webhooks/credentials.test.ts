@@ -1,4 +1,4 @@
-/** Which user of the kubeconfig a webhook gets, and with what credentials. */
+/** The kubeconfig user that is selected for a webhook, and its credentials. */
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
