@@ -154,7 +154,7 @@ function once<T>(workOut: () => T): () => T {
   };
 }
 
-/** As `once`. Steps that run side by side work it out each. */
+/** As `once`, for a computation in steps. Concurrent first calls each run the computation. */
 function onceInSteps<T>(workOut: () => Steps<T>): () => Steps<T> {
   let known: { readonly value: T } | undefined;
   return function* () {

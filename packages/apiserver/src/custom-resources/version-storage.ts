@@ -38,7 +38,7 @@ interface VersionStorage extends Storage {
 
 let made = 0;
 
-/** @returns a promise only for one */
+/** Applies `next` without a promise where possible. @returns a promise when `value` is one, or `next` returns one */
 export function andThen<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
   return value instanceof Promise ? value.then(next) : next(value);
 }

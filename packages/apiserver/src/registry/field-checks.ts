@@ -61,7 +61,8 @@ export function qualifiedName(value: string, path: string): FieldError[] {
 export function checkLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const all = labels ?? {};
-  // Object.entries of a large map takes several times as long as its keys; so do lists without an error, for each of many.
+  // Iterates over the keys and makes no list of errors per entry: Object.entries of a large map, or such lists, take several times as
+  // long.
   for (const key of Object.keys(all)) {
     const value = all[key] as string;
     for (const message of qualifiedNameProblems(key)) errors.push(invalidValue(path, key, message));

@@ -43,7 +43,7 @@ for (const { resource, path } of [
     ...(path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), spec) as object),
   });
   const held = (object: unknown): unknown => path.reduce((outer, name) => (outer as Record<string, unknown>)[name], object);
-  /** What has the spec: the pod, or the template. */
+  /** The object with the spec: the pod, or the template. */
   const carrierOf = (object: unknown): KubeObject =>
     path.slice(0, -1).reduce((outer, name) => (outer as Record<string, unknown>)[name], object) as KubeObject;
   const profiled = (): KubeObject => {

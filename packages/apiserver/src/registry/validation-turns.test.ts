@@ -110,7 +110,7 @@ for (const { name, strategy, object, current, errors: expected = 0 } of [
     },
   },
   {
-    // Each is equal to each of the others.
+    // All terms are equal: the number of pairs is quadratic.
     name: "a storage class of 20,000 equal topologies",
     strategy: storageClassStrategy,
     object: {

@@ -36,7 +36,7 @@ function prunedField(item: unknown, name: string, schema: Schema | undefined): u
   return schema !== undefined && isPreserving(schema) ? item : unknownField;
 }
 
-/** The schema itself for lists below one that preserves unknown fields and specifies no items. */
+/** The schema itself, applied to nested lists, when it preserves unknown fields and specifies no items. */
 function keeping(schema: Schema | undefined): Schema | undefined {
   return schema !== undefined && isPreserving(schema) && !itemsOf(schema) ? schema : undefined;
 }

@@ -58,7 +58,7 @@ function partsOf(schema: Schema): Schema[] {
   const add = (part: unknown): void => {
     if (isJsonObject(part)) parts.push(part);
   };
-  // By its own keywords: most schemas of a large one have few.
+  // Iterates over the keywords that are set: most schemas have few.
   for (const word of Object.keys(schema)) {
     const value = schema[word];
     if (typeof value !== "object" || value === null) continue;

@@ -25,10 +25,10 @@ const coreRef = (resource: string, kind: string, namespace: string, name: string
 });
 const podRef = (name: string): ObjectRef => coreRef("pods", "Pod", "default", name);
 
-/** Does not wait between attempts. */
+/** A clock that waits only 5 ms between attempts. */
 const hurried: Clock = { ...realClock, sleep: (_ms, signal) => realClock.sleep(5, signal) };
 
-/** What one API server has of it, over its own connection to etcd. */
+/** The questions as one API server sees them, over its own connection to etcd. */
 async function aBoard(t: TestContext, prefix: string, servers = 1) {
   const etcd = await startEtcd();
   const stopping = new AbortController();
@@ -143,7 +143,7 @@ test("the other API servers report what they decided", async (t) => {
   const [one, two, three] = await Promise.all([aBoard(t, prefix, 4), aBoard(t, prefix), aBoard(t, prefix)]);
   for (const board of [one, two, three]) board.decisions.record(podRef("web"), "admission", reported);
   const reader = new ClusterDecisions({ ...one, client: server.client });
-  // The server itself is the fourth, which has nothing to report.
+  // The fourth recipient is the server itself, which has nothing to report.
   const { decisions, silent } = await reader.of([podRef("web")], signal());
   assert.equal(decisions.length, 3);
   assert.deepEqual(silent, []);
@@ -200,7 +200,7 @@ test("only the daemon itself and administrators may see the questions to it or a
       const answer = { metadata: { name: "no-such-question" }, decisions: [] };
       const { code } = await http.request("POST", `${questionsPath}/${recipient}/answers`, answer);
       assert.ok(code === 404 || code === 403, `${who} ${recipient}: ${code}`);
-      // 404: the question, not the right is missing.
+      // 404 shows that the request was permitted: only the question does not exist.
       if (code === 404) allowed.push(`${who} ${recipient}`);
       if (code === 404) continue;
       const watch = await http.request("GET", `${questionsPath}?watch=1&fieldSelector=metadata.name%3D${recipient}`);
@@ -271,7 +271,7 @@ test("waits a second for those that are alive, a quarter for others, and asks 32
   assert.deepEqual(answers[0]?.silent, []);
   assert.deepEqual(answers[32]?.silent, ["kube-scheduler"]);
   const longest = Math.max(...answers.slice(1, 32).map(({ tookMs }) => tookMs));
-  assert.ok(longest >= 900, `${longest} ms`); // a timer counts from the beginning of the loop's turn that sets it
+  assert.ok(longest >= 900, `${longest} ms`); // timers count from the beginning of the event-loop turn in which they are set
   assert.ok((answers[32]?.tookMs ?? 0) < longest, "did not wait");
   await assert.rejects(
     board.questions.query(new Map([["a", { refs: [], expected: true }]]), AbortSignal.abort(new Error("gone"))),

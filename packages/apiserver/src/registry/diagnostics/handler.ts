@@ -51,7 +51,7 @@ function watch(questions: Questions, { exchange, signal }: RequestContext, recip
     const response = exchange.stream(200, { "content-type": "application/json" });
     let full = false;
     const stop = questions.listen(recipient, (id, refs) => {
-      // A client that does not read misses the question, which expires before it would.
+      // A client that does not read gets no question: the question would expire before the client received it.
       if (full || signal.aborted) return;
       full = !response.write(`${JSON.stringify({ type: "ADDED", object: questionOf(id, refs) })}\n`);
       if (full) response.drained().then(() => (full = false), end);

@@ -1,6 +1,6 @@
 /**
- * Questions to the daemons of the cluster, through etcd: any API server may query, each sends the questions to the daemons that
- * watch at it and stores their answers. Idle, it costs one reader of the storage's watch.
+ * Questions to the daemons of the cluster about their decisions, exchanged through etcd. Any API server may write a question; each
+ * server forwards it to the daemons connected to it and stores their answers. When idle, this costs one watch of the storage.
  */
 import { randomUUID } from "node:crypto";
 import { withinLimit } from "@coxswain/apimachinery/decisions/answer-questions";
@@ -16,20 +16,20 @@ interface QuestionsOptions {
   /** Storages of `storedQuestions` and `storedAnswers`. */
   readonly questions: Storage;
   readonly answers: Storage;
-  /** This server's own decisions, for the other servers. */
+  /** Decisions of this server, with which it answers the questions of other servers. */
   readonly decisions: DecisionLog;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** A watcher of the questions to one recipient. */
+/** Called for each question to one recipient. */
 type Listener = (id: string, refs: readonly ObjectRef[]) => void;
 
 export interface Recipient {
   readonly refs: readonly ObjectRef[];
-  /** Whether it is alive as far as is known; others are waited for only shortly. */
+  /** True when the recipient is probably running. The answers of others are awaited for a shorter time. */
   readonly expected: boolean;
-  /** How many answers there may be: more than one of the other API servers. */
+  /** Number of answers to wait for; default 1. More only for the other API servers, which share one recipient name. */
   readonly answers?: number;
 }
 
@@ -39,7 +39,7 @@ interface Answers {
   readonly silent: readonly string[];
 }
 
-/** The other API servers. */
+/** Recipient name that addresses the other API servers. */
 export const apiserverRecipient = "kube-apiserver";
 
 const patienceMs = 1_000;
@@ -50,7 +50,7 @@ const retryMs = 1_000;
 export class Questions {
   readonly #options: QuestionsOptions;
   readonly #serverId = randomUUID();
-  /** Questions that are not over, by id. */
+  /** Questions that have not expired, by id. */
   readonly #live = new Map<string, StoredQuestion>();
   readonly #listeners = new Map<string, Set<Listener>>();
   #open = 0;
@@ -84,7 +84,10 @@ export class Questions {
     return this.#options.clock.after(delayMs, fire);
   }
 
-  /** Calls `listener` for each question to the recipient, those first that are not over. @returns ends it */
+  /**
+   * Calls `listener` for each question to the recipient, beginning with those that have not expired.
+   * @returns a function that stops it
+   */
   listen(recipient: string, listener: Listener): () => void {
     const listeners = this.#listeners.getOrInsertComputed(recipient, () => new Set());
     listeners.add(listener);
@@ -98,7 +101,7 @@ export class Questions {
     };
   }
 
-  /** @returns the objects of the recipient's question; undefined when the question is over, or was not for it */
+  /** @returns the objects of the recipient's question; undefined when the question has expired, or was not for this recipient */
   requestedRefs(id: string, recipient: string): readonly ObjectRef[] | undefined {
     return this.#live.get(id)?.requested.find((one) => one.recipient === recipient)?.refs;
   }
@@ -188,7 +191,7 @@ export class Questions {
   }
 }
 
-/** API servers answer under a name for each. */
+/** The recipient of an answer. Each API server answers under a name of its own: `kube-apiserver|<server id>`. */
 function recipientOf({ metadata }: StoredAnswer): string {
   return (metadata.name ?? "").split("|", 1)[0] as string;
 }

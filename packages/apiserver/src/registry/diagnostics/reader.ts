@@ -13,11 +13,11 @@ import { apiserverRecipient, type Questions, type Recipient } from "./questions.
 
 interface ClusterDecisionsOptions {
   readonly questions: Questions;
-  /** This server's own. */
+  /** Decisions of this server. */
   readonly decisions: DecisionLog;
-  /** With the rights of the server itself. */
+  /** Client with the permissions of the server itself. */
   readonly client: Client;
-  /** How many API servers there are, this one included. */
+  /** Number of API servers, including this one. */
   readonly servers: () => Promise<number>;
   readonly clock: Clock;
 }
@@ -82,7 +82,7 @@ export class ClusterDecisions implements DecisionReader {
     return this.#options.clock.now() < renewed + (spec.leaseDurationSeconds ?? 0) * 1000;
   }
 
-  /** From memory. */
+  /** Reads from the watch cache (any resourceVersion). */
   async #get<T extends object>(ref: ResourceRef, target: { namespace: string; name: string }): Promise<T | undefined> {
     try {
       return await this.#options.client.get<T>(ref, target, { resourceVersion: "0" });

@@ -7,8 +7,8 @@ const mostRelated = 100;
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * The decisions of a daemon's answer, without malformed ones and without those about objects that it was not
- * in question. @param component by the daemon's identity
+ * The decisions in a daemon's answer, without malformed ones and without those about objects that the question did not name.
+ * @param component the daemon's name according to its credentials
  */
 export function receivedDecisions(component: string, answer: unknown, requested: readonly ObjectRef[]): Decision[] {
   const given = isJson(answer) ? answer["decisions"] : undefined;

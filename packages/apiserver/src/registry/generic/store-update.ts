@@ -38,7 +38,7 @@ interface StoreUpdateContext {
 export class StoreUpdate {
   readonly #context: StoreUpdateContext;
   #created = false;
-  /** What the strategy has allocated for the current attempt. */
+  /** Resources that the strategy has allocated for the current attempt. */
   #undo: Transaction | undefined;
   /** Set when the update removed the last finalizer: the requested state and the entry it is based on. */
   #last: { readonly object: KubeObject; readonly entry: Entry } | undefined;

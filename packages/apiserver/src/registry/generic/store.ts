@@ -137,7 +137,8 @@ class GenericStore implements RegistryStore {
   }
 
   /**
-   * @param attempt writes; when not `tracked`, without the managed fields
+   * Runs `attempt`; when the object is too large for etcd and the request allows it, once more without the managed fields.
+   * @param attempt writes the object; without its managed fields when `tracked` is false
    * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go, update.go, patch.go (isTooLargeError)
    */
   async #write<T>(

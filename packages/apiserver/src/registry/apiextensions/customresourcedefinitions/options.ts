@@ -34,7 +34,7 @@ export const strict: Options = {
  */
 export function* leniencyOf(spec: CustomResourceDefinitionSpec): Steps<Options> {
   const schemas = schemasIn(spec);
-  /** Whether no part of the schemas is so. */
+  /** Whether the predicate holds for none of the schemas, at any depth. */
   function* none(is: (schema: Schema) => boolean): Steps<boolean> {
     yield;
     return !schemas.some((schema) => anySchema(schema, is));

@@ -80,7 +80,7 @@ const rulesWord = "x-kubernetes-validations";
 function dropRules(schema: Schema, level: number): void {
   if (Object.hasOwn(schema, rulesWord)) delete (schema as Record<string, unknown>)[rulesWord];
   const { items, additionalProperties, properties } = schema;
-  // Most parts of a large schema have none below them.
+  // Returns early: most parts of a large schema are scalars.
   if (items === undefined && additionalProperties === undefined && properties === undefined) return;
   for (const part of [items, additionalProperties, ...Object.values(properties ?? {})].flat())
     if (isJsonObject(part) && level < mostLevels) dropRules(part, level + 1);

@@ -127,5 +127,5 @@ export function goBytes(bytes: Uint8Array): GoText {
   return new GoText(`[]byte{${Array.from(bytes, (byte) => goByte[byte]).join(", ")}}`);
 }
 
-/** A request may have a megabyte. */
+/** Precomputed, because a request may have a megabyte. */
 const goByte = Array.from({ length: 256 }, (_, byte) => `0x${byte.toString(16)}`);

@@ -1,4 +1,4 @@
-/** What a service takes of the ranges, keeps and gives back. */
+/** Numbers that a service takes from the ranges, keeps, and releases. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Service } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
@@ -35,7 +35,7 @@ test("a write that fails gives both addresses back, a dry run none of what other
   await revert();
   const dry = await allocate(wanted, { dryRun: true });
   await allocate(wanted);
-  const chosen = await allocate(["10.0.0.8", ""]); // one that is free
+  const chosen = await allocate(["10.0.0.8", ""]); // a free address
   await dry.revert();
   await assert.rejects(allocate(wanted), /already allocated/);
   await chosen.revert();
@@ -45,7 +45,7 @@ test("a write that fails gives both addresses back, a dry run none of what other
 test("addresses that a service has are kept, both: they are neither taken nor given back", async () => {
   const { v4, v6, allocate } = addresses();
   const fixed = ["10.0.0.9", "fd00::9"];
-  await v6.range.take(v6.offsetOf("fd00::9"), false); // when the service was made
+  await v6.range.take(v6.offsetOf("fd00::9"), false); // allocated when the service was created
   const { service, revert } = await allocate(fixed, { fixed });
   assert.deepEqual(service.spec.clusterIPs, fixed);
   await revert();
@@ -147,7 +147,7 @@ function services() {
     assert.ok(begun);
     return begun;
   };
-  /** Whether each address and port can be taken by another service; it is given back at once. */
+  /** Whether each address and port can be allocated to another service, which is deleted at once. */
   const free = async (clusterIPs: string[], nodePorts: number[]) => {
     const canHave = (service: Service) =>
       begin(service).then(

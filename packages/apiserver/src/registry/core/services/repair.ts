@@ -8,7 +8,7 @@ import { type NodePortAllocator, nodePortsOf } from "./node-port.ts";
 import type { RangeAllocator } from "./range-allocator.ts";
 import { newServiceAllocators } from "./strategy.ts";
 
-/** Runs in which a number is found unused before it is released: a service that is being created has allocated it already. */
+/** Number of runs that have to find a number unused before it is released: a service that is being created has already allocated it. */
 const runsBeforeRelease = 3;
 const periodMs = 3 * 60_000;
 

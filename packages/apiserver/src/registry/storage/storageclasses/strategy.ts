@@ -61,7 +61,7 @@ function validateParameters(parameters: Readonly<Record<string, string>>): Field
   return size > 256 * 1024 ? [...errors, tooLong("parameters", "", 256 * 1024)] : errors;
 }
 
-/** Errors about equal terms, which would be quadratic in number: beyond this, one for each term. */
+/** Limit of errors about equal terms, whose number is quadratic in the number of terms; beyond it each equal term is reported once. */
 const mostDuplicates = 1000;
 
 /** Terms must be distinct, and keys unique within a term. */
