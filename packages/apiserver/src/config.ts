@@ -1,6 +1,6 @@
 /**
- * From flags to a checked configuration: files are read, values are checked against each other. What cannot be honoured
- * ends the start with a clear error.
+ * From flags to a checked configuration: files are read, values are checked against each other. Settings that cannot be honoured end the
+ * start with a clear error.
  * Source: cmd/kube-apiserver/app/options/validation.go, pkg/kubeapiserver/options
  */
 import { readFileSync } from "node:fs";
@@ -35,7 +35,7 @@ export interface ApiserverConfig {
   readonly serviceClusterIpRange: readonly string[];
   readonly nodePortRange: { readonly from: number; readonly to: number };
   readonly authorizationModes: readonly string[];
-  /** Of the mode ABAC. */
+  /** Policies of the mode ABAC. */
   readonly abac: AbacPolicies;
   readonly authorizationWebhook: AuthorizationWebhookOptions | undefined;
   readonly oidc: OidcOptions | undefined;
@@ -46,22 +46,22 @@ export interface ApiserverConfig {
   readonly pluginConfigurations: PluginConfigurations;
   readonly etcdTls: { readonly ca: Buffer | undefined; readonly cert: Buffer | undefined; readonly key: Buffer | undefined };
   readonly etcdOverrides: readonly { group: string; resource: string; servers: readonly string[] }[];
-  /** --encryption-provider-config; undefined: everything is stored as it is. */
+  /** --encryption-provider-config; undefined: objects are stored unencrypted. */
   readonly encryption: Encryption | undefined;
-  /** --watch-cache-sizes, and what has no cache by itself: `resource` or `resource.group`. */
+  /** --watch-cache-sizes, and 0 for resources that have no cache by default. Keys: `resource` or `resource.group`. */
   readonly watchCacheSizes: ReadonlyMap<string, number>;
   readonly kubelet: {
     readonly certificateAuthority: Buffer | undefined;
   };
   /** The proxies of --egress-selector-config-file. */
   readonly egress: ProxyServers;
-  /** Is a version served that is on or off by default? --runtime-config. */
+  /** --runtime-config: whether a version is served, given its default. */
   readonly served: IsServed;
 }
 
 const knownModes = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
 
-/** @throws ConfigError with every problem. */
+/** @throws ConfigError listing every problem */
 export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
   const problems: string[] = [];
   const rules = newRuleCheck(flagTable.table, flags);
@@ -160,7 +160,7 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
   return config;
 }
 
-/** No provider of ours reads it, but a file that is not there ends the start, as upstream. */
+/** No cloud provider is supported that reads the file, but a missing file ends the start, as upstream. */
 function readCloudConfig(path: string): void {
   try {
     if (path !== "") readFileSync(path);
@@ -169,7 +169,7 @@ function readCloudConfig(path: string): void {
   }
 }
 
-/** --advertise-address, else --bind-address where others can reach it, else the address of an interface. */
+/** --advertise-address; otherwise --bind-address when other hosts can reach it; otherwise the address of an interface. */
 function advertiseAddress(flags: ApiserverFlags): string {
   for (const address of [flags["advertise-address"], flags["bind-address"]]) {
     if (address && !unreachable.test(address)) return address;
@@ -185,8 +185,8 @@ function advertiseAddress(flags: ApiserverFlags): string {
 const unreachable = /^(0\.0\.0\.0|127\..*|::|::1)$/;
 
 /**
- * The first usable address of the primary range is that of the service `kubernetes`. Which addresses nodes and pods have
- * the API server does not know: the operator must choose ranges that do not overlap.
+ * The first usable address of the primary range is that of the service `kubernetes`. The API server does not know the addresses of nodes
+ * and pods: the operator must choose ranges that do not overlap.
  * Source: cmd/kube-apiserver/app/options/validation.go, pkg/controlplane/services.go
  */
 function serviceRange(text: string): string[] {
@@ -318,7 +318,7 @@ function parseOverride(text: string): { group: string; resource: string; servers
 }
 
 /**
- * `resource[.group]#size`, and what has no cache by itself.
+ * Parses `resource[.group]#size`; adds the resources that have no cache by default.
  * Source: k8s.io/apiserver pkg/server/options/etcd.go ParseWatchCacheSizes; pkg/kubeapiserver/default_storage_factory_builder.go
  */
 function watchCacheSizes(flags: ApiserverFlags): Map<string, number> {

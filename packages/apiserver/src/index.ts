@@ -8,16 +8,16 @@ import { startApiserver } from "./server.ts";
 export interface KubeApiserver {
   /** `https://127.0.0.1:6443` */
   readonly url: string;
-  /** Resolves when every check of /readyz passes; rejects when that cannot be. */
+  /** Resolves when every check of /readyz passes; rejects when the server cannot start. */
   ready(signal?: AbortSignal): Promise<void>;
-  /** Ends; what is still open after the grace is broken off. */
+  /** Stops the server; connections that are still open after the grace period are closed. */
   stop(graceMs?: number): Promise<void>;
 }
 
 /**
- * What `@coxswain/apiserver` offers: kube-apiserver in the caller's process.
+ * The public API of `@coxswain/apiserver`: runs kube-apiserver in the caller's process.
  * @param flags as on its command line: `["--etcd-servers=http://127.0.0.1:2379", "--secure-port=6443", …]`
- * @throws Error for flags that cannot be
+ * @throws Error for invalid flags
  */
 export async function startKubeApiserver(
   flags: readonly string[],

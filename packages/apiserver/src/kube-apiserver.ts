@@ -16,7 +16,7 @@ await runMain(kubeApiserver, async (flags, { log, signal, featureGates }) => {
     () => notifySystemd(log),
     () => {},
   );
-  // A server that cannot start (a plugin's configuration is wrong, say) must not stay and answer 503.
+  // A server that cannot start, for example because of an invalid plugin configuration, has to exit instead of answering 503 for ever.
   await Promise.race([stopped, server.started.then(() => stopped)]);
   await server.stop();
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
-/** Large, and of no use to most servers before somebody asks. */
+/** Large modules that most servers never need; they must be imported on first use. */
 const late = ["express", "@peculiar/x509", "@grpc/grpc-js", "etcd3", "protobufjs/src/root.js"];
 
 test("a start does not load what it may never need", async () => {

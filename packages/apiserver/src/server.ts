@@ -44,22 +44,22 @@ export interface RunningApiserver {
   /** `https://127.0.0.1:6443` */
   readonly url: string;
   readonly port: number;
-  /** Resolves when all modules are connected and the hooks have run; rejects when that cannot be: the server is of no use. */
+  /** Resolves when all modules are connected and the hooks have run. Rejects when that is impossible: the server has to be stopped then. */
   readonly started: Promise<void>;
   /** Resolves when every check of /readyz passes. */
   ready(signal?: AbortSignal): Promise<void>;
   readonly requests: OpenRequests;
-  /** Drains and ends; what is still open after the grace is broken off. */
+  /** Drains and stops the server; connections that are still open after the grace period are closed. */
   stop(graceMs?: number): Promise<void>;
 }
 
 const readyPollMs = 20;
 /** Minimum time to flush buffered audit events at shutdown, however short the grace period is. */
 const leastFlushMs = 2000;
-/** For answers that are being sent when nothing is under way any more. Source: genericapiserver.go ShutdownTimeout */
+/** Time to finish sending responses after the last request has ended. Source: genericapiserver.go ShutdownTimeout */
 const lastAnswersMs = 2_000;
 
-/** @throws Error when the port or a certificate cannot be had; an etcd that is away is waited for. */
+/** @throws Error when the port is taken or a certificate is unreadable; an unreachable etcd is waited for */
 export async function startApiserver(config: ApiserverConfig, runtime: ApiserverRuntime): Promise<RunningApiserver> {
   const stopping = new AbortController();
   const foundation = newFoundation(config, runtime, stopping.signal);
@@ -101,7 +101,7 @@ class Apiserver implements RunningApiserver {
   #storage: StorageSet | undefined;
   #kubernetesService: KubernetesServiceLoop | undefined;
   #isConnected = false;
-  /** Requests reach the router. */
+  /** Whether requests reach the router. */
   #isOpen = false;
 
   /** @param stopping its signal is that of the foundation */
@@ -129,7 +129,7 @@ class Apiserver implements RunningApiserver {
     return this.#foundation.drain;
   }
 
-  /** Answers health, and 503 to everything else until `start` is far enough. */
+  /** Serves health checks, and 503 for everything else, until `start` has connected the modules. */
   async listen(listenFor = listen): Promise<void> {
     const { config, log, metrics, turns } = this.#foundation;
     const starting = whileStarting(this.#edge, { anonymousAuth: config.flags["anonymous-auth"] });
@@ -156,12 +156,12 @@ class Apiserver implements RunningApiserver {
     await this.#kubernetesService?.stop();
     if (config.flags["shutdown-delay-duration"] > 0) await clock.sleep(config.flags["shutdown-delay-duration"]);
     if (config.flags["shutdown-send-retry-after"]) {
-      // New requests get Retry-After or a closed connection, which takes a server that listens.
+      // The listener stays open, because new requests are answered with Retry-After or a closed connection.
       drain.sendRetryAfter = true;
       await drain.end(graceMs, clock);
       await this.#listener.get().close(Math.min(graceMs, lastAnswersMs));
     } else {
-      // Listens no more; open connections get GOAWAY.
+      // Stops listening; open connections get GOAWAY.
       const closed = this.#listener.get().close(graceMs);
       await drain.end(graceMs, clock);
       await closed;
@@ -193,7 +193,7 @@ class Apiserver implements RunningApiserver {
   #addStorageChecks(): void {
     const { config, metrics, clock } = this.#foundation;
     const checkEtcd = async (): Promise<void> => {
-      // Nor is anything ready whose modules could not be connected: it would answer 503 to all but health.
+      // Not ready either when the modules could not be connected: the server answers 503 to all but health checks.
       if (this.#storage === undefined || !this.#isConnected) throw new Error("etcd has not been reached yet");
       await this.#storage.health();
     };
@@ -232,7 +232,7 @@ class Apiserver implements RunningApiserver {
     };
   }
 
-  /** Runs the hooks and opens the router to requests as soon as it may be used. */
+  /** Runs the hooks, and opens the router to requests as soon as startup is complete. */
   async #serve(modules: Modules, service: KubernetesServiceOptions, identity: IdentityLeaseOptions | undefined): Promise<void> {
     const { clock, log, signal, certificates } = this.#foundation;
     const hooks = startHooks(this.#foundation, modules, service, identity);
@@ -247,7 +247,7 @@ class Apiserver implements RunningApiserver {
       });
     }
     this.#edge.addReadyCheck("informer-sync", async () => {
-      // A client that saw the server ready must not be sent away.
+      // Not ready until the router is open: a client that saw the server ready must not get 503.
       if (!modules.synced() || !this.#isOpen) throw new Error("informers are not synced yet");
     });
     modules.informers.start(signal);

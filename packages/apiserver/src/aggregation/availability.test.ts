@@ -1,4 +1,4 @@
-/** When an APIService counts as available, what follows a change of it, and when it is looked at again. */
+/** When an APIService counts as available, the effects of a change, and when it is checked again. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";

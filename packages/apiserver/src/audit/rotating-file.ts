@@ -95,7 +95,7 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
         from = to;
       }
     }
-    // In the turn in which nothing was waiting: a write that comes later must start again.
+    // Cleared in the same turn in which the queue was found empty: a later write has to start the loop again.
     running = undefined;
   };
 

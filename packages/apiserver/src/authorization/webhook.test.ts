@@ -104,7 +104,7 @@ for (const { name, allowed, ttlMs } of [
     await clock.advance(ttlMs);
     await authorize(attributes);
     assert.equal(requested.length, 2);
-    await clock.advance(ttlMs - 1); // from the last answer on
+    await clock.advance(ttlMs - 1); // the time to live counts from the last response
     await authorize(attributes);
     assert.equal(requested.length, 2);
     await clock.advance(1);

@@ -9,8 +9,8 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 const pollMs = 20;
 
 /**
- * Resolves when the informers hold every object of these resources at the store's revision or a later one: what was written
- * at startup takes effect only then.
+ * Resolves when the informers hold every object of these resources at the store's revision or a later one: the default roles and other
+ * objects written at startup take effect only then.
  */
 export async function untilCaughtUp(
   client: Client,

@@ -16,7 +16,7 @@ const name = "kubernetes";
 const namespace = "default";
 const skipMirror = "endpointslice.kubernetes.io/skip-mirror";
 const reconcileIntervalMs = 10_000;
-/** Each of several calls to an etcd that does not answer takes 10 s. */
+/** Time limit for removing the address: each of several calls to an etcd that does not respond takes 10 s. */
 const longestLeaveMs = 2_000;
 
 /** Maps the current endpoint addresses to the desired ones. */
@@ -59,8 +59,8 @@ export interface KubernetesServiceLoop {
   /** Resolves after the first reconciliation, whether or not it succeeded. */
   readonly begun: Promise<void>;
   /**
-   * Stops the loop and removes this server's address from the endpoints, unless that takes longer than a server that is to
-   * stop can wait, as without etcd. The address is then removed by the other servers, when the lease has expired. Never rejects.
+   * Stops the loop and removes this server's address from the endpoints, unless that takes longer than `longestLeaveMs`, for example
+   * without etcd: then the other servers remove the address when the lease has expired. Never rejects.
    */
   stop(): Promise<void>;
 }

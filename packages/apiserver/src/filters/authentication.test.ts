@@ -1,4 +1,4 @@
-/** What the first filters make of a credential and of an authorizer's answer. */
+/** Effects of credentials and of the authorizer's decision in the first filters. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";

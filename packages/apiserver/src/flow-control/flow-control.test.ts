@@ -41,7 +41,7 @@ const schema = (name: string, levelName: string, user: string, by?: "ByUser" | "
   },
 });
 
-/** @param concurrency of all levels together; the catch-all level has 5 shares, one of `level` has 1 */
+/** @param concurrency total of all levels. The catch-all level has 5 shares, a level made by `level` has 1 */
 function aFlowControl(concurrency = 12) {
   const clock = newFakeClock();
   const registry = newMetricsRegistry();
@@ -92,7 +92,7 @@ test("a deleted level with running requests stays until the last has finished; a
   const [first, second] = [start("joe"), start("joe")];
   flowControl.configure({ levels: [], schemas: wanted.schemas });
   assert.deepEqual(levels(), ["busy quiescing", "catch-all", "exempt"]);
-  // One share of the six is still the deleted level's.
+  // The deleted level keeps one of the six shares.
   assert.equal([...flowControl.levels()].find(({ plan }) => plan.name === "catch-all")?.plan.queueSet?.concurrencyLimit, 10);
   assert.equal(classify("joe").schema, "catch-all");
   first?.finish();

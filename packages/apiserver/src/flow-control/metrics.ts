@@ -27,11 +27,11 @@ export interface FlowMetrics {
 type RejectionReason = "queue-full" | "concurrency-limit" | "time-out" | "cancelled";
 
 export interface LevelMetrics {
-  /** As a share of the queue length limit. */
+  /** Waiting requests as a share of the queue length limit. */
   readonly waiting: SampledShare;
-  /** As a share of the concurrency limit. */
+  /** Executing requests as a share of the concurrency limit. */
   readonly executing: SampledShare;
-  /** As a share of the concurrency limit; includes seats occupied after the response. */
+  /** Occupied seats as a share of the concurrency limit; includes seats occupied after the response. */
   readonly seats: SampledShare;
   readonly limit: GaugeChild;
   readonly currentR: GaugeChild;

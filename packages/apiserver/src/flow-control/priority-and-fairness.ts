@@ -24,7 +24,7 @@ import { estimateWork, maxSeats, type WorkFacts } from "./work-estimate.ts";
 
 interface PriorityAndFairnessOptions {
   readonly flowControl: FlowControl;
-  /** Stored objects of a resource, as far as they are counted. */
+  /** Number of stored objects of a resource, when it was counted. */
   readonly storedObjects: WorkFacts["storedObjects"];
   readonly clock: Clock;
   readonly metrics: RequestMetrics;

@@ -307,7 +307,7 @@ test("virtual time advances by the seats in use for each busy queue, and a dispa
   b?.finish();
   assert.equal(level.currentR.value, 10);
   assert.equal(waits.state, "executing");
-  // The estimate of 3 ms was replaced by the ten seconds that b took; a is not finished, and owes its estimates alone.
+  // The estimate of 3 ms was replaced by the ten seconds that b took. a is not finished, so that only its estimate counts.
   assert.ok(near(b?.queue?.nextR, 10), String(b?.queue?.nextR));
   assert.ok(near(a?.queue?.nextR, 0.006), String(a?.queue?.nextR));
   await clock.advance(1000); // two seats, one busy queue

@@ -1,4 +1,4 @@
-/** Answers that are relayed, of logs and of proxied servers: their pace, and what is broken off when one side is. */
+/** Relayed responses, of logs and of proxied servers: backpressure, and what is closed when one side disconnects. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";

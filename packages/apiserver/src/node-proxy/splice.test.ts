@@ -1,4 +1,4 @@
-/** How two connections are joined and parted: what ends with what, what is given back on each failure, and when time is up. */
+/** Two connections joined: which side is closed when the other one ends or fails, resources released on each failure, and timeouts. */
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import type { Socket } from "node:net";
@@ -14,7 +14,7 @@ import type { Redirects } from "./redirects.ts";
 import { type SpliceOptions, splice } from "./splice.ts";
 import { newNodeProxy } from "./upstream.ts";
 
-/** One end of a connection in memory, as this server has it. */
+/** This server's end of a connection in memory. */
 class End extends Duplex implements Connection {
   /** What was sent to the peer. */
   sent = "";
@@ -53,7 +53,7 @@ function dialOf(backend: End): Dial {
   return { address: "10.0.0.7", port: 10250, secure: false, tls, timeoutMs: 5_000, tunnel: async () => backend };
 }
 
-/** An upgrade request on its way to a backend that has not answered. */
+/** An upgrade request to a backend that has not responded yet. */
 function upgrading(options: Partial<SpliceOptions> = {}, headers: Record<string, string> = {}, head = "") {
   const [client, backend] = [new End(), new End()];
   const codes: number[] = [];
@@ -63,7 +63,7 @@ function upgrading(options: Partial<SpliceOptions> = {}, headers: Record<string,
   } as unknown as RequestContext;
   const upgrade = { socket: client as unknown as Socket, head: Buffer.from(head) };
   const done = splice(ctx, upgrade, target, dialOf(backend), { log, ...options });
-  done.catch(() => {}); // observed by those who await it
+  done.catch(() => {}); // also observed by the tests that await it
   let isDone = false;
   const finished = (): void => {
     isDone = true;
@@ -72,7 +72,7 @@ function upgrading(options: Partial<SpliceOptions> = {}, headers: Record<string,
   return { client, backend, codes, done, isDone: () => isDone };
 }
 
-/** As `upgrading`, with a backend that has agreed. */
+/** As `upgrading`, with a backend that has accepted the upgrade. */
 async function spliced(options: Partial<SpliceOptions> = {}, head = "") {
   const both = upgrading(options, {}, head);
   await settle();
@@ -132,7 +132,7 @@ test("a backend that agrees and is gone at once takes the client along", async (
   const { client, backend, done } = upgrading();
   await settle();
   backend.once("data", () => backend.destroy());
-  setImmediate(() => backend.push(upgraded)); // in a separate turn, as sockets do: it closes before the answer is read
+  setImmediate(() => backend.push(upgraded)); // in a separate turn, as with sockets: the connection closes before the response is read
   await done;
   assert.equal(client.destroyed, true);
 });
@@ -191,7 +191,7 @@ for (const { name, leave } of [
     backend.push("HTTP/1.1 101 Switching");
     await settle();
     assert.equal(backend.destroyed, false);
-    client.resume(); // as a socket, which reads without being asked
+    client.resume(); // reads without being asked, as a socket does
     leave(client);
     await assert.rejects(done, { code: 500, message: "the client has disconnected" });
     assert.equal(backend.destroyed, true);

@@ -216,7 +216,7 @@ test("--max-connection-bytes-per-sec holds an upgraded connection back", async (
   let received = 0;
   while (received < sent.length) received += ((await once(socket, "data"))[0] as Buffer).length;
   assert.equal(received, sent.length);
-  // The first portion of 200 bytes passes at once, each other one after 100 ms, which count from the beginning of the loop's turn.
+  // The first portion of 200 bytes passes at once, each other one after 100 ms, which counts from the beginning of the event-loop turn.
   assert.ok(performance.now() - started >= 200, `${performance.now() - started} ms`);
 });
 

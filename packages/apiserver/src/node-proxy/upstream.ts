@@ -29,7 +29,7 @@ export interface NodeProxy {
 interface NodeProxyOptions extends NodeProxyConfig {
   /** For redirects of kubelets on exec, attach and port-forward; undefined: not followed. */
   readonly redirects?: Pick<Redirects, "sameHost"> | undefined;
-  /** Default: turns of this proxy only. */
+  /** Default: not shared with the rest of the process. */
   readonly turns?: Turns | undefined;
 }
 

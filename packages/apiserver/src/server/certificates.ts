@@ -33,7 +33,7 @@ export class WatchedCertificates {
     this.etcd = watchedKeyPair("etcd", flags["etcd-certfile"], flags["etcd-keyfile"], clock, log);
   }
 
-  /** @param changed is called when authorities were read again; replaces the one before */
+  /** @param changed called when the authorities were read again; replaces the previous callback */
   onAuthorities(changed: () => void): void {
     this.#authoritiesChanged = changed;
   }

@@ -11,7 +11,7 @@ import type { StorageSet } from "../storage/open.ts";
 
 interface DiagnosticsOptions {
   readonly storage: Pick<StorageSet, "for">;
-  /** This server's own. */
+  /** Decisions of this server. */
   readonly decisions: DecisionLog;
   readonly client: Client;
   readonly clock: Clock;
@@ -24,7 +24,7 @@ export interface Diagnostics {
   readonly reader: DecisionReader;
 }
 
-/** Opens the storages of questions and follows them until the server stops. */
+/** Opens the storages of diagnostic questions and answers, and follows the questions of all servers until this one stops. */
 export function openDiagnostics(options: DiagnosticsOptions): Diagnostics {
   const { storage, decisions, client, clock, log, signal } = options;
   const questions = new Questions({

@@ -26,14 +26,14 @@ interface Body {
 
 const make = (server: TestServer, path: string, body: object): Promise<Body> => send(server, "POST", path, body);
 
-/** A question, and by which rights beside those on its own kind which names may be in the answer. */
+/** A question, and the names that its answer may contain depending on rights besides those on the object's own kind. */
 interface Row {
   readonly question: string;
-  /** Its own kind, as `deployments.apps`. */
+  /** The kind of the explained object: `deployments.apps`. */
   readonly own: string;
-  /** Names, and the further rights that are all needed to show them. */
+  /** Names by which further rights, all of which are needed to show the name. */
   readonly names: Readonly<Record<string, readonly string[]>>;
-  /** Allowed, and never shown: what is unrelated. */
+  /** Names that these rights permit to read, but that must not be shown, because the objects are unrelated. */
   readonly never?: readonly string[];
 }
 
@@ -55,7 +55,7 @@ const rows: readonly Row[] = [
   { question: "namespaces/a/persistentvolumeclaims/unbound", own: "persistentvolumeclaims", names: {}, never: ["volume-of-a"] },
   { question: "persistentvolumes/volume-of-a", own: "persistentvolumes", names: {}, never: ["data-of-a", "class-b"] },
   { question: "namespaces/a/pods/waits?about=node/node-x", own: "pods", names: { "taint-of-node": ["nodes"] } },
-  // Down the chain of owners.
+  // From a controller to the objects it owns.
   {
     question: "namespaces/a/deployments.apps/web",
     own: "deployments.apps",
@@ -66,9 +66,9 @@ const rows: readonly Row[] = [
     },
   },
   { question: "namespaces/a/replicasets.apps/set-of-a", own: "replicasets.apps", names: { "pod-of-a": ["pods"] } },
-  // And up: a pod names its ReplicaSet, which names its Deployment.
+  // From an object to its owners: a pod names its ReplicaSet, which names its Deployment.
   { question: "namespaces/a/pods/pod-of-a", own: "pods", names: { "deployment/web": ["replicasets.apps", "deployments.apps"] } },
-  // What was refused names who refused it.
+  // A rejection names the object that rejected.
   {
     question: "namespaces/a/replicasets.apps/starved",
     own: "replicasets.apps",
@@ -150,7 +150,7 @@ async function prepared(t: Parameters<typeof startTestServer>[0]): Promise<TestS
 const labels = { app: "web" };
 const template = { metadata: { labels }, spec: { containers: [{ name: "main", image: "image-of-a" }] } };
 
-/** What controllers and a kubelet would have made of a Deployment whose image is not there. */
+/** Creates what controllers and a kubelet would create for a Deployment whose image does not exist. */
 async function makeWorkload(server: TestServer): Promise<void> {
   const spec = { replicas: 1, selector: { matchLabels: labels }, template };
   const ownedBy = (kind: string, name: string, { metadata: { uid } }: Body) => ({
@@ -201,7 +201,7 @@ async function makeWorkload(server: TestServer): Promise<void> {
   });
 }
 
-/** Pods that a quota and a webhook refuse to two ReplicaSets. */
+/** Creates two ReplicaSets whose pods a quota and a webhook reject. */
 async function makeRefusals(server: TestServer): Promise<void> {
   const refused = async (name: string, message: RegExp): Promise<void> => {
     const set = await make(server, `${apps}/replicasets`, {
@@ -242,7 +242,7 @@ async function makeRefusals(server: TestServer): Promise<void> {
   await refused("starved", /exceeded quota: quota-of-a/);
 }
 
-/** A scheduler that has decided about the pod `large`. */
+/** A scheduler that has decided about the pod `large` and answers questions. */
 async function startScheduler(t: { after(fn: () => unknown): void }, server: TestServer): Promise<void> {
   const { cert, key } = await server.clientCertificate("system:kube-scheduler", []);
   const client = newClient({ host: server.url, ca: server.ca, cert, key, qps: -1 });
@@ -274,7 +274,7 @@ async function startScheduler(t: { after(fn: () => unknown): void }, server: Tes
   });
 }
 
-/** Lets the group `may read <right>` do so, for each right. */
+/** For each right, creates a group `may read <right>` that has it. */
 async function grant(server: TestServer, rights: ReadonlySet<string>): Promise<void> {
   for (const right of rights) {
     const [what = "", namespace = "a"] = right.split(" in ");
@@ -294,7 +294,7 @@ async function grant(server: TestServer, rights: ReadonlySet<string>): Promise<v
 
 const groupOf = (right: string): string => `may read ${right}`;
 
-/** Headers of somebody with these rights. */
+/** Request headers of a user with these rights. */
 const as = (rights: readonly string[]): Headers => ({ "impersonate-user": "jane", "impersonate-group": rights.map(groupOf) });
 
 const subsetsWithoutOne = (rights: readonly string[]): string[][] => rights.map((_, i) => rights.filter((__, j) => i !== j));
@@ -314,7 +314,7 @@ test("an explanation names what the user may read, and nothing of other namespac
     );
     return { code: json?.code ?? 0, text: `${json?.text}\n${text?.text}` };
   };
-  /** On a busy machine the scheduler may answer too late. */
+  /** Repeated until the scheduler has answered, which may take too long on a busy machine. */
   const explain = (question: string, headers?: Headers) =>
     waitFor(async () => {
       const answer = await requestOnce(question, headers);
@@ -344,7 +344,7 @@ test("an explanation names what the user may read, and nothing of other namespac
       }
       for (const other of [...all, ...never]) assert.ok(!bare.text.includes(other), `${other} with ${own} alone: ${bare.text}`);
 
-      // Without any right nothing is answered, not even whether the object exists.
+      // Without any right the response is 403, whether or not the object exists.
       assert.equal((await explain(question, as([]))).code, 403);
       assert.equal((await explain(question.replace(/[\w-]+(?=\?|$)/, "none-such"), as([]))).code, 403);
     }),

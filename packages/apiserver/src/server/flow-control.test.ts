@@ -159,7 +159,7 @@ test("a request that waits for its turn is shown, and answered when the one befo
   );
   assert.match(requests, /^global-default, +global-default, +\d+, +0, +joe, +\S+Z, +1, +0, +0s, +joe, +get, +\/version, /m);
   assert.match(await show("dump_queues"), /^global-default, +\d+, +1, +\d, +\d, +[\d.]+ss, +1, +1, +0\.00300000ss$/m);
-  // One of one seat is occupied, and one of fifty queue places. Reads have no separate limit and are counted as numbers.
+  // One seat of one is occupied, and one queue place of fifty. Reads have no separate limit and are reported as numbers.
   const sampled = await shareSeen(small, "priority_level_request_count", 'priority_level="global-default"');
   assert.deepEqual([sampled("executing"), sampled("waiting")], ["1", "0.1"]);
   const seats = await shareSeen(small, "priority_level_seat_count", 'priority_level="global-default"');

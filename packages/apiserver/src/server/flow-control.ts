@@ -80,7 +80,7 @@ export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
   };
 }
 
-/** Keeps at which level whose requests were refused last. */
+/** Records, for each flow schema, the last request that was rejected with 429. */
 function refusalsIn(decisions: DecisionLog | undefined) {
   return ({ user, info }: ServerRequest, schema: string): void => {
     const { group, resource, kind } = flowSchemas;

@@ -32,8 +32,8 @@ export interface ApiserverRuntime {
   /** See EtcdOptions.client. */
   readonly etcdClient?: EtcdOptions["client"];
   /**
-   * Whether metrics have the memory, CPU and event loop of the process; default true. What measures them is never released, which many
-   * servers in one process cannot afford.
+   * Whether metrics have the memory, CPU and event loop of the process; default true. The native observers behind them are never released,
+   * so that tests with many servers in one process switch them off.
    */
   readonly processMetrics?: boolean;
   /** Takes requests; default: an HTTPS listener. */

@@ -33,7 +33,8 @@ export function newMemoryBudget(metrics: MetricsRegistry): MemoryBudget {
   const lists = new ByteShare(shares.lists);
   const documents = new ByteShare(shares.documents, shares.documents / 4);
   const histories = new HistoryMemory(shares.histories);
-  // Two belong to the process: field sets of managed fields by their text, and free buffers of HTTP/2 connections.
+  // Two of the uses are shared by all servers of the process: the cache of parsed field sets (managed fields) and the free buffers of
+  // HTTP/2 connections.
   const uses = Object.entries({ encodings, lists, histories, documents, fields: fieldsMemory, buffers: slabMemory });
   metrics.gauge({
     ...definitions.coxswain_apiserver_cache_bytes,

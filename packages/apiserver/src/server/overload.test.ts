@@ -8,7 +8,7 @@ import { startTestServer } from "../testing/start-test-server.ts";
 
 /** With COX_TEST_LONG: ten minutes. */
 const leastMs = process.env["COX_TEST_LONG"] === undefined ? 0 : 600_000;
-/** So that a single slow response does not determine the 99th percentile. */
+/** Enough responses that a single slow one does not determine the 99th percentile. */
 const leastRequests = 101;
 const leastRenewals = 20;
 /**

@@ -26,7 +26,7 @@ for (const { config, message } of [
   });
 }
 
-/** The paths that a server serves, and does not serve, with certain flags; of a resource, or of a group version. */
+/** Paths of a resource or a group version that a server with these flags serves, and others that it does not serve. */
 for (const { flag, served, gone } of [
   {
     flag: "api/legacy=false",

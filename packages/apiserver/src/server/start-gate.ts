@@ -33,7 +33,7 @@ interface StartProgress {
   missing(): readonly string[];
   /** Milliseconds for which startup has been failing. */
   failingMs(): number;
-  /** Settles with the last step: nothing may be missing then, which need not wait for the next look. */
+  /** Settles when the last startup step ends. Then `missing` is evaluated at once instead of at the next poll. */
   readonly lastStep: Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;

@@ -14,7 +14,7 @@ import type { Modules } from "./modules.ts";
 import type { PostStartHook } from "./post-start-hooks.ts";
 import { storageVersionHooks } from "./storage-version-barrier.ts";
 
-/** In the order in which health names them. What is for a group that --runtime-config takes away is left out. */
+/** The post-start hooks, in the order in which health lists them; without those of groups that --runtime-config disables. */
 export function startHooks(
   { config, featureEnabled, clock, log, certificates }: Foundation,
   modules: Modules,

@@ -54,7 +54,7 @@ test("a server that is not ready answers 503 except for health and the version, 
   assert.equal((await get(authenticationInfo, manager)).code, 200, "the first request after readyz");
   await Promise.all(asking);
   assert.deepEqual([...codes].sort(), [200, 503]);
-  await server.stop(); // before its etcd stops
+  await server.stop(); // stopped before its etcd
 });
 
 test("without anonymous requests a server that starts does not say its version either", async (t) => {

@@ -27,7 +27,7 @@ const server = await startTestServer({ after });
 const session = connect(server.url, { ca: server.ca });
 after(() => session.close());
 
-/** Sends a request and discards the answer, which is not to be parsed in the thread under test. */
+/** Sends a request and discards the response, whose parsing in the thread under test would be measured, too. */
 function send(method: string, path: string, headers: Record<string, string>, body?: Buffer): Promise<number> {
   return new Promise((resolve, reject) => {
     const head = { ":method": method, ":path": path, authorization: `Bearer ${server.adminToken}`, ...headers };

@@ -21,7 +21,7 @@ const entries = (count: number, mark: string, text = ""): Record<string, string>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, `${mark}${text}`]));
 /** Few large entries, and many small ones. */
 const shapes: Readonly<Record<string, (mark: string, most?: number) => Record<string, string>>> = {
-  // Most of what is long is long by the number of values; the two others take 20 s of CPU time.
+  // Large bodies usually have many values; the two other shapes take 20 s of CPU time.
   ...(process.env["COX_TEST_LONG"] && {
     "3 MB in 1,000 entries": (mark: string) => entries(1000, mark, "x".repeat(bytes / 1000 - 50)),
     "3 MB in 30,000 entries": (mark: string) => entries(30_000, mark, "x".repeat(bytes / 30_000 - 30)),

@@ -44,7 +44,7 @@ const headers: Readonly<Record<string, string>> = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
   "permissions-policy": "camera=(), geolocation=(), microphone=()",
-  // Revalidated by its entity tag: a page of an older server would not go with this one.
+  // Revalidated by ETag: after an upgrade, a cached page of the older server might not work with this one.
   "cache-control": "no-cache",
 };
 
@@ -52,7 +52,7 @@ interface Asset {
   readonly type: string;
   readonly tag: string;
   readonly plain: Buffer;
-  /** undefined for what is compressed already */
+  /** Gzip encoding; undefined for files that are compressed already. */
   readonly zipped: Buffer | undefined;
 }
 
@@ -64,7 +64,7 @@ export class UiPages {
     this.#assets = readAssets(folder, log);
   }
 
-  /** @returns whether the path was one of the page */
+  /** @returns whether the path belongs to the UI */
   handle(exchange: Exchange): boolean {
     const path = exchange.url.split("?", 1)[0] as string;
     if (path !== "/ui" && !path.startsWith("/ui/")) return false;

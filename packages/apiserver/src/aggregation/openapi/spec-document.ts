@@ -15,7 +15,10 @@ export interface SpecDocument {
 
 /** Maximum nesting of schemas, to bound recursion. */
 const deepest = 100;
-/** Of one path or definition, which is processed in one step here and when documents are merged: some 80 ms. */
+/**
+ * Limit of the values of one path or definition. Each one is processed in one step, here and when documents are merged, which takes
+ * about 80 ms at the limit.
+ */
 const mostValues = 50_000;
 
 /** Yields after each path and definition. @param document parsed JSON. @throws Error with the path of the first problem. */
