@@ -3,7 +3,7 @@ import type { MetricsRegistryOptions } from "@coxswain/apimachinery/process/metr
 import type { ReservedMemory, Taint } from "./settings/structures.ts";
 import type { AgentSettings } from "./settings/table.ts";
 
-/** Configuration of the agent: the settings, merged from flags and configuration file, and what follows from them. */
+/** Configuration of the agent: the settings, merged from flags and configuration file, and values derived from them. */
 export interface AgentConfig extends AgentSettings {
   authorizationMode: "AlwaysAllow" | "Webhook";
   registerWithTaints: readonly Taint[];

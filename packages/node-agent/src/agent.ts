@@ -119,7 +119,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   };
 }
 
-/** Modules that earlier ones call once everything runs. */
+/** Modules that are created after those that call them. They are set before the agent starts to run. */
 class Links {
   readonly volumes = new SetOnce<OpenedVolumes>("volumes");
   readonly shutdown = new SetOnce<NodeShutdown | undefined>("the node's shutdown");
@@ -132,13 +132,13 @@ class Links {
 const localPods = (intake: PodIntake): NodePod[] =>
   intake.sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod));
 
-/** undefined until all Pod sources have reported. */
+/** Active Pods of all sources; undefined until all Pod sources have reported. */
 const syncedPods = (intake: PodIntake): NodePod[] | undefined =>
   intake.sources.allSynced() ? intake.sources.list().filter((pod) => intake.isActive(pod)) : undefined;
 
 type Foundation = Awaited<ReturnType<typeof openFoundation>>;
 
-/** The machine, the agent's folders, its metrics and decisions: what almost every module uses. */
+/** Creates what almost every module uses: machine properties, the agent's folders, metrics and decisions. */
 async function openFoundation(options: AgentOptions) {
   const { config, clock, log, featureGates } = options;
   const startedAt = clock.now();
@@ -172,7 +172,7 @@ async function openFoundation(options: AgentOptions) {
 
 type Runtime = ReturnType<typeof openRuntime>;
 
-/** The container runtime, the API server, and the events that go there. */
+/** Creates the clients of the container runtime and the API server, and the recorder of events. */
 function openRuntime(options: AgentOptions, foundation: Foundation, links: Links) {
   const { basics, config, clock, log, nodeName, metrics, agentMetrics } = foundation;
   const runtime =
@@ -197,7 +197,7 @@ function openRuntime(options: AgentOptions, foundation: Foundation, links: Links
 
 type Machine = Awaited<ReturnType<typeof openMachine>>;
 
-/** The Node, and what its Pods use: volumes, CPUs, memory, devices, cgroups. */
+/** Creates the modules for the Node and for what its Pods use: volumes, CPUs, memory, devices, cgroups. */
 async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api, notify, events }: Runtime, links: Links) {
   const { basics, clock, featureGates, identity, nodeName, podsDir, topology, metrics, agentMetrics, background } = foundation;
   const appArmor = await readAppArmor(featureGates.enabled("AppArmor"));
@@ -266,7 +266,7 @@ async function openMachine(foundation: Foundation, { runtime, runtimeHealth, api
 
 type Pods = Awaited<ReturnType<typeof openPods>>;
 
-/** Statuses, probes, admission and workers of Pods. */
+/** Creates the modules for Pods: statuses, probes, admission and workers. */
 async function openPods(foundation: Foundation, parts: Runtime, machine: Machine, links: Links) {
   const { basics, config, clock, log, featureGates, nodeName, podLogsDir, metrics, agentMetrics, probeMetrics, podDecisions } =
     foundation;
@@ -323,7 +323,7 @@ async function openPods(foundation: Foundation, parts: Runtime, machine: Machine
   return { status, mirrors, runner, workers, endPod, intake, usages };
 }
 
-/** @param own modules of the Pods that are created before */
+/** @param own modules for Pods that were created earlier */
 function openRunner(
   { basics, identity, agentMetrics, podLogsDir, containerLogsDir }: Foundation,
   { runtime, runtimeHealth, api, notify }: Runtime,
@@ -385,7 +385,7 @@ function openWorkers(
   });
 }
 
-/** Starts everything, at last the sources of Pods. */
+/** Starts everything; the sources of Pods come last. */
 async function startModules(
   options: AgentOptions,
   foundation: Foundation,

@@ -10,10 +10,10 @@ import { kubelet } from "./flags.ts";
 export type { RunningAgent } from "./agent.ts";
 
 /**
- * What `@coxswain/node-agent` offers: the kubelet in the caller's process, on a machine with a container runtime, as root.
+ * The public API of `@coxswain/node-agent`: runs the kubelet in the caller's process, on a machine with a container runtime, as root.
  * @param flags as on its command line: `["--config=kubelet.yaml"]`
- * @param options.clientConfig absent: static pods only
- * @throws Error for flags and files that cannot be, and when the runtime is not there
+ * @param options.clientConfig absent: runs static pods only
+ * @throws Error for invalid flags and files, and when the container runtime is unreachable
  */
 export async function startKubelet(
   flags: readonly string[],

@@ -31,7 +31,7 @@ interface UpkeepOptions extends HousekeepingOptions {
   managers: Pick<ResourceManagers, "reconcile">;
   usages: Pick<VolumeUsages, "refresh">;
   quotas: Pick<FolderQuotas, "usage"> | undefined;
-  /** Called with the number of Pods in the runtime, and of containers by state. */
+  /** Called after each relist with the number of Pods in the runtime and of containers by state. */
   onLook: (pods: number, containers: Readonly<Record<string, number>>) => void;
   onEvicted: (signal: string) => void;
   /** @param ageMs age of the observations by which Pods are evicted for this signal */
@@ -69,7 +69,10 @@ export function startUpkeep(options: UpkeepOptions): void {
   background.add(runLogRotation({ runtime, clock, log, maxSizeBytes, maxFiles }, background.signal));
 }
 
-/** Removes ended containers of Pods, and all that are left of others. @param isKnown of Pods, by uid: those that keep some ended containers */
+/**
+ * Removes ended containers of known Pods beyond the number to keep, and all such containers of unknown Pods.
+ * @param isKnown by uid: whether ended containers of the Pod are kept
+ */
 function collectDead(options: UpkeepOptions, isKnown = (uid: string): boolean => options.intake.isKnown(uid)): Promise<void> {
   const { config, runtime, clock, log, intake, events, containerLogsDir } = options;
   return collectContainers({

@@ -21,7 +21,7 @@ async function tempDir(t: TestContext): Promise<string> {
 
 type Said = { status?: object } | Error;
 
-/** A joining node; `says` are the responses for the request's status in order, the last one repeated. */
+/** A joining node; `says` lists the responses to reads of the request's status, the last one repeated. */
 async function joining(t: TestContext, says: Said[], cluster: object = { server: "https://api.example:6443" }) {
   const dir = await tempDir(t);
   const bootstrap = join(dir, "bootstrap.conf");
@@ -195,7 +195,7 @@ test("a certificate that is not due is looked at every hour, and renewed once wh
   const own = await newCertificate({ commonName: "system:node:n1", usages: ["client"], ca, validDays: 1 });
   await writeFile(join(dir, "own.pem"), own.certPem + own.keyPem);
   await symlink(join(dir, "own.pem"), join(dir, "kubelet-client-current.pem"));
-  await symlink("nowhere", join(dir, "kubelet-client-current.pem.new")); // of a renewal that was cut off
+  await symlink("nowhere", join(dir, "kubelet-client-current.pem.new")); // left over from an interrupted renewal
   const next = await newCertificate({ commonName: "system:node:n1", usages: ["client"], ca, validDays: 100 });
   const requests: CertificateSigningRequest[] = [];
   const client = {
@@ -212,7 +212,7 @@ test("a certificate that is not due is looked at every hour, and renewed once wh
   const running = rotateCertificate(client, options, stop.signal);
   await waitFor(() => clock.waiting === 1);
   assert.equal(clock.nextDue, begun + 3_600_000);
-  // Due after 70 to 90 per cent of a day, counted from some minutes before it was made.
+  // A renewal is due after 70 to 90 per cent of a day; the validity begins some minutes before the certificate was issued.
   for (let hours = 0; rotated === 0 && hours < 23; hours++) {
     await clock.advance((clock.nextDue ?? 0) - clock.now());
     await waitFor(() => clock.waiting === 1);

@@ -11,7 +11,7 @@ import { type HeartbeatClient, withTimeLimit } from "./heartbeat-client.ts";
 import { runNodeLease } from "./lease.ts";
 import { Registration } from "./registration.ts";
 
-/** As a server that accepts requests and answers none, while `standsStill` names their verb. */
+/** A client of a server that accepts requests of the verb in `standsStill` and never responds. */
 function standingStill() {
   const clock = newFakeClock();
   const server = newFakeClient({ clock });

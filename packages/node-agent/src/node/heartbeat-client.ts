@@ -5,7 +5,7 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 export type HeartbeatClient = Pick<Client, "get" | "create" | "update" | "patch">;
 
 /**
- * Gives up each request after a time, so that a server that has accepted it and stands still does not keep the node from its next heartbeat.
+ * A client whose requests time out, so that a server that accepts a request and never responds does not block the next heartbeat.
  * Source: cmd/kubelet/app/server.go, heartbeatClientConfig.Timeout
  * @param limitMs 0: no limit
  */

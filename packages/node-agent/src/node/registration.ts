@@ -51,7 +51,7 @@ export class Registration {
       retryMs = Math.min(retryMs * 2, maxRetryMs);
     }
     while (!signal.aborted) {
-      this.#wakeUp = new AbortController(); // before the report: a hurry during the report triggers another one
+      this.#wakeUp = new AbortController(); // replaced before the report, so that `hurry` during the report triggers another one
       await this.#report(signal);
       await clock.sleep(this.#options.updateFrequencyMs, AbortSignal.any([signal, this.#wakeUp.signal])).catch(() => undefined);
     }

@@ -2,7 +2,7 @@ import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/reg
 import definitions from "../metrics.json" with { type: "json" };
 import type { PluginRegistry } from "./plugin-registry.ts";
 
-/** Registers the number of plugins whose sockets are there, and of those that are registered. */
+/** Registers the numbers of plugins: those with a socket, and the registered ones. */
 export function countPlugins(metrics: MetricsRegistry, plugins: Pick<PluginRegistry, "sockets">): void {
   metrics.gauge({
     ...definitions.plugin_manager_total_plugins,

@@ -80,7 +80,7 @@ export class PluginRegistry {
     this.#retries.collect();
   }
 
-  /** Paths of the sockets that were there at the last look, and of those whose plugins are registered. */
+  /** Paths of the sockets found by the last `reconcile`, and of those whose plugins are registered. */
   sockets(): { present: readonly string[]; registered: readonly string[] } {
     return { present: this.#seen, registered: [...this.#registered.keys()] };
   }

@@ -5,7 +5,7 @@ import type { PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core
 import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { isStaticPod, type NodePod } from "./pod.ts";
 
-/** Names of the sources of decisions about Pods, by the reason of the event with the same content. */
+/** Source of a decision by the reason of the event with the same content. */
 const topics: Readonly<Record<string, string>> = {
   FailedMount: "volumes",
   FailedMapVolume: "volumes",
@@ -25,10 +25,13 @@ const topics: Readonly<Record<string, string>> = {
   InspectFailed: "image",
   ErrImageNeverPull: "image",
 };
-/** Repeats the other events in general terms. */
+/** Reasons of events that only repeat other events in general terms. */
 const generalReasons: ReadonlySet<string> = new Set(["FailedSync"]);
 
-/** Records what the kubelet waits for with each Pod of its node. Static Pods are known to users by their mirrors, of another uid. */
+/**
+ * Records, for each Pod of the node, what the kubelet waits for. Decisions about a static Pod refer to its mirror Pod, which has another
+ * uid and is what users see.
+ */
 export class PodDecisions {
   readonly #log: DecisionLog;
   readonly #now: () => number;
@@ -38,7 +41,7 @@ export class PodDecisions {
     this.#now = now;
   }
 
-  /** Records an event as a decision too; a Normal event ends the failures of its source. */
+  /** Records an event as a decision, too; a Normal event clears the failures of the same source. */
   event(pod: NodePod, container: string | undefined, type: "Normal" | "Warning", reason: string, message: string): void {
     const of = container === undefined ? "" : `/${container}`;
     if (type === "Warning") {
@@ -52,7 +55,7 @@ export class PodDecisions {
     this.#record(pod, "admission", { verdict: "refused", reason, description: message });
   }
 
-  /** @param retryMs until the next attempt */
+  /** @param retryMs time until the next attempt */
   failed(pod: NodePod, stage: "sync" | "termination" | "cleanup", err: unknown, retryMs: number): void {
     this.#record(pod, stage, outcomeOfError(err, this.#now() + retryMs));
   }
@@ -66,7 +69,7 @@ export class PodDecisions {
     });
   }
 
-  /** All that the Pod needs is available; its containers may still fail. */
+  /** Clears the failures of a synced Pod: everything it needs is available, although its containers may still fail. */
   synced(pod: NodePod, status: PodStatus | undefined): void {
     for (const source of ["sync", "volumes", "sandbox"]) this.#forget(pod, source);
     for (const { name, ready } of status?.containerStatuses ?? []) if (ready) this.#forget(pod, `probe/${name}`);

@@ -2,7 +2,7 @@
 export interface PodVerdict {
   reason: string;
   message: string;
-  /** Annotations of the event that reports it. */
+  /** Annotations of the event about the Pod's termination. */
   annotations?: Readonly<Record<string, string>>;
 }
 
@@ -11,7 +11,7 @@ export interface TerminateOptions {
   /** The Pod is known to the runtime only: it has no spec and no API object. */
   runtimeOnly: boolean;
   graceSecondsOverride?: number | undefined;
-  /** The status of a Pod that the node ends: evicted, deadline exceeded. */
+  /** Reason and message for the status of a Pod that the node ends: evicted, deadline exceeded. */
   verdict?: PodVerdict | undefined;
 }
 

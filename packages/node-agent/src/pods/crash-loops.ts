@@ -30,7 +30,7 @@ export function newCrashLoops({ clock, event }: { clock: Clock; event: Container
       if (ended === undefined) return;
       const key = `${describePod(pod)}_${container.name}_${containerHash(container)}`;
       const agoMs = clock.now() - ended.finishedAt;
-      const endedMsAgo = agoMs < 0 ? undefined : agoMs; // negative after the wall clock was set back
+      const endedMsAgo = agoMs < 0 ? undefined : agoMs; // negative when the wall clock was set back
       if (!loops.isWaiting(key, endedMsAgo)) return loops.next(key, endedMsAgo);
       event(pod, { name: container.name, kind }, "Warning", "BackOff", "Back-off restarting failed container");
       const wait = formatDuration(loops.current(key));

@@ -139,7 +139,7 @@ class RuntimePodRunner implements PodRunner {
     return dueMs === undefined ? { kind: "synced" } : { kind: "synced", againMs: dueMs };
   }
 
-  /** Keeps a Pod from running for as long as this machine cannot run it. */
+  /** Stops a Pod that this machine cannot run at present, and reports why. */
   async #block(pod: NodePod, record: PodRecord, made: PodStatus, reason: string, message: string): Promise<SyncOutcome> {
     this.#options.status.set(pod, blockedStatus(made, reason, message));
     if (record.sandboxes.some((sandbox) => sandbox.ready) || record.containers.some(isAlive)) {

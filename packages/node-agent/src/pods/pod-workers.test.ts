@@ -20,11 +20,11 @@ function setUp(): {
     holdGone: Promise<void> | undefined;
     terminateFails: number;
     cleanFails: number;
-    /** What the random function returns: the part of the longest jitter. */
+    /** Value of the random function: the fraction of the maximum jitter. */
     portion: number;
   };
   gone: string[];
-  /** Calls for Pods that not only the runtime knows. */
+  /** Calls for Pods, except those that only the runtime knows. */
   reportedPods: string[];
 } {
   const clock = newFakeClock();

@@ -17,15 +17,15 @@ interface PodWorkersOptions {
   /** Called when a deleted Pod is cleaned up; `wantedAgain`: a Pod with the same UID is about to start. */
   onGone: (pod: NodePod, info: { runtimeOnly: boolean; wantedAgain: boolean }) => Promise<void>;
   onFailure?: (pod: NodePod, err: unknown) => void;
-  /** All of a sync went well. */
+  /** Called after a sync without failures. */
   onSynced?: (pod: NodePod) => void;
-  /** @param graceSeconds may be infinite */
+  /** Called when the Pod begins to terminate. @param graceSeconds may be infinite */
   onTerminating?: (pod: NodePod, graceSeconds: number) => void;
-  /** A step failed and is tried again in `delayMs`. */
+  /** Called when a step failed; it is retried after `delayMs`. */
   onRetry?: (pod: NodePod, stage: "sync" | "termination" | "cleanup", err: unknown, delayMs: number) => void;
-  /** A Pod's first sync begins, `waitedMs` after the Pod was added. */
+  /** Called before a Pod's first sync, `waitedMs` after the Pod was added. */
   onStarted?: (pod: NodePod, waitedMs: number) => void;
-  /** A sync has ended (`create`, `update`, `sync`) or a termination (`kill`). */
+  /** Called after a sync (`create`, `update`, `sync`) or a termination (`kill`). */
   onWorked?: (pod: NodePod, work: PodWork, tookMs: number) => void;
 }
 
@@ -203,7 +203,7 @@ class QueuedPodWorkers implements PodWorkers {
         try {
           delayMs = await this.#step(worker);
         } catch (err) {
-          // A termination has interrupted the sync, so that its failure says nothing.
+          // The sync was interrupted by a termination: its failure is not reported.
           const isInterrupted = stage === "syncing" && worker.abort.signal.aborted;
           if (!isInterrupted) {
             log.error("Error syncing pod, skipping", err, { pod: describePod(worker.pod), podUID: worker.pod.metadata.uid });
@@ -362,7 +362,7 @@ function beginTermination(worker: Worker, deleted: boolean): void {
   }
 }
 
-/** Of what only the runtime knows. Source: pkg/kubelet/kubelet_pods.go HandlePodCleanups */
+/** Grace period of Pods that only the runtime knows. Source: pkg/kubelet/kubelet_pods.go HandlePodCleanups */
 const orphanGraceSeconds = 1;
 
 /** The grace period of a Pod in seconds. */

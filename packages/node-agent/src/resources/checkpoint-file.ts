@@ -20,7 +20,7 @@ export interface CheckpointForm<T> {
 /** Upstream's error text for a checksum mismatch. */
 export const corrupt = "checkpoint is corrupted";
 
-/** @throws Error in words, also for JSON of another shape than the form's */
+/** @throws Error with a readable message, also for JSON of an unexpected shape */
 export function decodeCheckpoint<T>(form: CheckpointForm<T>, text: string): T {
   try {
     return form.decode(text);

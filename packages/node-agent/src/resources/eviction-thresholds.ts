@@ -1,4 +1,4 @@
-/** Eviction signals and thresholds, and the node pressure that they stand for. */
+/** Eviction signals and thresholds, and the node condition that each signal belongs to. */
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import { thresholdAmount } from "./allocatable.ts";
 

@@ -54,7 +54,7 @@ export async function collectContainers(options: ContainerGcOptions): Promise<vo
   }
   const kept = (): typeof dead => [...groups.values()].flat();
   if (options.maxTotal >= 0 && kept().length > options.maxTotal) {
-    // The same number for each container, and at least one, before the oldest of all.
+    // First keeps the same number for each container, at least one; then removes the oldest of all.
     const used = [...groups.values()].filter((group) => group.length > 0);
     const each = Math.max(1, Math.floor(options.maxTotal / used.length));
     for (const group of used) surplus.push(...group.splice(each));

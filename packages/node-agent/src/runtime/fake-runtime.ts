@@ -109,7 +109,7 @@ export function newFakeRuntime(clock: Clock): FakeRuntime {
   return fake;
 }
 
-/** What the runtime has, and what its calls share. */
+/** State of the fake runtime: its sandboxes, containers and images, and helpers shared by its calls. */
 class FakeRuntimeState {
   readonly sandboxes = new Map<string, FakeSandbox>();
   readonly containers = new Map<string, FakeContainer>();

@@ -7,7 +7,7 @@ import { containersOf, type NodePod } from "../pod/pod.ts";
 import type { PodWork } from "../pods/pod-workers.ts";
 import type { Cgroups } from "../resources/cgroups.ts";
 
-/** Times of pods from when the agent sees them. Source: pkg/kubelet/kubelet.go syncPod, pod_workers.go */
+/** Measures the start of pods from when the agent first sees them. Source: pkg/kubelet/kubelet.go syncPod, pod_workers.go */
 interface PodTimes {
   /** The pod's worker starts for the first time. */
   started(pod: NodePod, waitedMs: number): void;
@@ -22,7 +22,7 @@ export function newPodTimes(registry: MetricsRegistry, clock: Clock): PodTimes {
   const workerStarts = registry.histogram(definitions.kubelet_pod_worker_start_duration_seconds);
   const work = registry.histogram(definitions.kubelet_pod_worker_duration_seconds);
   const containers = registry.histogram(definitions.kubelet_containers_per_pod_count);
-  /** Pods that were pending when they were seen first: the time, in ms of the monotonic clock. */
+  /** Time, in ms of the monotonic clock, at which a pod was first seen; only for pods that were pending then. */
   const pending = new Map<string, number>();
   return {
     started(pod, waitedMs) {
@@ -41,7 +41,7 @@ export function newPodTimes(registry: MetricsRegistry, clock: Clock): PodTimes {
   };
 }
 
-/** Times the operations on pods' cgroups. Source: pkg/kubelet/cm/cgroup_manager_linux.go */
+/** Wraps the cgroup operations for pods to measure their duration. Source: pkg/kubelet/cm/cgroup_manager_linux.go */
 export function timedCgroups(cgroups: Cgroups, registry: MetricsRegistry, clock: Clock): Cgroups {
   const seconds = registry.histogram(definitions.kubelet_cgroup_manager_duration_seconds);
   const timed = async <T>(operation: "create" | "update" | "destroy", run: () => Promise<T>): Promise<T> => {

@@ -104,9 +104,9 @@ test("rates are between the samples of one container, at least a second apart, a
       rate("a", 0, second),
       rate("a", 4 * second, 3 * second),
       rate("b", 9 * second, 3 * second),
-      rate("a", 9 * second, 3.9 * second), // too soon: the rate that was measured last
+      rate("a", 9 * second, 3.9 * second), // less than a second later: the rate measured last
       rate("a", 5 * second, 4 * second), // since the last sample, not the first
-      rate("a", 0, 6 * second), // the counter began again
+      rate("a", 0, 6 * second), // the counter was reset
       rate("a", 2 * second, 7 * second),
     ],
     [0, 2 * second, 0, 2 * second, second, 0, 2 * second],

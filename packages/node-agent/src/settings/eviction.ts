@@ -1,7 +1,7 @@
 import { duration, int32, mapStringString } from "@coxswain/apimachinery/flags/types";
 import { inFile } from "./notices.ts";
 
-/** Eviction of pods from a node that is short of something. */
+/** Eviction of pods from a node under resource pressure. */
 export const evictionSettings = {
   evictionHard: mapStringString({
     flag: "eviction-hard",

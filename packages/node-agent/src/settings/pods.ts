@@ -2,7 +2,7 @@ import { notNegative } from "@coxswain/apimachinery/flags/rules";
 import { bool, duration, int, int32, multiMap, string, stringSlice } from "@coxswain/apimachinery/flags/types";
 import { inFile, leaving } from "./notices.ts";
 
-/** Pods: how many, from where, what they may, their DNS. */
+/** Pods: number, sources, allowed features, DNS. */
 export const podSettings = {
   maxPods: int32({
     flag: "max-pods",

@@ -3,7 +3,7 @@ import { bool, duration, float, mapStringString, string, stringSlice } from "@co
 import { inFile, leaving } from "./notices.ts";
 import { reservedMemoryShape } from "./structures.ts";
 
-/** CPUs, memory and cgroups: what is reserved, who manages them. */
+/** CPUs, memory and cgroups: reservations and resource managers. */
 export const resourceSettings = {
   cgroupsPerQos: bool({
     flag: "cgroups-per-qos",

@@ -1,6 +1,9 @@
 import type { ObjectShape } from "@coxswain/apimachinery/flags/config-shape";
 
-/** The objects of a KubeletConfiguration that lists hold. Source: k8s.io/kubelet/config/v1beta1 */
+/**
+ * Objects that are list items in a KubeletConfiguration.
+ * Source: k8s.io/kubelet/config/v1beta1
+ */
 
 export interface Taint {
   key: string;

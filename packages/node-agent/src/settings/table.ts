@@ -11,7 +11,7 @@ import { runtimeSettings } from "./runtime.ts";
 import { serverSettings } from "./server.ts";
 import { settingsWithoutEffect } from "./without-effect.ts";
 
-/** What the kubelet itself can be set to. Problems of validation are in the order of this table. */
+/** All settings of the kubelet. Validation errors are in the order of this table. */
 export const kubeletSettings = {
   ...serverSettings,
   ...apiConnectionSettings,

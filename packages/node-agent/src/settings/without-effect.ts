@@ -6,7 +6,10 @@ import { inFile, leaving } from "./notices.ts";
 const notices = { inFile, leaving };
 const types = { bool, duration, int, int32, string };
 
-/** Accepted without effect: flags of the docker runtime, which is not built in, cAdvisor's own, and what is not implemented. */
+/**
+ * Flags that are accepted without effect: those of the docker runtime, which is not built in, those of cAdvisor, and unimplemented
+ * ones.
+ */
 export const ignoredFlags: FlagTable = Object.fromEntries(
   ignored.map(({ type, deprecated, ...row }) => {
     const notice = deprecated && { deprecated: notices[deprecated as keyof typeof notices] };

@@ -64,7 +64,7 @@ export function podStatus(input: StatusInput): PodStatus {
   return status;
 }
 
-/** Pure: the status of a Pod that has to wait for this machine to be able to run it. Source: pkg/kubelet/kubelet.go syncPod */
+/** Pure: the status of a Pod that cannot run on this machine for now. Source: pkg/kubelet/kubelet.go syncPod */
 export function blockedStatus(status: PodStatus, reason: string, message: string): PodStatus {
   const block = (statuses: readonly ContainerStatus[] | undefined): ContainerStatus[] | undefined =>
     statuses?.map((one) =>

@@ -169,7 +169,7 @@ class BindMountDriver implements TestDriver {
   }
 }
 
-/** @param heard is called with each request; what it returns is answered in place of the method's result */
+/** @param heard called with each request; its return value, if any, is sent instead of the method's result */
 function serve(
   socket: string,
   path: string,

@@ -17,7 +17,7 @@ export const gitRepo: VolumePlugin = {
     check(source);
     const ready = readyFile(dir);
     if (isThere || (await exists(ready))) return { path: dir, readOnly: false };
-    await rm(dir, { recursive: true, force: true }); // what an interrupted attempt left
+    await rm(dir, { recursive: true, force: true }); // left over from an interrupted attempt
     await openDir(dir);
     const own = (): Promise<void> =>
       setVolumeOwnership(dir, pod, { readOnly: false, policy: false, plugin: pluginOf(volume), operations });
@@ -30,7 +30,7 @@ export const gitRepo: VolumePlugin = {
   },
 };
 
-/** Beside the Pod's volumes, where containers cannot write: `<pod>/plugins/kubernetes.io~git-repo/<volume>/ready`. */
+/** The file that marks a finished clone: `<pod>/plugins/kubernetes.io~git-repo/<volume>/ready`, where containers cannot write. */
 function readyFile(dir: string): string {
   return join(dirname(dirname(dirname(dir))), "plugins", gitRepo.name, basename(dir), "ready");
 }
@@ -41,10 +41,10 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Of the clone, below the volume: `.` for the volume itself. */
+/** Directory of the clone relative to the volume; `.` for the volume itself. */
 const folderOf = (directory: string): string => normalize(directory).replace(/\/$/, "");
 
-/** @throws Error for values that git would take for an option, and where a checkout would run in a folder that the repository fills */
+/** @throws Error for values that git would take for an option, and for a checkout in a directory whose contents the repository controls */
 function check({ repository, revision = "", directory = "" }: GitRepoVolumeSource): void {
   for (const [name, value] of Object.entries({ repository, revision, directory }))
     if (value.startsWith("-")) throw new Error(`${JSON.stringify(value)} is an invalid value for ${name}`);
@@ -66,7 +66,7 @@ async function clone({ repository, revision = "", directory = "" }: GitRepoVolum
 
 const mostMs = 10 * 60_000;
 
-/** No repository on the host, no program in its place, and nobody to ask for a password. */
+/** Environment for git that excludes local repositories (`file`), programs as transports (`ext`), and password prompts. */
 const environment = { GIT_ALLOW_PROTOCOL: "git:http:https:ssh", GIT_TERMINAL_PROMPT: "0" };
 
 /** @throws Error with what git printed */

@@ -34,7 +34,7 @@ async function bench(t: TestContext) {
     fails: number;
     access: Partial<DeviceAccess>;
     closed: number;
-    /** Its stream ends only after a while when it is closed. */
+    /** When true, the stream of a closed connection ends with a delay. */
     lingers: boolean;
   }
   const plugins = new Map<string, Played>();

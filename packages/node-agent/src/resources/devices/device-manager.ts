@@ -194,7 +194,7 @@ export class DeviceManager implements HintProvider {
   }
 
   /**
-   * For changes on the plugins' side, which come in a stream's events: a full disk must not end the agent there.
+   * As `#save`, but logs an error: in the event handler of a plugin's stream, an error such as a full disk would end the agent.
    * Source: pkg/kubelet/cm/devicemanager/manager.go genericDeviceUpdateCallback
    */
   #trySave(): void {

@@ -151,7 +151,7 @@ test("containers, their pod and its classes have cadvisor's labels; the network 
   for (const { name } of families) assert.ok(text.includes(`# TYPE ${name} `), name);
 });
 
-/** What the rules and dashboards of kubernetes-mixin and kube-prometheus for this release read from cadvisor. */
+/** The metrics and labels that the rules and dashboards of kubernetes-mixin and kube-prometheus for this release use. */
 const read = [
   "container_cpu_cfs_periods_total",
   "container_cpu_cfs_throttled_periods_total",

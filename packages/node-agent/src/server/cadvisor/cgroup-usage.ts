@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What the kernel counts for one cgroup and its descendants; undefined for what it does not report. */
+/** Counters of the kernel for one cgroup and its descendants; fields that it does not report are undefined. */
 export interface CgroupUsage {
   cpu?: CpuUsage;
   memory?: MemoryUsage;
@@ -55,7 +55,7 @@ export interface DiskUsage {
 }
 
 export interface CgroupReader {
-  /** @param path below the root of each controller, `/kubepods/pod1`; what does not exist has no usage */
+  /** @param path below the root of each controller, `/kubepods/pod1`; a missing cgroup has no usage */
   usage(path: string): Promise<CgroupUsage>;
   processes(path: string): Promise<number[]>;
 }
@@ -268,7 +268,7 @@ export interface InterfaceUsage {
 
 const ignoredInterfaces = /^(lo$|veth|docker|nerdctl)/;
 
-/** Network interfaces in the namespace of a process, without the loopback and the other ends of pods' interfaces. */
+/** Network interfaces in the namespace of a process, without the loopback and the host ends of pods' veth pairs. */
 export async function interfacesOf(pid: number): Promise<InterfaceUsage[]> {
   const lines = ((await textOf(`/proc/${pid}/net/dev`)) ?? "").split("\n").slice(2);
   return lines.flatMap((line): InterfaceUsage[] => {

@@ -1,6 +1,6 @@
 import type { CgroupUsage, DiskUsage, InterfaceUsage } from "./cgroup-usage.ts";
 
-/** One cgroup and what belongs to it alone. */
+/** One cgroup, with the labels and measurements that apply to it alone. */
 export interface CadvisorSubject {
   /** `container`, `id`, `image`, `name`, `namespace`, `pod`; every series has all of them. */
   labels: Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newSerial } from "./serial.ts";
 
-/** Calls that tests end one by one. */
+/** Calls that the test completes one by one. */
 function working() {
   const serial = newSerial();
   const begun: string[] = [];

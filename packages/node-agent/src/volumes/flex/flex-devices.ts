@@ -49,7 +49,7 @@ interface Used {
  */
 export class FlexDevices {
   readonly #options: FlexDevicesOptions;
-  /** By volume ID, from the first use by a Pod until they are unmounted. */
+  /** Volumes by ID, from their first use by a Pod until they are unmounted. */
   readonly #used = new Map<string, Used>();
   readonly #serial = newSerial();
   readonly #releaseUnused: ReleaseUnused;

@@ -297,7 +297,7 @@ test("an agent that starts anew knows what is in use from what is left on the di
   bench.status = isAttached;
   await bench.flex.inline(pod, volume());
   bench.mounted.push(bench.mountPath, bench.dir);
-  // Drivers of which nothing is left, before and behind it in the order of names.
+  // Drivers without leftovers, before and after this one in alphabetical order.
   for (const name of ["another", "zoned"]) {
     await installFlexDriver(join(dirname(bench.podsDir), `exec/example.com~${name}`), name, all);
   }
@@ -328,7 +328,7 @@ test("a driver that hangs over one disk keeps no other disk mounted", async (t) 
   await waitFor(() => bench.flex.inUse().length === 1);
   assert.deepEqual(bench.flex.inUse(), [id]);
   looks.push(bench.flex.collect());
-  await bench.flex.collect(); // nothing to release but the volume whose driver hangs
+  await bench.flex.collect(); // only the volume whose driver hangs is left to release
   await rm(bench.mountPath, { recursive: true });
   await Promise.all(looks);
   assert.deepEqual(bench.flex.inUse(), []);

@@ -2,7 +2,7 @@ import { type FileHandle, lstat, open, readFile, rename, writeFile } from "node:
 import { join } from "node:path";
 import { lockOpenFile } from "../../host/lock-file.ts";
 
-/** Lines of the two files; lines that cannot be parsed are kept. */
+/** Lines of the two files. Lines that cannot be parsed are preserved. */
 interface ProjectFiles {
   /** `1048577:/var/lib/kubelet/pods/…`: directories and their project. */
   projects: readonly string[];
