@@ -37,7 +37,7 @@ export function defineController<C extends ControllerContext>(
 /** A check that is repeated for all objects. */
 interface PeriodicDefinition<C extends ControllerContext>
   extends Pick<PeriodicOptions, "name" | "periodMs" | "synced" | "startsLate"> {
-  /** An error is logged and does not end the loop. */
+  /** Called periodically. An error is logged and does not end the loop. */
   readonly work: (ctx: C, signal: AbortSignal) => Promise<void>;
 }
 

@@ -44,7 +44,7 @@ import {
 
 const one = concurrencySettings;
 
-/** Rows by the names that the code uses; the others are read by the name that the user types. */
+/** Flags by the names that the code uses; all others are read by the name on the command line. */
 export const settings: readonly Settings[] = [
   ...[concurrencySettings, endpointSettings, endpointSliceSettings, mirroringSettings, genericSettings, serverSettings],
   ...[leaderElectionSettings, nodeMonitorSettings, nodeLifecycleSettings, autoscalingSettings, autoscalingRuleSettings],

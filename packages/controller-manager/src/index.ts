@@ -11,9 +11,9 @@ import { runManager } from "./manager.ts";
 export type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/flags/in-process";
 
 /**
- * What `@coxswain/controller-manager` offers: kube-controller-manager in the caller's process, without a server.
+ * The public API of `@coxswain/controller-manager`: runs kube-controller-manager in the caller's process, without a server.
  * @param flags as on its command line: `["--controllers=deployment,replicaset", "--leader-elect=false"]`
- * @throws Error for flags that cannot be, and names that no controller has
+ * @throws Error for invalid flags and unknown controller names
  */
 export function newControllerManager(flags: readonly string[]): InProcessDaemon {
   const { values, set } = parseFlags(kubeControllerManager.flags, flags);

@@ -33,7 +33,7 @@ import { type ControllerHealth, newControllerHealth, supervise } from "./supervi
 interface ManagerOptions {
   readonly config: ControllerManagerConfig;
   readonly clientConfig: ClientConfig;
-  /** Instead of connections to the configuration's host. */
+  /** Replaces the connections to the server of the client configuration. */
   readonly transport?: Transport;
   readonly log: Logger;
   readonly clock: Clock;
@@ -51,7 +51,7 @@ interface ManagerOptions {
   readonly signal: AbortSignal;
 }
 
-/** With metrics that all controllers share. */
+/** Options with the metrics that all controllers share. */
 interface SharedOptions extends ManagerOptions {
   readonly onInformerFailure: NonNullable<InformerFactoryOptions["onFailure"]>;
   readonly queueMetrics: ReturnType<typeof queueMetrics>;
@@ -140,7 +140,7 @@ async function lead(
 }
 
 const program = "kube-controller-manager";
-/** No controller reads who manages which field. */
+/** Removed from cached objects: no controller reads managedFields. */
 const omitsManagedFields = true;
 
 /**

@@ -8,7 +8,8 @@ const namespace = "kube-system";
 
 /**
  * Provides tokens of a controller's service account in kube-system, which is created if it does not exist. A token is
- * renewed after 80 % of its lifetime, and when the server refuses it: clocks jump, keys are exchanged, accounts are deleted and made again.
+ * renewed after 80 % of its lifetime, and when the server refuses it: the clock may have jumped, the signing key may have been rotated, or
+ * the account may have been recreated.
  * Source: k8s.io/controller-manager pkg/clientbuilder, DynamicControllerClientBuilder
  */
 export function serviceAccountTokens(

@@ -104,7 +104,7 @@ export function supervise(options: SupervisedOptions): Runnable | undefined {
 interface Attempt {
   readonly runnable: Runnable | undefined;
   run(signal: AbortSignal): Promise<void>;
-  /** Stops everything of the instance that still runs. */
+  /** Stops all parts of the instance that still run. */
   end(): void;
 }
 

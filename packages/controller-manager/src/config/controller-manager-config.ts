@@ -17,7 +17,7 @@ import type { CertificateSigningConfig } from "./certificate-signing.ts";
 import type { CloudConfig } from "./cloud.ts";
 import type { VolumesConfig } from "./volumes.ts";
 
-/** What single flags say, as their rows in `flags/` name it. Times are in ms. */
+/** Fields that are the values of single flags, named by the rows in `flags/`. Times are in ms. */
 type FlagConfig = SettingValues<
   typeof serverSettings &
     typeof genericSettings &

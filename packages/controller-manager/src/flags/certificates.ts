@@ -1,6 +1,6 @@
 import { duration, string } from "@coxswain/apimachinery/flags/types";
 
-/** Who signs certificates and tokens. */
+/** Flags for signing certificates and tokens. */
 
 /** The key pair of all signers. */
 export const sharedSigningSettings = {
@@ -64,7 +64,7 @@ export const signingDurationSettings = {
     default: "8760h0m0s",
     help: "The longest validity of signed certificates. A request may specify less with spec.expirationSeconds.",
   }),
-  /** Applies when the other has its default. */
+  /** Applies when --cluster-signing-duration has its default value. */
   formerDurationMs: duration({
     flag: "experimental-cluster-signing-duration",
     default: "8760h0m0s",

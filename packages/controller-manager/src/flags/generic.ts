@@ -61,7 +61,7 @@ export const cloudSettings = {
   }),
 };
 
-/** Of the nodeipam controller, although --help lists them here. */
+/** Flags of the nodeipam controller, which --help lists in this group. */
 export const nodeCidrSettings = {
   allocates: bool({ flag: "allocate-node-cidrs", help: "Should CIDRs for pods be given and set on the nodes." }),
   allocatorType: string({ flag: "cidr-allocator-type", default: "RangeAllocator", help: "Type of CIDR allocator." }),

@@ -3,7 +3,7 @@ import { bool, duration, float, int, int32, string } from "@coxswain/apimachiner
 /** Nodes: address ranges, health, eviction. */
 
 export const nodeIpamSettings = {
-  /** 0: the default of the family. */
+  /** 0: the default mask size of the address family. */
   maskSize: int32({
     flag: "node-cidr-mask-size",
     help: "Mask size of a node's CIDR. Default is 24 for IPv4 and 64 for IPv6.",
@@ -65,7 +65,7 @@ export const nodeLifecycleSettings = {
   }),
 };
 
-/** Of former releases. */
+/** Flags of former releases, without effect. */
 export const formerNodeFlags = {
   "deleting-pods-burst": int({ hidden: true, deprecated: "it has no effect.", wired: false, help: "Burst of node evictions." }),
   "deleting-pods-qps": float({

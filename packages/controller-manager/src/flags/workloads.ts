@@ -50,7 +50,7 @@ export const autoscalingRuleSettings = {
   }),
 };
 
-/** Of former releases. */
+/** Flags of former releases, without effect. */
 export const formerAutoscalingFlags = {
   "horizontal-pod-autoscaler-downscale-delay": duration({
     default: "5m0s",

@@ -78,7 +78,7 @@ export async function deleteExpectedPod(
   }
 }
 
-/** Of an owner whose expectations are not satisfied. */
+/** Decision about an owner whose expectations are not satisfied. */
 export const ownWritesPending: Outcome = {
   verdict: "waiting",
   reason: "ExpectationsPending",

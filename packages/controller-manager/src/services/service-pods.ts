@@ -13,7 +13,7 @@ export function isSelectedBy(pod: Pod, service: Service): boolean {
   if (selector === undefined) return false;
   const labels = pod.metadata.labels ?? {};
   let isEmpty = true;
-  // Without a list of the entries: each Pod is compared with all Services of its namespace.
+  // Creates no list of entries, because each Pod is compared with all Services of its namespace.
   for (const key in selector) {
     if (labels[key] !== selector[key] || !Object.hasOwn(labels, key)) return false;
     isEmpty = false;
@@ -29,7 +29,7 @@ export function podsOf(informers: InformerFactory, service: Service): Pod[] {
   const candidates = Object.entries(service.spec?.selector ?? {}).map(([key, value]) =>
     podInformer.lister.byIndex(labelIndex, labelIn(namespace, key, value)),
   );
-  // Of the label that the fewest Pods have: others may be common to all of the namespace.
+  // Uses the label that the fewest Pods have: others may be common to all Pods of the namespace.
   const [fewest = []] = candidates.toSorted((a, b) => a.length - b.length);
   return fewest.filter((pod) => isSelectedBy(pod, service));
 }
@@ -52,7 +52,7 @@ const labelIndex = "label";
 const byLabel = ({ metadata: { namespace, labels } }: Pod): string[] =>
   Object.entries(labels ?? {}).map(([key, value]) => labelIn(namespace, key, value));
 
-/** By one label that all Pods of a Service have. */
+/** Index of Services by the first label of their selector, which all of their Pods have. */
 const selectorIndex = "first-of-selector";
 function byFirstOfSelector({ metadata, spec }: Service): string[] {
   const [first] = Object.entries(spec?.selector ?? {});

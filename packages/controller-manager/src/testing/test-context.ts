@@ -148,7 +148,7 @@ export function newTestContext(
 
 const requests: ReadonlySet<string> = new Set(["get", "list", "create", "update", "patch", "delete", "deleteCollection"]);
 
-/** Notes requests that were not given a signal to end with. */
+/** Records requests without an abort signal. */
 function noting(client: Client, unsignalled: string[]): Client {
   return new Proxy(client, {
     get(target, verb: keyof Client) {

@@ -36,7 +36,7 @@ interface AttachDetachInformers {
 
 /** Dependencies and state shared by all reconciliations of volumes and nodes. */
 export interface AttachDetachContext extends ControllerContext {
-  /** The informers that are read, by kind. */
+  /** Informers by kind. */
   readonly cache: AttachDetachInformers;
   readonly attachments: Attachments;
   readonly desired: DesiredVolumes;
@@ -54,7 +54,7 @@ export interface AttachDetachContext extends ControllerContext {
   enqueueNode(name: string): void;
 }
 
-/** The queues, and the reaction to a flex driver that was found: volumes that were not attachable may now be. */
+/** The queues, and the callback for a flex driver that was found: volumes that were not attachable may be attachable now. */
 interface AttachDetachQueues extends Pick<AttachDetachContext, "enqueueVolume" | "enqueueNode"> {
   onFlexDriver(): void;
 }

@@ -81,7 +81,7 @@ function budgetsOf(ctx: DisruptionContext, pod: Pod): ObjectKey[] {
   return selecting.map(keyOf);
 }
 
-/** Selector of the budget; undefined when invalid, in which case it selects nothing. */
+/** Selector of the budget. An invalid one results in undefined and selects nothing. */
 function selectorOf({ spec }: PodDisruptionBudget): LabelSelector | undefined {
   try {
     return LabelSelector.fromObject(spec?.selector);
@@ -142,7 +142,7 @@ function noneAllowed(status: PodDisruptionBudgetStatus | undefined): Outcome | u
     expectedPods === 0
       ? "selects no pods, so it allows no eviction"
       : `allows no eviction: ${currentHealthy} of ${expectedPods} pods are healthy, and ${desiredHealthy} have to be`;
-  // A budget that allows no disruption is fulfilled while the number of healthy pods that it requires is reached.
+  // A budget that allows no disruption is reported as waiting only while fewer pods are healthy than it requires.
   return { verdict: currentHealthy < desiredHealthy ? "waiting" : "done", reason: "NoDisruptionsAllowed", description };
 }
 

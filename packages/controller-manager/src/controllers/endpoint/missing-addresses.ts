@@ -7,7 +7,7 @@ import { addressesOf, familiesOf, ipFamilyOf, publishesNotReady, targetPortOf } 
 
 const maxPodsReported = 50;
 
-/** Pure: why the Service has no endpoints, or fewer than it selects pods; undefined when all of them are there. */
+/** Pure: why the Service has no endpoints, or fewer than selected pods; undefined when every selected pod is an endpoint. */
 export function missingAddresses(service: Service, selected: readonly Pod[]): Outcome | undefined {
   if (selected.length === 0) {
     const labels = Object.entries(service.spec?.selector ?? {}).map(([key, value]) => `${key}=${value}`);
@@ -40,7 +40,7 @@ export function missingAddresses(service: Service, selected: readonly Pod[]): Ou
         details: { pods: byPod },
       };
     },
-    // The pods are in the cache anyway.
+    // Counts only what the decision adds: the pods are cached anyway.
     sizeBytes: 200 + 8 * missing.length,
   };
 }

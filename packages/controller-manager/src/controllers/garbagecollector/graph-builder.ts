@@ -6,8 +6,8 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { type Effects, OwnerGraph } from "./graph.ts";
 
 /**
- * Watches the metadata of all deletable resources that the API server serves and maintains the owner graph. It follows the
- * informers that other controllers have, rather than receive, decode and keep each of their objects a second time.
+ * Watches the metadata of all deletable resources that the API server serves and maintains the owner graph. It uses the informers of other
+ * controllers where they exist, so that their objects are not received, decoded and cached twice.
  * Source: pkg/controller/garbagecollector/graph_builder.go
  */
 export interface GraphBuilder {
@@ -27,7 +27,7 @@ export interface GraphBuilder {
 interface Monitor {
   readonly informer: SharedInformer<KubeObject>;
   readonly removeHandler: () => void;
-  /** Ends an informer that only the graph has. */
+  /** Ends an informer that only the graph uses. */
   readonly stop: AbortController;
 }
 

@@ -1,4 +1,4 @@
-/** What the garbage collector does with the second owner, name, dependent and attempt, and what it does not ask for again. */
+/** Objects with a second owner, name, dependent or attempt, and lookups that must not be repeated. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";

@@ -6,7 +6,7 @@ import type {
   MetricStatus,
 } from "@coxswain/apimachinery/objects/schema/kinds/autoscaling/v2";
 
-/** The replica count with the numbers that led to it. */
+/** A sentence with the replica count and the metrics that led to it. */
 export function sumOf({ spec }: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus): Outcome {
   const condition = (type: string) => status.conditions?.find((one) => one.type === type);
   const inactive = condition("ScalingActive");

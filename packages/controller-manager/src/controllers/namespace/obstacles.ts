@@ -4,7 +4,7 @@ import { formatGroupResource, parseGroupVersion } from "@coxswain/apimachinery/o
 import { apiServices } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { DeletionOutcome } from "./writes.ts";
 
-/** Pure: why a namespace is not gone yet; obstacles that only their owner can remove come first. */
+/** Pure: why a namespace is not deleted yet. Obstacles that only their owner can remove come first. */
 export function obstacles({ discoveryFailures, failures, remaining, finalizers }: DeletionOutcome): Outcome {
   const objects = [...remaining].map(([name, count]) => `${count} of ${name.replace(/\.$/, "")}`).join(", ");
   const details = { remaining: Object.fromEntries(remaining), finalizers: Object.fromEntries(finalizers) };

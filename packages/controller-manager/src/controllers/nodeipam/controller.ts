@@ -139,7 +139,7 @@ async function reconcile(ctx: NodeIpamContext, name: string, signal: AbortSignal
     await assign(ctx, name, cidrs, signal);
   } catch (err) {
     nodeEvent(ctx, node, "CIDRAssignmentFailed");
-    // The CIDRs of a node that was deleted meanwhile are released already, and may be another node's by now.
+    // The CIDRs of a node that was deleted meanwhile have been released and may be assigned to another node.
     if (assigned.get(uid) !== cidrs) throw err;
     assigned.delete(uid);
     // After a timeout the assignment may have succeeded. The CIDR is leaked until the next restart rather than assigned twice.

@@ -62,7 +62,7 @@ export async function patchNode(
   await client.patch(nodes, { name }, { type: "merge", body }, { signal });
 }
 
-/** Deletes a Pod, not another one that has its name meanwhile; a missing one is ignored. */
+/** Deletes a Pod by uid, so that a newer Pod of the same name is kept; a missing one is ignored. */
 export async function deletePod({ client }: ControllerContext, { metadata }: Pod, signal: AbortSignal): Promise<void> {
   const { namespace, name = "", uid } = metadata;
   const preconditions = uid === undefined ? {} : { preconditions: { uid } };

@@ -10,7 +10,7 @@ import { markNewPod, monitorNodes } from "./monitor.ts";
 import { newTaintManager } from "./taint-manager.ts";
 
 const evictionPeriodMs = 100;
-/** The one key of the controller of evictions. */
+/** The only key of the controller that processes the eviction queues. */
 const allQueues = "zones";
 
 /**
@@ -35,7 +35,7 @@ export function newNodeLifecycleController(base: ControllerContext): Runnable {
       }
     },
   });
-  // Only while a node is queued: ten times a second would be most of what an idle process does.
+  // Enqueued only while a node waits for eviction: polling ten times a second would be most of the work of an idle process.
   const evictions: Controller = defineController(ctx, {
     name: "nodelifecycle_evictions",
     objectOf: () => undefined,

@@ -44,7 +44,7 @@ export async function updateEviction(
   else queue.add(name);
 }
 
-/** @returns false when the node has changed or gone since it was read */
+/** @returns false when the node has changed or was deleted since it was read */
 async function setEvictionTaint(
   ctx: ControllerContext,
   node: Node,

@@ -62,8 +62,8 @@ async function reconcile(ctx: TaintManagerContext, key: ObjectKey, signal: Abort
 }
 
 /**
- * Pure: marked by a deletion without grace period, which removes the Pod in a second write. When that did not happen, only another
- * deletion removes it: the kubelet's, or this one where no kubelet runs. Without its last finalizer the Pod is removed by itself.
+ * Pure: whether a deletion without grace period has marked the Pod but not removed it, which takes a second write. Another delete request
+ * has to complete it: the kubelet's, or this one where no kubelet runs. A Pod with finalizers is removed with the last one of them.
  */
 function isLeftBehind({ metadata }: Pod): boolean {
   return metadata.deletionGracePeriodSeconds === 0 && (metadata.finalizers?.length ?? 0) === 0;

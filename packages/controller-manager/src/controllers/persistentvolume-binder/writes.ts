@@ -37,7 +37,7 @@ export interface BindingWriter {
   updateVolume(volume: PersistentVolume, signal: AbortSignal): Promise<PersistentVolume>;
 }
 
-/** @param volumes like `claims`: receives what was written, so that the next reconciliation does not read an older state */
+/** @param volumes receives the written objects, as `claims` does, so that the next reconciliation does not read an older state */
 export function newBindingWriter(
   client: Client,
   recorder: EventRecorder,

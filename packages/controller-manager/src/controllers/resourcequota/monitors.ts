@@ -25,9 +25,8 @@ const neededVerbs = ["create", "delete", "list", "watch"];
 /** Events are too numerous to watch and not worth a quota. */
 const ignored = new Set(["events.", "events.events.k8s.io"]);
 /**
- * Resources counted from the shared informers, because their usage depends on their contents; a separate watch may lag
- * behind the one that delivered a new quota, which would then not count itself. For all others only the number of objects
- * matters.
+ * Resources counted from the shared informers, because their usage depends on their contents; a separate watch could lag behind the shared
+ * one, so that a new quota would not count itself. For all others only the number of objects matters.
  */
 const shared = new Set(["pods.", "services.", "persistentvolumeclaims.", "resourcequotas."]);
 

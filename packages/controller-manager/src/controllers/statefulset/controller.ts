@@ -148,7 +148,7 @@ async function sync(ctx: StatefulSetContext, set: StatefulSet, signal: AbortSign
   return waits ? { requeueAfterMs: minReadySeconds * 1000, decision } : { ...done, decision };
 }
 
-/** In order, no pod is created or replaced before the ones before it are available. */
+/** Pure: the pod that an ordered rollout waits for: no pod is created or replaced before its predecessors are available. */
 function waitingFor(view: View): Outcome | undefined {
   const { set, pods: own } = view;
   if (set.spec.podManagementPolicy === "Parallel" || set.metadata.deletionTimestamp) return undefined;
