@@ -52,7 +52,7 @@ function unreserve(
   return failures.length === 0 ? cause : new AggregateError([cause, ...failures], messageOf(cause), { cause });
 }
 
-/** Where a binding cycle is. */
+/** The stage that a binding cycle has reached. */
 export interface BindingProgress {
   point: string;
   /** `""` between plugins. */

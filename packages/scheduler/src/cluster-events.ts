@@ -102,7 +102,7 @@ function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels
         }
         assigned(pod, "Pod/Update");
       } else if (old.spec.nodeName) {
-        // Only after a restore of etcd to a state before the binding: the pod has to be scheduled again.
+        // Happens only after etcd was restored to a state before the binding: the pod has to be scheduled again.
         cache.removePod(old);
         queue.wakeUp("Pod/Delete");
         waits(pod);
@@ -127,7 +127,7 @@ function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels
   return informer.lister;
 }
 
-/** An assigned pod can make pods schedulable whose required affinity selects it. */
+/** Whether the waiting pod has a required affinity that selects the assigned pod. */
 function wantsNear(waiting: Pod, pod: Pod, namespaceLabels: Readonly<Record<string, string>> | undefined): boolean {
   if (waiting.spec.affinity?.podAffinity === undefined) return false;
   return newPodInfo(waiting).affinity?.required.some((term) => matchesAffinityTerm(term, pod, namespaceLabels)) ?? false;

@@ -5,7 +5,7 @@ import { startScheduler } from "./testing/running-scheduler.ts";
 
 const isLong = process.env["COX_TEST_LONG"] === "1";
 const [podCount, nodeCount, rounds] = isLong ? [1000, 100, 12] : [100, 10, 1];
-/** Of the scheduler's CPU time, with what noise adds to the medians of as many rounds. */
+/** Limit as a share of the scheduler's CPU time: 2 %, plus the noise of the medians over that number of rounds. */
 const mostShare = 0.02 + 0.03;
 
 /** CPU time in ms of this thread, until all pods have a node or a refusal. */
@@ -16,7 +16,7 @@ async function cpuMs(recording: boolean): Promise<number> {
   await step();
   globalThis.gc?.();
   const before = process.threadCpuUsage();
-  // Some do not fit any more.
+  // Some of the pods do not fit any more.
   for (let i = 0; i < podCount; i++) names.pod(`p${i}`, { cpu: "1" });
   while (client.objects(pods).some(({ spec, status }) => !(spec as { nodeName?: string }).nodeName && !hasRefusal(status))) {
     await step();
@@ -37,7 +37,7 @@ test("keeping the reasons takes at most 2 % of the CPU time of scheduling", asyn
   await cpuMs(true);
   const times: Record<"without" | "with", number[]> = { without: [], with: [] };
   for (let round = 0; round < rounds; round++) {
-    // Alternately first: garbage of one is collected in the time of the other.
+    // The order alternates, because garbage of one run is collected during the other.
     for (const recording of round % 2 === 0 ? [false, true] : [true, false]) {
       times[recording ? "with" : "without"].push(await cpuMs(recording));
     }

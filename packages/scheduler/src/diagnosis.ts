@@ -12,7 +12,7 @@ import type { Status } from "./framework/status.ts";
 import { insufficient } from "./plugins/node-resources-fit.ts";
 import { type Profile, runFiltersWithNominated, runPreFilter } from "./profile.ts";
 
-/** Reasons for programs, by the plugin that refused. */
+/** Machine-readable reasons by the plugin that rejected the pod. */
 const reasons: Readonly<Record<string, string>> = {
   NodeResourcesFit: "InsufficientResources",
   TaintToleration: "UntoleratedTaint",
@@ -35,9 +35,9 @@ export function reasonOf(plugins: ReadonlySet<string>): string {
   return reasons[only] ?? "NoNodeFits";
 }
 
-/** Nodes whose names and refusals are reported one by one. */
+/** Limit of the nodes that are reported individually. */
 const maxNodesReported = 20;
-/** For which it is tried whether one pod less would do, and how many pods of each. */
+/** Limit of the nodes for which the removal of single pods is tried, and of the pods tried on each. */
 const mostNodesTried = 10;
 const mostPodsTried = 20;
 
@@ -134,7 +134,7 @@ function missing(pod: PodInfo, node: NodeInfo): Record<string, string> {
   );
 }
 
-/** The amount by which the pod's requests exceed what is free on the node; cpu in millicores. */
+/** By resource, the amount by which the pod's requests exceed the node's free amount; cpu in millicores. */
 function missingAmounts(pod: PodInfo, node: NodeInfo): Record<string, number> {
   const { requests } = pod;
   const { allocatable, requested } = node;
@@ -172,7 +172,7 @@ function taintsOf(pod: PodInfo, refused: readonly Refusal[], count: (nodes: numb
   return Array.from(counts, ([taint, nodes]) => `does not tolerate the taint ${taint} of ${count(nodes)}`);
 }
 
-/** A pod without which the pod would fit its node, of those with the least priority. */
+/** A pod whose removal would make the waiting pod fit its node, tried from the lowest priority on; undefined when there is none. */
 function oneLess(profile: Profile, state: CycleState, pod: PodInfo, refusals: readonly Refusal[], nominator: Nominator) {
   const hopeful = refusals.filter(({ status }) => status.code === "Unschedulable").slice(0, mostNodesTried);
   for (const { node } of hopeful) {

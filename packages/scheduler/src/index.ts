@@ -15,9 +15,9 @@ import { Scheduler } from "./scheduler.ts";
 export type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/flags/in-process";
 
 /**
- * What `@coxswain/scheduler` offers: kube-scheduler in the caller's process, without leader election and without a server.
+ * The public API of `@coxswain/scheduler`: runs kube-scheduler in the caller's process, without leader election and without a server.
  * @param flags as on its command line: `["--config=scheduler.yaml"]`
- * @throws Error for flags and files that cannot be
+ * @throws Error for invalid flags and files
  */
 export function newKubeScheduler(flags: readonly string[]): InProcessDaemon {
   const { values, set } = parseFlags(kubeScheduler.flags, flags);

@@ -17,7 +17,7 @@ import { aTestNode, aTestPod, type NodeOptions } from "./testing/test-cluster.ts
 
 type Bench = Awaited<ReturnType<typeof startScheduler>>;
 
-/** How many events said that a pod cannot be scheduled. */
+/** Number of events that report a pod as unschedulable. */
 const refusals = ({ events }: Bench, name = "web"): number =>
   events.filter((event) => event.startsWith(`${name} Warning FailedScheduling`)).length;
 

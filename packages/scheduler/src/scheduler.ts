@@ -42,7 +42,7 @@ export interface SchedulerOptions {
   /** The event source is the scheduler name in the pod's spec. */
   readonly recorderOf: (schedulerName: string) => EventRecorder;
   readonly clock: Clock;
-  /** Taken between pods; undefined: they are decided without a pause. */
+  /** Yields to the event loop between pods; undefined: never. */
   readonly turns?: Turns;
   readonly log: Logger;
   readonly metrics: SchedulerMetrics;
@@ -175,7 +175,7 @@ export class Scheduler {
     preemption?: string,
   ): Promise<void> {
     const { metrics, log, client, clock } = this.#options;
-    // The rest of the attempt must not be kept for the diagnosis.
+    // Only these parts, because the diagnosis keeps what it refers to in memory.
     const { entry, profile, info, begin } = attempt;
     const refused = err instanceof FitError || err instanceof NoNodesError;
     const message = messageOf(err);
@@ -204,7 +204,7 @@ export class Scheduler {
     }
   }
 
-  /** In milliseconds since the epoch. */
+  /** Time of the next attempt, in ms since the epoch. */
   #nextTryMs(pod: Pod): number | undefined {
     const { clock } = this.#options;
     const atMs = this.#queue.nextTryMs(pod);

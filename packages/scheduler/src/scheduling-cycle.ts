@@ -18,7 +18,7 @@ export interface Decision {
   readonly nodeName: string;
   readonly evaluatedNodes: number;
   readonly feasibleNodes: number;
-  /** The nodes with the highest scores, with these; empty when one node alone was feasible. */
+  /** The nodes with the highest scores, with their scores; empty when a single node was feasible. */
   readonly best: readonly ScoredNode[];
   /** Index of the first node to evaluate in the next cycle. */
   readonly nextStartIndex: number;
@@ -151,7 +151,7 @@ function decisionOf(
   };
 }
 
-/** In one pass, for many nodes. */
+/** Finds the three best in one pass, for clusters with many nodes. */
 function bestThree(nodes: readonly NodeInfo[], totals: readonly number[]): ScoredNode[] {
   const best: ScoredNode[] = [];
   for (let i = 0; i < totals.length; i++) {

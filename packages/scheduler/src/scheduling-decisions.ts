@@ -20,7 +20,7 @@ export class SchedulingDecisions {
 
   /**
    * @param diagnose evaluates the filters; called only when the decision is read
-   * @param preemption what came of it; undefined when it was not tried
+   * @param preemption outcome of the preemption; undefined when it was not tried
    * @param nextTryMs reads when the queue tries the pod again
    */
   refused(
@@ -48,14 +48,14 @@ export class SchedulingDecisions {
                 ...(next !== undefined && { nextTryMs: next }),
               };
             },
-            // The pod itself is in the cache anyway; the error's text and statuses are not.
+            // Counts only what the decision adds: the pod is cached anyway, the error's text and statuses are not.
             sizeBytes: err instanceof FitError ? 1000 + 16 * err.statuses.size : 1000,
           }
         : { verdict: "failed", reason: "SchedulerError", nextTryMs: nextTryMs(), description: messageOf(err) };
     this.#log?.record(objectRef(pods, pod), source, outcome);
   }
 
-  /** Its node is chosen. */
+  /** Records that a node was chosen for the pod. */
   binding(pod: Pod, progress: BindingProgress): void {
     const description = (): Description => {
       const { point, plugin } = progress;

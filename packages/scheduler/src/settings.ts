@@ -4,9 +4,8 @@ import { leaderElectionFlags } from "@coxswain/apimachinery/flags/shared-flags";
 import { bool, float, int, int32, string } from "@coxswain/apimachinery/flags/types";
 
 /**
- * A row for each field of KubeSchedulerConfiguration outside of its profiles and extenders, with the flag that sets it where
- * there is one. Flags other than those of leader election are ignored when there is a file. `must` returns the detail of a
- * field error.
+ * One row per field of KubeSchedulerConfiguration, except profiles and extenders, with the corresponding flag if there is one. With a
+ * configuration file, only the flags of leader election apply. `must` returns the detail of the field error for an invalid value.
  * Source: k8s.io/kube-scheduler/config/v1beta3, v1beta2; pkg/scheduler/apis/config/v1beta3/defaults.go
  */
 
@@ -100,7 +99,10 @@ export const leaderElectionSettings = {
   }),
 };
 
-/** The former names of two flags of leader election, for where those are not given. Ignored when there is a file. */
+/**
+ * The deprecated names of two flags of leader election; used where the current flags are not given, and ignored with a configuration
+ * file.
+ */
 export const formerLockSettings = {
   resourceName: string({
     flag: "lock-object-name",

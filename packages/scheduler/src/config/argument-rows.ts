@@ -22,7 +22,7 @@ const cpuAndMemory: readonly ResourceWeight[] = [
   { name: "memory", weight: 1 },
 ];
 
-/** Prefers volumes of which the claim uses the larger part. */
+/** Default shape of the capacity score: it prefers volumes of which the claim uses a larger part. */
 export const defaultCapacityShape: readonly ShapePoint[] = [
   { utilization: 0, score: 0 },
   { utilization: 100, score: 10 },
@@ -55,7 +55,7 @@ const spreadConstraint = object("TopologySpreadConstraint", {
   labelSelector,
 });
 
-/** One argument: its type in the file, its default and what its value must be. */
+/** One argument of a plugin: type, default and validation. */
 interface ArgRow<Args, Value> {
   readonly shape: Shape;
   /** undefined for an argument without a default, or with one that depends on feature gates: see `completeArgs` in config.ts. */

@@ -19,9 +19,9 @@ import type { PluginArgs, ResourceWeight, ScoringStrategy, ShapePoint } from "./
 /** Source: pkg/scheduler/apis/config/validation/validation_pluginargs.go */
 
 /**
- * What an argument of a plugin must be.
+ * Validates one argument of a plugin.
  * @param place field path of the argument
- * @param others all arguments of the plugin and the path of these; whether the feature gate VolumeCapacityPriority is on
+ * @param others all arguments of the plugin with their field path, and whether the feature gate VolumeCapacityPriority is on
  */
 export type ArgCheck<Args, Value> = (
   value: Value,

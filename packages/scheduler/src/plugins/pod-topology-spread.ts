@@ -41,7 +41,7 @@ interface SoftState {
   /** Names of nodes without all topology labels; they score 0. */
   readonly ignored: ReadonlySet<string>;
   readonly counts: TopologyCounts;
-  /** By constraint: grows with the number of domains, as the count per domain shrinks with it. */
+  /** Weight of each constraint. It grows with the number of domains, because the count per domain shrinks with it. */
   readonly weights: readonly number[];
 }
 
@@ -167,7 +167,7 @@ function countHard(constraints: readonly SpreadConstraint[], { pod }: PodInfo, {
     matchesNode(pod, node) && hasAllKeys(node.metadata.labels ?? {}, constraints);
   for (const info of nodes.filter(isEligible))
     for (const { topologyKey } of constraints) counts.add(topologyKey, labelOf(info.node.metadata.labels, topologyKey) ?? "", 0);
-  // In such a domain the pods of all nodes count, those of nodes that are not eligible included.
+  // In a counted domain the pods of all nodes count, also of nodes that do not match.
   for (const info of nodes) {
     for (const constraint of constraints) {
       const { topologyKey } = constraint;

@@ -8,7 +8,7 @@ import { defaultPluginSets } from "../config/plugin-sets.ts";
 import { aTestNode, aTestPod, newTestCluster } from "../testing/test-cluster.ts";
 import { normalizedImageName } from "./image-locality.ts";
 
-/** 4 cpus and 8 GiB; the pod asks for 1 cpu and 1 GiB. */
+/** The nodes have 4 cpus and 8 GiB; the pod requests 1 cpu and 1 GiB. */
 const wanted = aTestPod("new", {
   spec: { containers: [{ name: "main", image: "busybox:1.36", resources: { requests: { cpu: "1", memory: "1Gi" } } }] },
 });

@@ -382,7 +382,7 @@ for (const { name, provisioner, ref, volumes } of [
       return runFilters(profile, own, rival, onB)?.reasons;
     };
     const nothing = ["node(s) didn't find available persistent volumes to bind"];
-    // A claim that has to be provisioned is so on one node; a volume that is assumed for a claim is free for that one alone.
+    // A claim to be provisioned is assigned to one node; a volume that is assumed for a claim is not offered to other claims.
     assert.deepEqual([reasons(), reasonsOfRival()], name === "claim" ? [nothing, undefined] : [undefined, nothing]);
     client.react("update", ref.resource, () => {
       throw new Error("no");

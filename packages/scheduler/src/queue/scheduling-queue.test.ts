@@ -202,7 +202,7 @@ test("a change of a waiting pod brings it back, one of its status alone does not
 
 test("several refused pods are woken by one event, each by its own check", async () => {
   const { queue, clock } = newQueue();
-  // A pod that the event does not help comes before the others.
+  // The first pod in the queue is one that the event does not help.
   for (const [name, priority] of [
     ["a", 1],
     ["b", 9],

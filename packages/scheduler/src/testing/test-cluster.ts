@@ -35,7 +35,7 @@ export interface TestClusterOptions {
   readonly sets?: PluginSets;
   readonly extenders?: readonly Extender[];
   readonly gates?: Readonly<Record<string, boolean>>;
-  /** Of the plugins; 0 by default. */
+  /** Random numbers for the plugins; 0 by default. */
   readonly random?: () => number;
 }
 
