@@ -45,7 +45,7 @@ async function bench(options: BenchOptions): Promise<void> {
 }
 
 async function cleanUp(): Promise<void> {
-  // Our server is stopped with its etcd; on the other one the created objects are deleted.
+  // Our server is stopped together with its etcd; on the other server the created objects are deleted.
   for (const stage of stages) {
     if (stage.target !== targets[0])
       await stage.tearDown().catch((err: Error) => console.error(`cannot clean up: ${err.message}`));

@@ -16,7 +16,7 @@ export interface CodecRow {
 const pod: GroupVersionKind = { group: "", version: "v1", kind: "Pod" };
 const podList: GroupVersionKind = { group: "", version: "v1", kind: "PodList" };
 
-/** @param listed number of pods in the list */
+/** @param listed number of Pods in the list */
 export function codecRows(listed: number): CodecRow[] {
   const items = Array.from({ length: listed }, (_, i) => benchPod(`web-${i}`, i));
   return [

@@ -10,7 +10,7 @@ test("every codec row encodes or decodes the value that its bare half does", () 
   }
 });
 
-/** Kind of a Pod, or of the items of a list. */
+/** Kind of a Pod, or of the items in a list. */
 function kindOf(decoded: unknown): string {
   const object = ((decoded as { object?: unknown }).object ?? decoded) as { kind: string; items?: object[] };
   if (object.kind === "PodList") assert.equal(object.items?.length, 3);

@@ -54,7 +54,7 @@ export async function openHttp2(url: string, token: string, ca: Buffer | undefin
   const { hostname, port, host } = new URL(url);
   let read: (chunk: Buffer) => void = () => {};
   const onread: OnReadOpts = {
-    buffer: Buffer.alloc(readBytes), // reused, to avoid garbage collection
+    buffer: Buffer.alloc(readBytes), // reused, to reduce garbage collection
     callback(length, buffer) {
       read((buffer as Buffer).subarray(0, length));
       return true;
@@ -95,14 +95,14 @@ class Connection implements Http2Client {
     this.#before = rememberedBy((method: string) => encodeMethod(method, host), new Map());
     this.#after = rememberedBy(
       (headers: Http2Request["headers"]) => encodeHeaders({ authorization: `Bearer ${token}`, ...headers }),
-      new WeakMap(), // by the object that the caller passes for equal headers
+      new WeakMap(), // keyed by identity: callers pass the same object for equal headers
     );
     socket.on("error", (err) => this.#failAll(err.message));
     socket.on("close", () => this.#failAll("the connection is closed"));
     this.#write(opening());
   }
 
-  /** Takes what is received. */
+  /** Returns the handler for received bytes. */
   reader(): (chunk: Buffer) => void {
     return newFrameReader(
       (frame) => this.#onFrame(frame),

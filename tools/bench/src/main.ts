@@ -22,7 +22,7 @@ const listedPods = 5_000;
 
 try {
   const usage = args.includes("--help") || args.includes("-h") ? usageOf(verb) : undefined;
-  // Only `all`, `codec`, `reasons`, `scale` and `testing` exit with 1 for what they measured: the ratios of the latter hardly depend on the machine.
+  // Only `all`, `codec`, `reasons`, `scale` and `testing` exit with 1 when a limit is exceeded; the ratios of `testing` hardly depend on the machine.
   if (usage !== undefined) process.stdout.write(usage);
   else if (verb === "codec" && args.length === 0) process.exitCode = benchCodec(listedPods) ? 0 : 1;
   else if (verb === "reasons") process.exitCode = (await benchReasons(parseReasonsOptions(argv))) ? 0 : 1;

@@ -1,4 +1,4 @@
-/** The Pod used by most rows, about 3 kB as JSON: two containers of a web application, without secrets and node. */
+/** The Pod used by most rows, about 3 kB as JSON: two containers of a web application, no secrets, no node. */
 export function benchPod(name: string, index: number): object {
   return {
     apiVersion: "v1",
@@ -15,7 +15,7 @@ export function benchPod(name: string, index: number): object {
     spec: {
       serviceAccountName: "default",
       automountServiceAccountToken: false,
-      schedulerName: "nobody", // keeps it pending in a cluster with a scheduler
+      schedulerName: "nobody", // no scheduler has this name, so the Pod stays pending
       containers: [container("web", 8080), container("metrics", 9090)],
       volumes: [{ name: "scratch", emptyDir: {} }],
       terminationGracePeriodSeconds: 0,

@@ -36,7 +36,7 @@ const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n
 
 /** Options of `bench reasons`. */
 export interface ReasonsOptions {
-  /** Pairs of measured rounds of each daemon. */
+  /** Number of pairs of measured rounds per daemon. */
   readonly rounds: number;
   readonly pods: number;
   /** Only daemons whose name contains this. */

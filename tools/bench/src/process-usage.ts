@@ -8,13 +8,13 @@ export function cpuSeconds(pid: number): number {
   return cpuSecondsOf(readFileSync(`/proc/${pid}/stat`, "utf8"));
 }
 
-/** The program's name is in parentheses and may contain spaces and parentheses. */
+/** Parses /proc/<pid>/stat. The program's name is in parentheses and may contain spaces and parentheses. */
 export function cpuSecondsOf(stat: string): number {
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** Like `cpuSeconds`, with that of the programs it has run and that have ended. */
+/** Like `cpuSeconds`, including exited child processes that were waited for. */
 export function cpuSecondsWithChildren(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
@@ -27,15 +27,15 @@ export function residentMb(pid: number): number {
   return Number(kb ?? 0) / 1024;
 }
 
-/** Proportional set size in MB: a page that several processes map, such as one of the program, counts for each with its share. */
+/** Proportional set size in MB: each page is divided by the number of processes that map it. */
 export function proportionalMb(pid: number): number {
   const kb = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1];
   return Number(kb ?? 0) / 1024;
 }
 
 /**
- * Memory in MB that several processes have in RAM together: pages of a file that more than one of them maps, such as the program,
- * count once. (Of each file the largest part that one process has in RAM is counted, as if the others had no other pages of it.)
+ * Resident memory in MB of several processes together: pages of a file that more than one of them maps, such as the program,
+ * count once. (For each file the largest resident set of one process is counted, assuming that it contains the pages of the others.)
  */
 export function togetherMb(pids: readonly number[]): number {
   return togetherKb(pids.map((pid) => readFileSync(`/proc/${pid}/smaps`, "utf8"))) / 1024;

@@ -40,7 +40,7 @@ export async function startProgram(program: Program, flags: Readonly<Record<stri
   const [file = "", ...args] = withFlags(program.command, flags);
   const url = `https://127.0.0.1:${flags["secure-port"]}`;
   const began = performance.now();
-  // It ends with this process, however that ends.
+  // PDEATHSIG: the program is killed when this process exits for any reason.
   const child = spawn("setpriv", ["--pdeathsig", "KILL", file, ...args], { stdio: ["ignore", "ignore", "pipe"] });
   let output = "";
   child.stderr.on("data", (chunk: Buffer) => {
@@ -73,7 +73,7 @@ async function isReady({ token, ca }: Program, url: string): Promise<boolean> {
   }
 }
 
-/** SIGTERM first, so that a CPU profile is written. */
+/** Sends SIGTERM first, so that a CPU profile is written. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));

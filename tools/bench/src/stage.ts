@@ -11,7 +11,7 @@ export interface Stage {
   readonly userConnection?: Connection;
   /** `/api/v1/namespaces/<name>` of the listed pods */
   readonly namespacePath: string;
-  /** Path of one of the pods, by any integer. */
+  /** Path of one of the Pods; takes any integer. */
   podPath(sequence: number): string;
   readonly podCount: number;
   /** `/api/v1/namespaces/<name>` for rows that write, separate from the measured list */

@@ -117,7 +117,7 @@ export async function startOurs(options: OurOptions = {}): Promise<Target> {
   };
 }
 
-/** A running server, which is not stopped. */
+/** A server that is already running and is not stopped afterwards. */
 export function secondServer(server: SecondServer): Target {
   const ca = secondServerCa(server);
   return {

@@ -1,4 +1,4 @@
-/** What `--help` prints for benchmarks that have few flags; the others have tables of their flags. */
+/** `--help` texts of benchmarks that have few flags; the others generate theirs from their flag tables. */
 const texts: Readonly<Record<string, string>> = {
   api: `usage: ./cox bench api [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--fairness] [--cpu-prof <folder>]
        [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]
@@ -43,5 +43,5 @@ The least that watch events cost with Node's HTTP/2 over TLS: a server that only
 `,
 };
 
-/** @returns undefined for a benchmark that prints its own help, or that does not exist */
+/** @returns undefined for a benchmark that prints its own help, and for an unknown one */
 export const usageOf = (verb: string): string | undefined => (Object.hasOwn(texts, verb) ? texts[verb] : undefined);

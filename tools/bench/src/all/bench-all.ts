@@ -21,7 +21,7 @@ had, and the next one begins. Needs root and what ./cox up needs. Exit code 1: a
   --dry-run            prints the commands
 `;
 
-/** `main.ts all [flags]`. @returns whether all rows are there and within their limits */
+/** `main.ts all [flags]`. @returns true when every row was measured and is within its limits */
 export async function benchAll(argv: readonly string[]): Promise<boolean> {
   const { values } = parseArgs({
     args: [...argv],
@@ -57,7 +57,7 @@ export async function benchAll(argv: readonly string[]): Promise<boolean> {
   for (const { step, args } of commands) {
     console.log(`${step.name}: at most ${step.mostMinutes} min …`);
     results.push(await runStep(step, args));
-    // After each step: an interrupted run leaves what it has.
+    // Written after each step, so that an interrupted run keeps the rows measured so far.
     writeFileSync(join(values.out, "table.md"), markdownOf(results));
   }
   console.log(markdownOf(results));
@@ -67,7 +67,7 @@ export async function benchAll(argv: readonly string[]): Promise<boolean> {
 const main = join(import.meta.dirname, "..", "main.ts");
 
 async function runStep({ title, mostMinutes }: Step, args: readonly string[]): Promise<StepResult> {
-  // A separate process group, so that the servers that it has started can be ended with it.
+  // A separate process group, so that the servers that the step has started can be stopped with it.
   const child = spawn(process.execPath, [...process.execArgv, main, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
     detached: true,
@@ -96,7 +96,7 @@ async function runStep({ title, mostMinutes }: Step, args: readonly string[]): P
   return { title, ...rowsOf(output), ...(failure !== undefined && { failure }) };
 }
 
-/** @param output JSON, or less when the benchmark failed early */
+/** @param output JSON; incomplete when the benchmark failed early */
 function rowsOf(output: string): { machine?: string; reports: readonly RowReport[] } {
   try {
     return JSON.parse(output) as { machine: string; reports: RowReport[] };

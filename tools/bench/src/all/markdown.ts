@@ -19,11 +19,11 @@ export interface StepResult {
   /** Undefined when the step printed no rows. */
   readonly machine?: string;
   readonly reports: readonly RowReport[];
-  /** Why it ended before its last row. */
+  /** Why the step ended before its last row. */
   readonly failure?: string;
 }
 
-/** A table for each step: ours / the other's (ratio), and the limit with a verdict where there is one. Pure. */
+/** A table for each step: our value / the peer's value (ratio), and the limit with a verdict where there is one. Pure. */
 export function markdownOf(results: readonly StepResult[]): string {
   return results.map(sectionOf).join("\n");
 }
@@ -51,7 +51,7 @@ function cellOf(ours: number, peer: number | undefined, limit: number | undefine
   return `${pair}${shown}${verdict})`;
 }
 
-/** Whether all rows are there, and each ratio with a limit is within it. */
+/** True when all rows were measured and each ratio with a limit is within it. */
 export function holds(results: readonly StepResult[]): boolean {
   return results.every(
     ({ failure, reports }) =>

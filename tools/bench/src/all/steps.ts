@@ -1,22 +1,22 @@
 import { join } from "node:path";
 
-/** One benchmark of the whole table, in a separate process. */
+/** One benchmark of the complete table, run in a separate process. */
 export interface Step {
-  /** Of its files. */
+  /** Base name of the step's output files. */
   readonly name: string;
   readonly title: string;
   /** Verb and flags of `./cox bench`. */
   readonly args: readonly string[];
-  /** It is ended after that. */
+  /** Time limit in minutes, after which the step is stopped. */
   readonly mostMinutes: number;
 }
 
 const only = (...texts: string[]): string[] => texts.flatMap((text) => ["--only", text]);
 
-/** Rows that last a minute need no round of warm-up, and one round of them says enough. */
+/** Rows that last a minute need no warm-up round, and one measured round is enough. */
 const once = ["--rounds", "1", "--no-warm-up"];
 
-/** The whole table: 45 minutes at most. Short rows have a round of warm-up and two that count. */
+/** The complete table: 45 minutes at most. Short rows have one warm-up round and two measured rounds. */
 export const steps: readonly Step[] = [
   {
     name: "cluster",
@@ -60,14 +60,14 @@ export const steps: readonly Step[] = [
 ];
 
 interface StepFiles {
-  /** Folder of the other implementation's programs. */
+  /** Folder with the peer's binaries. */
   readonly peer: string;
-  /** Folder of the pictures. */
+  /** Folder for the charts. */
   readonly out: string;
   readonly isQuick: boolean;
 }
 
-/** Verb and flags of `./cox bench`. Quick runs keep the choice of rows, and have the small sizes of the benchmark. Pure. */
+/** Verb and flags of `./cox bench`. Quick runs keep the choice of rows and use the benchmark's small sizes. Pure. */
 export function argsOf({ name, args }: Step, { peer, out, isQuick }: StepFiles): string[] {
   const [verb = "", ...flags] = args;
   const chosen = flags.flatMap((flag, index) => (flag === "--only" ? [flag, flags[index + 1] ?? ""] : []));

@@ -25,11 +25,11 @@ const clusterSizes: SizeFlags = {
 const about = `CPU time and memory of all daemons of a cluster of one node that does nothing, without etcd and containerd. As root.
 Of all together, memory pages that several of them share count once.`;
 
-/** Those that both implementations have, in the order of their start. */
+/** Daemons that both implementations have, in start order. */
 const compared = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"] as const;
 type Compared = (typeof compared)[number];
 
-/** Time for the daemons to become idle after the last pod runs. */
+/** Time for the daemons to become idle after the last Pod is running. */
 const settleMs = 20_000;
 
 /** `main.ts cluster [flags]` */
@@ -74,7 +74,7 @@ async function measure(settings: Settings, options: DaemonBenchOptions): Promise
 
 interface IdleRound {
   readonly daemons: ReadonlyMap<Compared, RoundResult>;
-  /** Pages that several of them share count once. */
+  /** Pages shared by several daemons count once. */
   readonly togetherMb: number;
 }
 
@@ -121,7 +121,7 @@ async function measureRound(settings: Settings, name: DaemonProgram["name"], opt
   }
 }
 
-/** Waits until the API server is ready and the others are healthy. */
+/** Waits until the API server is ready and the other daemons are healthy. */
 function start(
   settings: Settings,
   name: DaemonProgram["name"],
@@ -136,13 +136,13 @@ function start(
     kubelet: `http://127.0.0.1:${ports.kubeletHealthz}`,
   };
   const program = programsOf(daemon, options).find((one) => one.name === name) as DaemonProgram;
-  const [, ...args] = daemonProcess(settings, daemon).args; // the first is our program
+  const [, ...args] = daemonProcess(settings, daemon).args; // the first argument is our program
   const isServer = daemon === "kube-apiserver";
   const flags = isServer ? [...args.filter((flag) => flag !== "--ui"), `--etcd-prefix=/registry-${name}`] : args;
   return spawnDaemon(program, flags, addresses[daemon], isServer ? "/readyz" : "/healthz");
 }
 
-/** Makes the pods unless they are there already from an earlier round, and waits for them. */
+/** Creates the Pods unless an earlier round has created them, and waits until they run. */
 async function runPods(settings: Settings, count: number): Promise<void> {
   const client = await adminClient(settings);
   const namespace = "bench";

@@ -9,7 +9,7 @@ import type { DaemonCluster } from "./cluster.ts";
 
 const concurrency = 16;
 
-/** Calls `operation` for 0 to `count - 1`, 16 at once. @throws the first error */
+/** Calls `operation` for 0 to `count - 1`, 16 concurrently. @throws the first error */
 export async function repeat(count: number, operation: (index: number) => Promise<unknown>): Promise<void> {
   const timed = async (index: number) => {
     await operation(index);
@@ -27,7 +27,7 @@ interface Capacity {
 const large: Capacity = { cpu: "64", memory: "256Gi", pods: "500" };
 const zones = 3;
 
-/** Makes nodes of three zones, which exist as objects only. */
+/** Creates nodes in three zones, as API objects without machines. */
 export function addNodes({ client }: DaemonCluster, count: number, capacity: Capacity = large): Promise<void> {
   return repeat(count, async (index) => {
     const name = nodeName(index);
@@ -43,7 +43,7 @@ export function addNodes({ client }: DaemonCluster, count: number, capacity: Cap
     const conditions = [ready];
     const status = { capacity: { ...capacity }, allocatable: { ...capacity }, conditions };
     await client.create<Node>(nodes, { apiVersion: "v1", kind: "Node", metadata: { name, labels }, spec: {}, status });
-    // Admission taints new nodes as not ready; there may be no controller that removes the taint.
+    // Admission taints new nodes as not ready, and there may be no controller that removes the taint.
     await client.patch(nodes, { name }, { type: "merge", body: { spec: { taints: null } } });
   });
 }
@@ -57,7 +57,7 @@ interface PodOptions {
   readonly spec?: Partial<PodSpec>;
 }
 
-/** A small pod without volumes; ends at once when it is deleted. */
+/** A small Pod without volumes and with a grace period of 0. */
 export function benchPod({ name, labels = {}, cpu = "10m", spec = {} }: PodOptions): Pod {
   const container = { name: "web", image: "example.com/web:1", resources: { requests: { cpu, memory: "16Mi" } } };
   return {
@@ -79,7 +79,7 @@ export async function removeAll(cluster: DaemonCluster, ref: ResourceRef): Promi
   await untilLeft(cluster, ref, 0);
 }
 
-/** Resolves when `left` objects of a resource are there, in any namespace; polls a few times a second. */
+/** Resolves when exactly `left` objects of a resource exist in the cluster's namespace; polls a few times a second. */
 export async function untilLeft({ client, namespace }: DaemonCluster, ref: ResourceRef, left: number, label = ""): Promise<void> {
   const count = async (): Promise<number> => {
     const list = await client.list(
@@ -96,7 +96,7 @@ async function get<T extends object>({ client, namespace }: DaemonCluster, ref: 
   return client.get<T>(ref, { namespace, name });
 }
 
-/** Waits for a state of one object, looking every 25 ms at first. */
+/** Waits until one object is in a state; polls every 25 ms at first. */
 export async function untilObject<T extends object = Unstructured>(
   cluster: DaemonCluster,
   ref: ResourceRef,

@@ -12,18 +12,18 @@ import { type DaemonProgram, type RunningDaemon, startDaemon } from "./daemon.ts
 import { OwnCalls } from "./own-calls.ts";
 import { PodView } from "./pod-view.ts";
 
-/** Usage of a daemon and of its cluster; the difference of two is what happened in between. */
+/** Cumulative usage of a daemon and its cluster; subtract two of them to get the usage of an interval. */
 export interface Usage {
   readonly atMs: number;
   readonly cpuSeconds: number;
   readonly serverCpuSeconds: number;
-  /** Requests that the API server has answered, without those of this process. */
+  /** Requests that the API server has answered, except those of this process. */
   readonly apiCalls: number;
   readonly residentMb: number;
   readonly proportionalMb: number;
 }
 
-/** A cluster of etcd, our API server and one daemon, with objects in place of machines. */
+/** A cluster of etcd, our API server and one daemon; nodes are API objects without machines. */
 export interface DaemonCluster {
   readonly name: DaemonProgram["name"];
   readonly client: Client;
@@ -33,7 +33,7 @@ export interface DaemonCluster {
   stop(): Promise<void>;
 }
 
-/** @param flags the daemon's, besides kubeconfig and port */
+/** @param flags flags of the daemon besides kubeconfig and port */
 export async function startDaemonCluster(program: DaemonProgram, flags: readonly string[]): Promise<DaemonCluster> {
   const parts = new Parts();
   try {
@@ -44,7 +44,7 @@ export async function startDaemonCluster(program: DaemonProgram, flags: readonly
   }
 }
 
-/** What was started, in order. */
+/** Everything that was started, in start order. */
 export class Parts {
   readonly #stops: (() => unknown)[] = [];
 
@@ -52,7 +52,7 @@ export class Parts {
     this.#stops.push(stop);
   }
 
-  /** In reverse order. */
+  /** Stops in reverse order. */
   async stop(): Promise<void> {
     for (const stop of this.#stops.splice(0).toReversed()) await stop();
   }
@@ -62,13 +62,13 @@ export class Parts {
 export interface ControlPlane {
   readonly client: Client;
   readonly namespace: string;
-  /** A file. */
+  /** Path of the file. */
   readonly kubeconfig: string;
   readonly apiPid: number;
   readonly url: string;
-  /** Of an administrator. */
+  /** Token of an administrator. */
   readonly token: string;
-  /** Requests that the API server has answered, without those of this process. */
+  /** Requests that the API server has answered, except those of this process. */
   apiCalls(): Promise<number>;
 }
 
@@ -123,7 +123,7 @@ async function start(parts: Parts, program: DaemonProgram, flags: readonly strin
   };
 }
 
-/** Makes a namespace that pods can be created in, whether there is a controller manager or not. */
+/** Creates a namespace in which Pods can be created even without a controller manager. */
 export async function makeNamespace(client: Client, name: string): Promise<void> {
   const ifMissing = (err: unknown): void => {
     if (!isAlreadyExists(err)) throw err;

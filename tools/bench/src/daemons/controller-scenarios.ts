@@ -21,7 +21,7 @@ interface ControllerSizes {
   readonly replicas: number;
   readonly deployments: number;
   readonly completions: number;
-  /** Objects of the namespace that is deleted. */
+  /** Number of objects in the namespace that is deleted. */
   readonly objects: number;
   readonly dependents: number;
   readonly services: number;
@@ -56,7 +56,7 @@ function aDeployment(name: string, replicas: number): Deployment {
   };
 }
 
-/** The status is of this generation, and all replicas are of the newest template and ready. */
+/** True when the status is of the current generation and all replicas are ready and of the newest template. */
 function isComplete({ metadata, spec, status = {} }: Deployment): boolean {
   const replicas = spec?.replicas ?? 1;
   const { observedGeneration = 0, replicas: all = 0, updatedReplicas = 0, availableReplicas = 0 } = status;
@@ -221,7 +221,7 @@ function garbage(dependents: number): Scenario {
   };
 }
 
-/** All pods of all Services become ready at once. */
+/** All Pods of all Services become ready at the same time. */
 function endpointChurn(serviceCount: number, endpointCount: number): Scenario {
   const podCount = serviceCount * endpointCount;
   return {
@@ -268,7 +268,7 @@ const aService = (index: number): Service => ({
 
 const podsOfLostNode = 4;
 
-/** Nodes that stop reporting; the time includes the controller's grace period. */
+/** Nodes stop reporting; the time includes the controller's grace period. */
 function lostNodes(nodeCount: number): Scenario {
   const podCount = nodeCount * podsOfLostNode;
   return {

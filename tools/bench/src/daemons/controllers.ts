@@ -36,7 +36,7 @@ export async function benchControllers(argv: readonly string[]): Promise<readonl
   });
   const flags = [
     "--leader-elect=false",
-    // No client rate limit: it would be what is measured.
+    // No client rate limit, because otherwise the benchmark would measure the limit.
     "--kube-api-qps=10000",
     "--kube-api-burst=10000",
     "--node-monitor-period=1s",

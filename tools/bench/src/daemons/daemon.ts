@@ -6,7 +6,7 @@ import { newClient } from "@coxswain/apimachinery/client/client";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 
-/** A daemon under test: ours from `dist`, or another implementation that takes the same flags. */
+/** A daemon under test: ours from `dist`, or another implementation that accepts the same flags. */
 export interface DaemonProgram {
   readonly name: "ours" | "peer";
   readonly command: readonly string[];
@@ -29,11 +29,11 @@ const packages = {
 export type DaemonName = keyof typeof packages;
 
 interface ProgramOptions {
-  /** Folder of the second implementation's programs. */
+  /** Folder with the second implementation's binaries. */
   readonly peerBin?: string | undefined;
-  /** Folder for CPU profiles of ours. */
+  /** Folder for CPU profiles of our daemons. */
   readonly cpuProfileFolder?: string | undefined;
-  /** Flags of Node for ours, to compare settings of the heap. */
+  /** Node flags for our daemons, to compare heap settings. */
   readonly nodeFlags?: readonly string[];
 }
 
@@ -52,7 +52,7 @@ export async function startDaemon(program: DaemonProgram, flags: readonly string
   return spawnDaemon(program, [...flags, "--bind-address=127.0.0.1", `--secure-port=${port}`], `https://127.0.0.1:${port}`);
 }
 
-/** Like `startDaemon`, with all of its flags. @param address of its /healthz */
+/** Like `startDaemon`, but `flags` are all flags. @param address of its /healthz */
 export async function spawnDaemon(
   { command: [command = "", ...args] }: DaemonProgram,
   flags: readonly string[],
@@ -81,7 +81,7 @@ export async function spawnDaemon(
   return { pid: child.pid as number, stop: () => end(child) };
 }
 
-/** SIGTERM first, so that a CPU profile is written. */
+/** Sends SIGTERM first, so that a CPU profile is written. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, "exit");

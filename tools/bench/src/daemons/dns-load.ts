@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 interface DnsLoadOptions {
   readonly address: string;
   readonly port: number;
-  /** One after the other. */
+  /** Queried in this order. */
   readonly names: readonly string[];
   readonly perSecond: number;
   readonly seconds: number;
@@ -13,19 +13,19 @@ interface DnsLoadOptions {
 
 interface DnsLoadResult {
   readonly answers: number;
-  /** Queries without an answer half a second after the last one. */
+  /** Queries not answered within half a second after the last query. */
   readonly lost: number;
-  /** 99 % of the answers came within it. */
+  /** 99th percentile of the response times. */
   readonly p99Ms: number;
 }
 
-/** As many clients as stay below the server's limit for each. */
+/** Enough clients to stay below the server's limit per client. */
 const clients = 16;
 const lastAnswersMs = 500;
 const typeA = 1;
 const classInternet = 1;
 
-/** Sends queries at a constant rate, whether answers come or not, from several loopback addresses. */
+/** Sends queries at a constant rate (open loop), from several loopback addresses. */
 export async function queryAtRate(options: DnsLoadOptions): Promise<DnsLoadResult> {
   const { names, perSecond, seconds } = options;
   const senders = await Promise.all(Array.from({ length: clients }, (_, i) => Sender.open(`127.0.0.${i + 1}`, options)));
@@ -45,7 +45,7 @@ export async function queryAtRate(options: DnsLoadOptions): Promise<DnsLoadResul
   }
 }
 
-/** A client: one socket, with the times of its queries by their identifiers. */
+/** A client: one socket, with the send times of its queries by ID. */
 class Sender {
   readonly tookMs: number[] = [];
   readonly #socket: Socket;
@@ -83,15 +83,15 @@ class Sender {
   }
 }
 
-/** Without an error and with at least one record. */
+/** NOERROR with at least one record. */
 const hasAnswer = (message: Buffer): boolean => (message.readUInt8(3) & 15) === 0 && message.readUInt16BE(6) > 0;
 
-/** A query for the IPv4 addresses of a name, in the wire format. */
+/** An A query for a name, in wire format. */
 export function queryFor(id: number, name: string): Buffer {
   const labels = name.split(".").flatMap((label) => [Buffer.from([label.length]), Buffer.from(label)]);
   const head = Buffer.alloc(12);
   head.writeUInt16BE(id, 0);
-  head.writeUInt16BE(0x0100, 2); // recursion desired
+  head.writeUInt16BE(0x0100, 2); // RD (recursion desired)
   head.writeUInt16BE(1, 4); // one question
   return Buffer.concat([head, ...labels, Buffer.from([0, 0, typeA, 0, classInternet])]);
 }

@@ -8,10 +8,10 @@ import { isReady } from "./pod-view.ts";
 import type { Scenario, ScenarioLimits } from "./scenario.ts";
 
 interface NodeSizes {
-  /** Pods that are started and deleted at once, and that run while the kubelet is idle. */
+  /** Pods that are started and deleted together, and that run while the kubelet is idle. */
   readonly pods: number;
   readonly idleSeconds: number;
-  /** Commands and reads of a log, one after the other. */
+  /** Number of exec requests and of log reads, which are sequential. */
   readonly requests: number;
 }
 
@@ -25,10 +25,10 @@ export function nodeScenarios({ pods: count, idleSeconds, requests }: NodeSizes)
 const image = "docker.io/library/busybox:1.36";
 export const isRunning = (pod: Pod): boolean => pod.status?.phase === "Running";
 
-/** Ends at once on SIGTERM. */
+/** Exits immediately on SIGTERM. */
 const script = "trap 'exit 0' TERM; echo started; while :; do sleep 3600 & wait $!; done";
 
-/** A pod of the node of these settings. */
+/** A Pod on the node under test. */
 export function aNodePod(
   { nodeName }: Pick<Settings, "nodeName">,
   name: string,
@@ -120,7 +120,7 @@ const idle = (count: number, seconds: number): NodeScenario => ({
   clean: removePods,
 });
 
-/** The time until the new kubelet has started a pod that waited for it: by then it knows those that run. */
+/** The time until the restarted kubelet has started a waiting Pod; by then it has recovered the running Pods. */
 const restart = (count: number): NodeScenario => ({
   name: `kubelet restarted with ${count} pods, until it has started another`,
   limits: { seconds: 0.5 },
@@ -137,7 +137,7 @@ const restart = (count: number): NodeScenario => ({
   clean: removePods,
 });
 
-/** One after the other, through the API server. */
+/** Sequential requests through the API server. */
 function requestsOf(what: string, count: number, method: string, pathOf: (cluster: NodeCluster) => string): NodeScenario {
   return {
     name: `${count} ${what}, one after the other`,

@@ -14,7 +14,7 @@ import { type DaemonProgram, type RunningDaemon, root, spawnDaemon } from "./dae
 import { OwnCalls } from "./own-calls.ts";
 import { PodView } from "./pod-view.ts";
 
-/** A cluster of `./cox up` with a real container runtime, whose kubelets are started one after the other. */
+/** A cluster of `./cox up` with a real container runtime, on which the kubelets run one at a time. */
 export class NodeStage {
   readonly settings: Settings;
   readonly #env: NodeJS.ProcessEnv;
@@ -39,12 +39,12 @@ export class NodeStage {
     }
   }
 
-  /** Stops processes that `up` has started, without their being started again. */
+  /** Stops daemons that `up` has started, so that their supervisor does not restart them. */
   async stopDaemons(...names: string[]): Promise<void> {
     for (const name of names) await stopSupervised(this.settings, name);
   }
 
-  /** A cluster outlives the process that has started it. */
+  /** Removes the cluster on a signal, because it would outlive this process. */
   readonly #endedBySignal = (): void => {
     this.remove();
     process.exit(143);
@@ -73,7 +73,7 @@ export class NodeCluster implements DaemonCluster {
   readonly #program: DaemonProgram;
   readonly #own: OwnCalls;
   #kubelet: RunningDaemon | undefined;
-  /** CPU time of kubelets that have ended. */
+  /** CPU time of the kubelet processes that have exited. */
   #endedCpuSeconds = 0;
 
   private constructor(settings: Settings, program: DaemonProgram, client: Client, own: OwnCalls) {
@@ -96,7 +96,7 @@ export class NodeCluster implements DaemonCluster {
   }
 
   async startKubelet(): Promise<void> {
-    const [, ...args] = daemonProcess(this.settings, "kubelet").args; // the first is our program
+    const [, ...args] = daemonProcess(this.settings, "kubelet").args; // the first argument is our program
     const health = `http://127.0.0.1:${this.settings.ports.kubeletHealthz}`;
     this.#kubelet = await spawnDaemon(this.#program, args, health);
   }

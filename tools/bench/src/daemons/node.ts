@@ -17,7 +17,7 @@ const nodeSizes: SizeFlags = {
 
 const about = `Pods on a real containerd with one kubelet after the other: start, deletion, idle CPU, restart, commands, logs. As root.`;
 
-/** Time for a started kubelet to register its node and to become idle. */
+/** Time for a kubelet to register its node and to become idle. */
 const settleMs = 3_000;
 
 /** `main.ts node [flags]` */
@@ -36,7 +36,7 @@ export async function benchNode(argv: readonly string[]): Promise<readonly RowRe
   }
 }
 
-/** In each round the kubelets take turns, each through all rows; the first round is not counted, as it also warms the runtime. */
+/** In each round every kubelet runs all rows in turn; the first round is not counted, as it also warms up the runtime. */
 async function measure({ settings }: NodeStage, options: DaemonBenchOptions): Promise<readonly RowReport[]> {
   const size = (flag: string): number => sizeOf(options, flag);
   const scenarios = nodeScenarios({ pods: size("pods"), idleSeconds: size("idle-seconds"), requests: size("requests") });
@@ -68,7 +68,7 @@ async function measure({ settings }: NodeStage, options: DaemonBenchOptions): Pr
   return printer.reports;
 }
 
-/** Median time of the calls that start a pod of one container. */
+/** Median time of the CRI calls that start a Pod with one container, without a kubelet. */
 async function criAlone(socket: string, logs: string): Promise<number> {
   const runtime = newCriClient({ endpoint: `unix://${socket}`, requestTimeoutMs: 120_000 });
   const times: number[] = [];

@@ -6,20 +6,20 @@ export interface DaemonBenchOptions {
   readonly peerBin?: string;
   readonly rounds: number;
   readonly isQuick: boolean;
-  /** Runs only rows whose name contains one of these; none given: all. */
+  /** Runs only rows whose name contains one of these; empty: all rows. */
   readonly only: readonly string[];
-  /** Whether a round that is not counted comes first. */
+  /** Whether the first round is a warm-up that is not counted. */
   readonly warmsUp: boolean;
   readonly isJson: boolean;
   readonly svgFile?: string;
   readonly cpuProfileFolder?: string;
   readonly nodeFlags: readonly string[];
-  /** Sizes by flag. */
+  /** Sizes by name of their flag. */
   readonly sizes: Readonly<Record<string, readonly number[]>>;
   readonly isHelp: boolean;
 }
 
-/** A flag for the size of a row. */
+/** A flag that sets the size of a row. */
 interface SizeFlag {
   readonly help: string;
   readonly normal: readonly number[];
@@ -75,18 +75,18 @@ export function wholeNumber(flag: string, text: string, most: number): number {
   return value;
 }
 
-/** Whether a row is among the chosen ones. */
+/** Whether the options select a row. */
 export const isChosen = ({ only }: DaemonBenchOptions, name: string): boolean =>
   only.length === 0 || only.some((text) => name.includes(text));
 
-/** The size of a flag with one value. */
+/** The size given by a flag that takes one value. */
 export function sizeOf({ sizes }: DaemonBenchOptions, flag: string): number {
   const [size, ...more] = sizes[flag] ?? [];
   if (size === undefined || more.length > 0) throw new Error(`--${flag} takes one number`);
   return size;
 }
 
-/** What `--help` prints. @param warmsUp whether a round that is not counted comes first */
+/** The text of `--help`. @param warmsUp whether the first round is a warm-up that is not counted */
 export function helpOf(verb: string, about: string, sizeFlags: SizeFlags, warmsUp = true): string {
   const rows: (readonly [string, string])[] = [
     ["--peer-bin <folder>", "programs of another implementation, measured in alternating rounds"],
@@ -107,7 +107,7 @@ export function helpOf(verb: string, about: string, sizeFlags: SizeFlags, warmsU
   return `usage: ./cox bench ${verb} [flags]\n\n${about}\n\n${lines.join("\n")}\n`;
 }
 
-/** One line about the machine, for figures that are kept. */
+/** One line that describes the machine, to be kept with the figures. */
 export function machineLine(load: number): string {
   return `${availableParallelism()} cores, load ${load.toFixed(1)} at the start`;
 }

@@ -4,20 +4,20 @@ import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 
-/** What happens to pods in place of a kubelet: nothing, they become ready, or they succeed. */
+/** Simulated kubelet behaviour: none, Pods become ready, or Pods succeed. */
 type PodFate = "none" | "ready" | "succeeded";
 
-/** All pods of a cluster by a watch, and their fate. */
+/** Watches all Pods of a cluster and writes the status that a kubelet would report. */
 export class PodView {
   fate: PodFate = "none";
   readonly #client: Client;
   readonly #ended = new AbortController();
   readonly #pods = new Map<string, Pod>();
-  /** UIDs whose fate was written. */
+  /** UIDs of Pods whose status was written. */
   readonly #done = new Set<string>();
   #watch: Promise<void> | undefined;
   #failure: unknown;
-  /** Gives each pod another address. */
+  /** Gives each Pod a different IP address. */
   #sequence = 1;
 
   constructor(client: Client) {
@@ -34,7 +34,7 @@ export class PodView {
   async #follow(resourceVersion: string): Promise<void> {
     const { signal } = this.#ended;
     let seen = resourceVersion;
-    // A server ends a watch that does not read fast enough; the next one continues where it ended.
+    // The server ends the watch of a slow reader; the next watch resumes at its revision.
     while (!signal.aborted) {
       const events = this.#client.watch<Pod>(pods, {}, { resourceVersion: seen, signal, timeoutSeconds: 36_000 });
       for await (const { type, object } of events) {
@@ -59,11 +59,11 @@ export class PodView {
     this.#done.add(uid);
     const body = { status: statusOf(fate, this.#sequence++) };
     this.#client.patch(pods, { name, namespace, subresource: "status" }, { type: "strategic", body }).catch((err) => {
-      if (!isNotFound(err) && !isConflict(err)) this.#failure = err; // deleted in the meantime
+      if (!isNotFound(err) && !isConflict(err)) this.#failure = err; // deleted or changed in the meantime
     });
   }
 
-  /** Gives all pods of now this fate, as if each were on a separate kubelet. */
+  /** Writes this status to all Pods that exist now, as if each were on a separate kubelet. */
   writeAll(fate: PodFate): void {
     for (const pod of this.#pods.values()) this.#write(pod, fate);
   }
@@ -78,7 +78,7 @@ export class PodView {
     return count;
   }
 
-  /** Resolves when as many pods match. @throws the error that ended the watch */
+  /** Resolves when `count` Pods match. @throws the error that ended the watch */
   async until(what: string, count: number, matches: (pod: Pod) => boolean): Promise<void> {
     await waitFor(
       (seen) => {

@@ -5,8 +5,8 @@ import { type RowReport, reportHeader, reportLines } from "./report.ts";
 import { svgOf } from "./svg.ts";
 
 /**
- * Prints rows as text while they come, or all of them as JSON at the end, and writes the picture. A benchmark that is ended by SIGTERM leaves the
- * rows that it has.
+ * Prints each row as text when it is complete, or all rows as JSON at the end, and writes the chart. A benchmark that is stopped by
+ * SIGTERM still prints the rows measured so far.
  */
 export class ReportPrinter {
   readonly #options: DaemonBenchOptions;
@@ -15,7 +15,7 @@ export class ReportPrinter {
   readonly #notes: string[] = [];
   readonly #measured: () => readonly RowReport[];
 
-  /** @param measured rows that are not printed one by one, since each round goes through all of them; asked for at the end */
+  /** @param measured rows that are complete only at the end, because each round goes through all of them; called at the end */
   constructor(options: DaemonBenchOptions, measured: () => readonly RowReport[] = () => []) {
     this.#options = options;
     this.#measured = measured;
@@ -24,7 +24,7 @@ export class ReportPrinter {
     process.prependListener("SIGTERM", this.#interrupted);
   }
 
-  /** Prints the rows so far; a cluster that has to be removed first has a separate listener, which ends the process. */
+  /** Prints the rows so far; a cluster that has to be removed first has a separate listener, which exits the process. */
   readonly #interrupted = (): void => {
     this.end("not complete");
     if (process.listenerCount("SIGTERM") === 0) process.exit(143);

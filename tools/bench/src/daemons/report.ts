@@ -1,7 +1,7 @@
 import { median } from "../median.ts";
 import type { RoundResult, ScenarioLimits } from "./scenario.ts";
 
-/** Medians of one row for one implementation, and for both where there are two. */
+/** Medians of one row, for one or both implementations. */
 export interface RowReport {
   readonly name: string;
   readonly limits: ScenarioLimits;
@@ -9,7 +9,7 @@ export interface RowReport {
   readonly peer?: RoundResult;
 }
 
-/** @param rounds of ours, then of the second implementation when there is one */
+/** @param rounds rounds of our implementation, then of the second one when there is one */
 export function reportOf(name: string, limits: ScenarioLimits, [ours = [], peer]: readonly RoundResult[][]): RowReport {
   return { name, limits, ours: medianOf(ours), ...(peer && { peer: medianOf(peer) }) };
 }
@@ -18,11 +18,11 @@ export function reportOf(name: string, limits: ScenarioLimits, [ours = [], peer]
 export interface MeasuredRow {
   readonly name: string;
   readonly limits: ScenarioLimits;
-  /** Of ours, then of the second implementation when there is one. */
+  /** Rounds of our implementation, then of the second one when there is one. */
   readonly rounds: readonly RoundResult[][];
 }
 
-/** Of rows that need not be complete: those that have a round of ours, beside the second implementation's where that has one. */
+/** Reports of rows that may be incomplete: a row needs one round of ours; the second implementation's are added where it has any. */
 export function reportsOf(rows: readonly MeasuredRow[]): RowReport[] {
   return rows
     .filter(({ rounds: [ours = []] }) => ours.length > 0)
@@ -73,7 +73,7 @@ export function reportHeader(): string {
   return ["".padEnd(6), ...columns.map(({ title }) => title.padStart(width))].join("");
 }
 
-/** The row's name, a line for each implementation, and with two of them the ratios and what they say of the limits. */
+/** The row's name, a line for each implementation, and with two of them the ratios with their verdicts. */
 export function reportLines({ name, limits, ours, peer }: RowReport): string[] {
   const line = (label: string, result: RoundResult): string =>
     [label.padEnd(6), ...columns.map(({ of, digits }) => shown(of(result), digits).padStart(width))].join("");

@@ -7,16 +7,16 @@ import { type RoundResult, runScenario, type Scenario } from "./scenario.ts";
 
 interface DaemonBench {
   readonly daemon: DaemonName;
-  /** Flags of all implementations. */
+  /** Flags for all implementations. */
   readonly flags: readonly string[];
-  /** Flags that only the second implementation knows. */
+  /** Flags that only the second implementation accepts. */
   readonly peerFlags?: readonly string[];
   readonly scenarios: readonly Scenario[];
 }
 
 /**
  * Runs the rows on a cluster for each implementation, in alternating rounds, so that other load on the machine affects all
- * alike. One round before is not counted: code not yet optimized is slower, which does not matter for long-running daemons.
+ * alike. The first round is not counted: code not yet optimized is slower, which does not matter for long-running daemons.
  */
 export async function runDaemonBench(bench: DaemonBench, options: DaemonBenchOptions): Promise<readonly RowReport[]> {
   const clusters: DaemonCluster[] = [];
@@ -32,7 +32,7 @@ export async function runDaemonBench(bench: DaemonBench, options: DaemonBenchOpt
         printer.row(reportOf(scenario.name, scenario.limits, rounds));
       }
     } finally {
-      printer.end(bench.daemon); // the rows before one that failed, too
+      printer.end(bench.daemon); // also prints the rows that were completed before a failed one
     }
     return printer.reports;
   } finally {

@@ -1,6 +1,6 @@
 import type { DaemonCluster } from "./cluster.ts";
 
-/** Limits for the ratio of ours to the second implementation's. */
+/** Limits for the ratio of our value to the second implementation's. */
 export interface ScenarioLimits {
   readonly seconds?: number;
   readonly cpu?: number;
@@ -8,19 +8,19 @@ export interface ScenarioLimits {
   readonly memory?: number;
 }
 
-/** One kind of work for a daemon; the same for all implementations. */
+/** One kind of work for a daemon; identical for all implementations. */
 export interface Scenario<Cluster extends DaemonCluster = DaemonCluster> {
   readonly name: string;
   readonly limits: ScenarioLimits;
   /** Not measured. */
   prepare?(cluster: Cluster): Promise<void>;
-  /** @returns how many objects the work was about */
+  /** @returns the number of objects that were processed */
   run(cluster: Cluster): Promise<number>;
   /** Not measured. */
   clean?(cluster: Cluster): Promise<void>;
 }
 
-/** What one scenario took with one implementation, in one round. */
+/** Measurements of one scenario, implementation and round. */
 export interface RoundResult {
   readonly operations: number;
   readonly seconds: number;

@@ -5,16 +5,16 @@ import { addNodes, addPods, benchPod, nodeName, removeAll } from "./cluster-obje
 import type { Scenario, ScenarioLimits } from "./scenario.ts";
 
 interface SchedulerSizes {
-  /** A row for each number of nodes. */
+  /** One row for each number of nodes. */
   readonly nodes: readonly number[];
   readonly pods: number;
-  /** Pods that preempt another. */
+  /** Number of Pods that preempt another Pod. */
   readonly preemptors: number;
-  /** Pods that fit no node, waiting while others come. */
+  /** Number of unschedulable Pods that are queued while others are scheduled. */
   readonly waiting: number;
 }
 
-/** Twice as many pods a second, half the CPU. */
+/** Twice the throughput for half the CPU time. */
 const limits: ScenarioLimits = { seconds: 0.5, cpu: 0.5 };
 
 const isBound = (pod: Pod): boolean => (pod.spec.nodeName ?? "") !== "";
@@ -31,7 +31,7 @@ export function schedulerScenarios(sizes: SchedulerSizes): Scenario[] {
   ];
 }
 
-/** All pods of a row are created 16 at once; the time ends when a watcher has seen the last of them bound. */
+/** Creates the Pods, 16 concurrently; the measured time ends when a watcher has seen the last one bound. */
 async function bindAll(cluster: DaemonCluster, count: number, podOf: (index: number) => Pod): Promise<number> {
   const before = cluster.pods.count(isBound);
   await addPods(cluster, count, podOf);
@@ -61,7 +61,7 @@ function plain(nodeCount: number, podCount: number): Scenario {
 
 const mostOfGroup = 10;
 
-/** Groups of ten pods, or as many as there are nodes: no two of a group on one node, and each group even over the zones. */
+/** Groups of ten Pods, or of as many as there are nodes, with anti-affinity by host and a topology spread constraint over the zones. */
 function spreading(nodeCount: number, podCount: number): Scenario {
   const groupSize = Math.min(mostOfGroup, nodeCount);
   return {
@@ -94,7 +94,7 @@ function apart(group: string): Partial<PodSpec> {
 const victimsOfNode = 4;
 const urgent = "urgent";
 
-/** Full nodes of four pods each; each new pod takes the place of one of them. */
+/** Nodes filled with four Pods each; each new Pod preempts one of them. */
 function preemption(count: number): Scenario {
   const nodeCount = Math.ceil(count / victimsOfNode);
   return {
@@ -123,7 +123,7 @@ function preemption(count: number): Scenario {
   };
 }
 
-/** As in the first rows, while pods wait that no node can hold. */
+/** Like the first rows, while unschedulable Pods are queued. */
 function waiting(nodeCount: number, podCount: number, waitingCount: number): Scenario {
   return {
     name: `${podCount} pods on ${nodeCount} nodes, ${waitingCount} unschedulable ones waiting`,

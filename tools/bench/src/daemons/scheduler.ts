@@ -25,7 +25,7 @@ export async function benchScheduler(argv: readonly string[]): Promise<readonly 
     preemptors: sizeOf(options, "preemptors"),
     waiting: sizeOf(options, "waiting"),
   });
-  // No client rate limit: it would be what is measured.
+  // No client rate limit, because otherwise the benchmark would measure the limit.
   const flags = ["--leader-elect=false", "--kube-api-qps=10000", "--kube-api-burst=10000"];
   return await runDaemonBench({ daemon: "kube-scheduler", flags, peerFlags: ["--port=0"], scenarios }, options);
 }

@@ -32,7 +32,7 @@ programs that it runs. Each round restarts the daemon. In a separate network nam
 const namespaceMark = "COX_BENCH_NETWORK_NAMESPACE";
 const nodeName = "bench-node";
 const nodeAddress = "10.77.0.1";
-/** The Service that is changed: its endpoint is this process, at one of these ports. */
+/** The Service whose endpoint is changed: the endpoint is this process, at one of these ports. */
 const probe = { name: "probe", clusterIp: "10.96.255.254", ports: [8081, 8082] } as const;
 
 /** `main.ts services [flags]` */
@@ -63,7 +63,7 @@ function inNetworkNamespace(argv: readonly string[]): void {
   const [, main = ""] = process.argv;
   const { status } = spawnSync("unshare", ["--net", process.execPath, ...process.execArgv, main, "services", ...argv], {
     stdio: "inherit",
-    env: { ...process.env, [namespaceMark]: "1", MALLOC_ARENA_MAX: "1" }, // as the unit of coxswain-services
+    env: { ...process.env, [namespaceMark]: "1", MALLOC_ARENA_MAX: "1" }, // as in the systemd unit of coxswain-services
   });
   if (status !== 0) throw new Error(`the benchmark in its network namespace ended with ${status}`);
 }
@@ -73,7 +73,7 @@ function run(command: string, ...args: string[]): void {
   if (status !== 0) throw new Error(`${[command, ...args].join(" ")}: ${stderr}`);
 }
 
-/** All addresses are reached by way of an interface, the other end of which does nothing. */
+/** Routes all addresses through a veth interface whose peer is connected to nothing. */
 function prepareNetwork(): void {
   run("ip", "link", "set", "lo", "up");
   run("ip", "link", "add", "bench0", "type", "veth", "peer", "name", "bench1");
@@ -97,7 +97,7 @@ async function answerWithPort(port: number): Promise<() => void> {
   return () => server.close();
 }
 
-/** @returns what answers at the probe's cluster IP now; undefined when nothing does */
+/** @returns the answer received at the probe's cluster IP; undefined when there is none */
 function queryProbe(): Promise<string | undefined> {
   return new Promise((resolve) => {
     let text = "";
@@ -149,7 +149,7 @@ async function createObjects({ client, namespace }: ControlPlane, options: Daemo
   });
 }
 
-/** In 10.128.0.0/9. */
+/** The address with this number in 10.128.0.0/9. */
 const addressOf = (number: number): string => `10.${128 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
 
 interface Rows {
@@ -189,7 +189,7 @@ async function measureAll(plane: ControlPlane, options: DaemonBenchOptions): Pro
           `round ${round + 1}, ${program.name}: ${secondsOf(rows.start)} to start, ${secondsOf(rows.changes)} for the changes\n`,
         );
       }
-      // kube-proxy has no DNS.
+      // kube-proxy has no DNS server to compare with.
       if (programs[0] !== undefined && isChosen(options, dnsName)) dnsRounds.push(await measureDns(plane, programs[0], options));
     }
   } finally {
@@ -200,7 +200,7 @@ async function measureAll(plane: ControlPlane, options: DaemonBenchOptions): Pro
 
 const secondsOf = ({ seconds, cpuSeconds }: RoundResult): string => `${seconds.toFixed(2)} s (${cpuSeconds.toFixed(2)} s of CPU)`;
 
-/** @param daemonOf the daemon, which `work` may start */
+/** @param daemonOf returns the daemon; called after `work`, which may have started it */
 async function measureWork(
   plane: ControlPlane,
   daemonOf: () => RunningDaemon | undefined,
@@ -296,7 +296,7 @@ const setProbe = ({ client, namespace }: ControlPlane, port: number): Promise<un
     { type: "merge", body: { ports: [{ name: "", port, protocol: "TCP" }] } },
   );
 
-/** Only what both do. */
+/** Only the features that both implementations have. */
 async function startProxy(plane: ControlPlane, program: DaemonProgram): Promise<RunningDaemon> {
   if (program.name === "ours") return startPart(plane, program, "services");
   const health = await freePort();
@@ -304,14 +304,14 @@ async function startProxy(plane: ControlPlane, program: DaemonProgram): Promise<
     program,
     [
       ...[`--kubeconfig=${plane.kubeconfig}`, `--healthz-bind-address=127.0.0.1:${health}`, `--hostname-override=${nodeName}`],
-      // The limit of the connection table is the machine's.
+      // The limit of the connection tracking table applies to the whole machine, so it is not changed.
       ...["--proxy-mode=iptables", "--conntrack-max-per-core=0", "--conntrack-min=0"],
     ],
     `http://127.0.0.1:${health}`,
   );
 }
 
-/** Our process with one part. */
+/** Our process with only one of its parts. */
 async function startPart({ kubeconfig }: ControlPlane, program: DaemonProgram, part: string): Promise<RunningDaemon> {
   const port = await freePort();
   const flags = [

@@ -1,4 +1,4 @@
-/** All rows of all benchmarks of daemons, small; with COX_TEST_LONG only, as they start clusters. */
+/** Runs all rows of all daemon benchmarks with small sizes; with COX_TEST_LONG only, because they start clusters. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { benchScheduler } from "./scheduler.ts";
 const main = join(import.meta.dirname, "..", "main.ts");
 const skip = process.env["COX_TEST_LONG"] === undefined && "a long form, which starts clusters";
 
-/** Each row did its work, and the daemon's share of it was seen. */
+/** Checks that each row has processed its objects and that usage of the daemon was measured. */
 function assertMeasured(reports: readonly RowReport[], count: number): void {
   assert.equal(reports.length, count);
   for (const { name, ours } of reports) {
@@ -49,7 +49,7 @@ test("measures a cluster that keeps objects, and all of its figures", { skip }, 
 });
 
 test("measures all rows of Services", { skip }, () => {
-  // A separate process: it moves to a network namespace.
+  // A separate process, because it moves itself to a network namespace.
   const args = ["-C", "cox-source", main, "services", "--quick", "--json"];
   const { reports } = JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" })) as { reports: RowReport[] };
   assertMeasured(reports, 4);

@@ -17,8 +17,8 @@ const top = 56;
 const scale = 2;
 
 /**
- * Bars of what ours takes of the second implementation's time (where that has a limit), CPU and memory; a line at 1. Rows without a
- * second one are left out.
+ * A bar chart of the ratios of our CPU, memory and (where it has a limit) time to the second implementation's, with a line at 1. Rows
+ * without a second value are left out.
  */
 export function svgOf(title: string, reports: readonly RowReport[]): string {
   const bars = reports.flatMap(barsOf);
@@ -63,7 +63,7 @@ const figures: readonly {
 
 function barsOf({ name, limits, ours, peer }: RowReport): Bar[] {
   if (peer === undefined) return [];
-  // Rows of a fixed length have no limit of time.
+  // Rows of fixed duration have no time limit.
   const shown = figures.filter(({ limit }) => limit !== "seconds" || limits.seconds !== undefined);
   return shown.map(({ title, limit, digits, of, unit }) => {
     const ratio = of(ours) / of(peer);

@@ -14,14 +14,14 @@ import { containers, refusals, replicas, scheduling, type Work } from "./works.t
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..", "..");
 const name = "reasons";
-/** All that a daemon does to keep reasons. What is called from there counts too; making up an outcome is the caller's. */
+/** Files that record reasons. Functions called from them count too; computing the outcome that is recorded does not. */
 const files = /\/decisions\/|\/(?:scheduling|pod)-decisions\.|\/admission\/decisions\./;
 
 /**
- * `main.ts reasons`: what it costs the daemons to keep the reasons of their decisions, in two ways. The daemons of a real cluster are
- * profiled under load. And scheduler and a controller run in this thread with reasons and without, in turns: the difference
- * includes the garbage that reasons are in the end.
- * @returns whether every daemon was shown to be within the limit
+ * `main.ts reasons`: the CPU cost of recording the reasons of decisions, measured in two ways. The daemons of a real cluster are
+ * profiled under load; and the scheduler and a controller run in this thread with and without reasons, alternately. The difference
+ * includes the garbage collection of the recorded reasons.
+ * @returns true when every daemon was shown to be within the limit
  */
 export async function benchReasons({ rounds, pods, only }: ReasonsOptions): Promise<boolean> {
   const state = mkdtempSync(join(tmpdir(), "cox-bench-reasons-"));
@@ -52,7 +52,7 @@ function cox(state: string, ...args: string[]): string {
 async function startCluster(state: string) {
   cox(
     ...([state, "up", "--name", name, "--node-name", name, "--etcd-unsafe-no-fsync"] as const),
-    // Requests must not wait for the client's own limit: the daemon would be idle for most of a round.
+    // Without the client's rate limit, with which the daemon would be idle for most of a round.
     ...["--kube-controller-manager-arg", "kube-api-qps=1000", "--kube-controller-manager-arg", "kube-api-burst=2000"],
     ...["--kube-scheduler-arg", "kube-api-qps=1000", "--kube-scheduler-arg", "kube-api-burst=2000"],
     ...["--kubelet-arg", "max-pods=200"],
@@ -79,7 +79,7 @@ async function measure({ client, pidOf }: Cluster, work: Work, round: Round | un
     await work.clean(client);
     return seconds;
   };
-  await run(); // warms up
+  await run(); // warm-up
   const seconds = await run();
   const sampled = samplesWithin(await profileOf(pid, async () => void (await run())), files);
   const inProfile = sampledShare(sampled);

@@ -10,15 +10,15 @@ import { newReplicaSetController } from "@coxswain/controller-manager/controller
 import { newTestContext } from "@coxswain/controller-manager/testing/test-context";
 import { startScheduler } from "@coxswain/scheduler/testing/running-scheduler";
 
-/** Work that is done with and without keeping reasons, over a client that costs next to nothing. */
+/** Work that can be done with and without recording reasons, over an in-memory client of negligible cost. */
 export interface Round {
   readonly what: string;
   readonly pods: number;
-  /** @returns CPU time of this thread for it, in ms */
+  /** @returns CPU time of this thread in ms */
   run(isKeeping: boolean): Promise<number>;
 }
 
-/** Ends what one round has started. */
+/** Cleanup functions of what a round has started. */
 class Ends {
   readonly #ends: (() => void)[] = [];
 
@@ -34,7 +34,7 @@ class Ends {
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** The garbage of other rounds is not collected in the time of this one. */
+/** Collects garbage first, so that the garbage of other rounds is not collected in the measured time. */
 async function cpuMs(work: () => Promise<void>): Promise<number> {
   collectGarbage();
   const before = process.threadCpuUsage();
@@ -65,7 +65,7 @@ export function schedulingRound(podCount: number): Round {
   };
 }
 
-/** Every tenth ReplicaSet is refused its pods by a quota. */
+/** A quota rejects the Pods of every tenth ReplicaSet. */
 export function replicasRound(setCount: number): Round {
   const replicas = 5;
   const isRefused = (i: number): boolean => i % 10 === 3;
@@ -104,7 +104,7 @@ export async function differencesOf(round: Round, pairs: number): Promise<number
   const warmUps = 6;
   const differences: number[] = [];
   for (let pair = 0; pair < warmUps + pairs; pair++) {
-    // Alternately first.
+    // The order alternates, so that neither side benefits from running second.
     const isFirst = pair % 2 === 0;
     const first = await round.run(isFirst);
     const second = await round.run(!isFirst);

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What is used of a profile by V8's sampling profiler. */
+/** The used fields of a profile by V8's sampling profiler. */
 interface CpuProfile {
   readonly nodes: readonly ProfileNode[];
-  /** Node of each sample. */
+  /** ID of the leaf node of each sample. */
   readonly samples: readonly number[];
 }
 
@@ -13,7 +13,7 @@ interface ProfileNode {
   readonly children?: readonly number[];
 }
 
-/** Samples while the program was busy, and those of them in code that was called by one of the files. */
+/** Number of non-idle samples, and of those whose stack contains a function of one of the files. */
 interface Sampled {
   readonly busy: number;
   readonly within: number;
@@ -37,7 +37,7 @@ export function samplesWithin({ nodes, samples }: CpuProfile, files: RegExp): Sa
 
 const everyMicroseconds = 250;
 
-/** Profiles another Node process of this machine while `work` runs, by its inspector, which it opens for that. */
+/** Profiles another local Node process while `work` runs, through its inspector, which is opened for this purpose. */
 export async function profileOf(pid: number, work: () => Promise<void>): Promise<CpuProfile> {
   process.kill(pid, "SIGUSR1");
   const inspector = await openInspector();
@@ -49,7 +49,7 @@ export async function profileOf(pid: number, work: () => Promise<void>): Promise
     await inspector.send("Profiler.start");
     await work();
     const { profile } = await inspector.send<{ profile: CpuProfile }>("Profiler.stop");
-    // Closes the port, for the next process.
+    // Closes the inspector's port, which the next process uses.
     await inspector.send("Runtime.evaluate", {
       expression: "setImmediate(() => process.getBuiltinModule('node:inspector').close())",
     });

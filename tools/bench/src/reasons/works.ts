@@ -8,7 +8,7 @@ import { closedLoop } from "../load.ts";
 const namespace = "default";
 const image = "busybox:1.35";
 
-/** Work for the daemons of a cluster, and the daemon of which a profile is taken meanwhile. */
+/** A load on the daemons of a cluster, and the daemon that is profiled during it. */
 export interface Work {
   readonly daemon: string;
   readonly what: string;
@@ -21,7 +21,7 @@ export interface Work {
 const everywhere = [{ operator: "Exists" }];
 const fakeNodes = 20;
 
-/** Pods for nodes without a kubelet; every fifth does not fit. */
+/** Pods for nodes without a kubelet; every fifth is unschedulable. */
 export function scheduling(count: number): Work {
   const fits = Math.ceil(count * 0.8);
   const cpu = `${Math.ceil(fits / fakeNodes)}`;
@@ -62,7 +62,7 @@ export function scheduling(count: number): Work {
   };
 }
 
-/** A ReplicaSet whose pods stay without a node. */
+/** A ReplicaSet whose Pods are never scheduled. */
 export function replicas(count: number): Work {
   return {
     daemon: "kube-controller-manager",
@@ -90,7 +90,7 @@ export function replicas(count: number): Work {
   };
 }
 
-/** Every second pod is refused by a quota. */
+/** A quota rejects every second Pod. */
 export function refusals(count: number): Work {
   const full = "full";
   return {
@@ -125,7 +125,7 @@ export function refusals(count: number): Work {
 
 const podsOfNode = 20;
 
-/** Pods of the node: most run, some crash, some have no image, some want a volume that is not there. */
+/** Pods on the node: most run, some crash, some have no image, some refer to a missing volume. */
 export function containers(): Work {
   const kinds = [
     { args: ["sleep", "3600"] },
@@ -158,7 +158,7 @@ export function containers(): Work {
         return running.length >= (podsOfNode * 3) / 5;
       };
       await until(hasStarted, "the pods to run");
-      // Those that fail are tried again meanwhile.
+      // Time in which the kubelet retries the failing Pods.
       await sleep(15_000);
       await removePods(client, "bench=run");
     },
@@ -176,12 +176,12 @@ async function createAll(count: number, create: (index: number) => Promise<unkno
   await closedLoop(operation, { concurrency: atOnce, seconds: 600, maxOperations: count });
 }
 
-/** Of an attempt whose answer did not arrive. */
+/** Ignores AlreadyExists, which follows an attempt whose answer was lost. */
 function ignoreExisting(err: unknown): void {
   if (!isAlreadyExists(err)) throw err;
 }
 
-/** On a loaded machine requests exceed the server's time limit. */
+/** Retries up to four times: on a loaded machine requests exceed the server's time limit. */
 async function patiently<T>(request: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

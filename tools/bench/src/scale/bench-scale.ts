@@ -16,7 +16,7 @@ import { parseScaleOptions, type ScaleSizes, scaleHelp } from "./options.ts";
 import { isWithin, type ScaleFigures, verdictTable } from "./verdict.ts";
 import type { WatchCounts } from "./watchers.ts";
 
-/** `main.ts scale [flags]`. @returns whether all figures are within their limits */
+/** `main.ts scale [flags]`. @returns true when all figures are within their limits */
 export async function benchScale(argv: readonly string[]): Promise<boolean> {
   const sizes = parseScaleOptions(argv);
   if (sizes === undefined) {
@@ -30,7 +30,7 @@ export async function benchScale(argv: readonly string[]): Promise<boolean> {
 
 const here = import.meta.dirname;
 
-/** @param log what the run costs beside the figures, and how far it is */
+/** @param log receives the progress, and costs of the run that are no figures of the table */
 export async function measureScale(sizes: ScaleSizes, log: (line: string) => void): Promise<ScaleFigures> {
   const parts = new Parts();
   try {
@@ -51,7 +51,7 @@ export async function measureScale(sizes: ScaleSizes, log: (line: string) => voi
   }
 }
 
-/** Pods that are bound already, spread over namespaces and nodes; resolves when all run. */
+/** Creates Pods that are already bound, spread over namespaces and nodes; resolves when all are running. */
 async function fill(client: Client, sizes: ScaleSizes, log: (line: string) => void): Promise<void> {
   for (let index = 0; index < sizes.namespaces; index++) await makeNamespace(client, namespaceOf(index, sizes));
   const start = performance.now();
@@ -69,7 +69,7 @@ async function fill(client: Client, sizes: ScaleSizes, log: (line: string) => vo
 
 const getEveryMs = 100;
 const listEveryMs = 5_000;
-/** For pods that were created last. */
+/** Time limit for scheduling the Pods that were created last. */
 const mostSettleMs = 30_000;
 
 async function churn(
@@ -129,7 +129,7 @@ async function churn(
   };
 }
 
-/** Calls `work` at most once in `ms` until `signal` is aborted, the next time when it is done. @throws its error */
+/** Calls `work` sequentially with pauses of `ms` until `signal` is aborted. @throws its error */
 async function every(ms: number, signal: AbortSignal, work: (round: number) => Promise<void>): Promise<void> {
   for (let round = 0; !signal.aborted; round++) {
     await work(round);
@@ -137,7 +137,7 @@ async function every(ms: number, signal: AbortSignal, work: (round: number) => P
   }
 }
 
-/** @returns ms until the whole answer was read @throws Error for another status than 200 */
+/** @returns ms until the complete response was read @throws Error for a status other than 200 */
 async function timed(client: Client, path: string): Promise<number> {
   const start = performance.now();
   const { status } = await client.raw("GET", path);

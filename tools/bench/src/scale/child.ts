@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 
-/** A part of the load in a separate process, so that it does not delay what is measured here. */
+/** A load generator in a separate process, so that it does not delay the measurements in this one. */
 export class LoadProcess {
   readonly #child: ChildProcess;
 
@@ -9,18 +9,18 @@ export class LoadProcess {
     this.#child = child;
   }
 
-  /** Resolves when the part has sent its first message. @throws Error when it ends before */
+  /** Resolves when the process has sent its first message. @throws Error when it exits before */
   static async start(file: string, args: readonly string[]): Promise<LoadProcess> {
     const child = fork(file, args, { stdio: ["ignore", "ignore", "inherit", "ipc"] });
     const ended = once(child, "exit").then(([code]) => {
       throw new Error(`${file} ended with ${String(code)}`);
     });
     await Promise.race([once(child, "message"), ended]);
-    ended.catch(() => {}); // from here on `report` notices it
+    ended.catch(() => {}); // an error is thrown by the next `report`
     return new LoadProcess(child);
   }
 
-  /** What the part has counted so far. */
+  /** The current counters of the process. */
   async report<T>(): Promise<T> {
     const answer = once(this.#child, "message");
     this.#child.send("report");
@@ -37,7 +37,7 @@ export class LoadProcess {
   }
 }
 
-/** In the process of the part. It ends with the one that has started it. */
+/** Runs in the child process, which exits with its parent. */
 export function serveReports(report: () => unknown): void {
   process.on("message", () => process.send?.(report()));
   process.once("disconnect", () => process.exit(0));

@@ -1,4 +1,4 @@
-/** Process of fake nodes: `hollow-nodes.ts <kubeconfig> <count>`. Their pods are ready at once. */
+/** Process that simulates nodes: `hollow-nodes.ts <kubeconfig> <count>`. Their Pods become ready immediately. */
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";

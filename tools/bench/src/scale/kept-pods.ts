@@ -4,12 +4,12 @@ import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { benchPod } from "../daemons/cluster-objects.ts";
 import type { ScaleSizes } from "./options.ts";
 
-/** Each pod's name is its number; numbers are given once. */
+/** Namespace of the Pod with this number. Numbers, which are also the Pods' names, are not reused. */
 export const namespaceOf = (index: number, { namespaces }: Pick<ScaleSizes, "namespaces">): string =>
   `scale-${index % namespaces}`;
 const podName = (index: number): string => `pod-${index}`;
 
-/** A pod of that many bytes in JSON. @param nodeName undefined: it is left to the scheduler */
+/** A Pod of `podBytes` bytes in JSON. @param nodeName undefined: the scheduler chooses the node */
 export function keptPod(index: number, { podBytes }: Pick<ScaleSizes, "podBytes">, nodeName?: string): Pod {
   const pod = benchPod({
     name: podName(index),
@@ -20,14 +20,14 @@ export function keptPod(index: number, { podBytes }: Pick<ScaleSizes, "podBytes"
   return { ...pod, metadata: { ...pod.metadata, annotations: { "example.com/padding": "x".repeat(padding) } } };
 }
 
-/** Replaces the oldest pods by new ones, which the scheduler binds, and notes when they are seen bound. */
+/** Replaces the oldest Pods by new, unscheduled ones, and records when a watch shows them bound. */
 export class Churn {
   readonly #client: Client;
   readonly #sizes: ScaleSizes;
   #oldest = 0;
   #next: number;
   readonly #createdAt = new Map<string, number>();
-  /** From the request to the watch's event with a node, in ms. */
+  /** Time from the create request to the watch event with a node name, in ms. */
   readonly scheduleMs: number[] = [];
 
   constructor(client: Client, sizes: ScaleSizes) {
@@ -64,7 +64,7 @@ export class Churn {
     this.scheduleMs.push(performance.now() - at);
   }
 
-  /** A pod that is there now and for some time. */
+  /** A Pod that will not be replaced soon. */
   get middle(): { readonly namespace: string; readonly name: string } {
     const index = Math.floor((this.#oldest + this.#next) / 2);
     return { namespace: namespaceOf(index, this.#sizes), name: podName(index) };

@@ -6,7 +6,7 @@ export interface ScaleSizes {
   readonly nodes: number;
   readonly namespaces: number;
   readonly watchers: number;
-  /** Pods that are replaced a second. */
+  /** Number of Pods replaced per second. */
   readonly churn: number;
   readonly seconds: number;
   readonly podBytes: number;
@@ -24,7 +24,7 @@ const sizes: Readonly<
   "pod-bytes": { of: "podBytes", help: "size of a pod in JSON", normal: 5_000, most: 100_000 },
 };
 
-/** @returns undefined when the help is wanted @throws Error for an unknown flag or an invalid number */
+/** @returns undefined for `--help` @throws Error for an unknown flag or an invalid number */
 export function parseScaleOptions(argv: readonly string[]): ScaleSizes | undefined {
   const { values } = parseArgs({
     args: [...argv],

@@ -1,11 +1,11 @@
-/** What a run has shown. Times in ms. */
+/** Results of a run. Times in ms. */
 export interface ScaleFigures {
   readonly getP99: number;
   readonly listP99: number;
   readonly scheduleP99: number;
   readonly mostServerMb: number;
   readonly endedWatches: number;
-  /** Pods that were created during the run and not seen bound by its end. */
+  /** Pods that were created during the run but not seen bound by its end. */
   readonly unbound: number;
 }
 
@@ -25,10 +25,10 @@ const lines: readonly Line[] = [
   { name: "pods that were not bound", most: 0, digits: 0, of: ({ unbound }) => unbound },
 ];
 
-/** A figure that was not measured (NaN) is not within its limit. */
+/** A figure that was not measured (NaN) exceeds its limit. */
 export const isWithin = (figures: ScaleFigures): boolean => lines.every(({ most, of }) => of(figures) <= most);
 
-/** Markdown, a line for each limit. */
+/** Markdown table with a line for each limit. */
 export function verdictTable(figures: ScaleFigures): string {
   const rows = lines.map(({ name, most, digits, of }) => {
     const value = of(figures);

@@ -1,4 +1,4 @@
-/** Process of watches: `watchers.ts <url> <token> <count> <path>`, each on its own connection. Counts events and watches that ended. */
+/** Process that opens watches: `watchers.ts <url> <token> <count> <path>`, each on a separate connection. Counts events and ended watches. */
 import { openHttp2 } from "../http2-client.ts";
 import { serveReports } from "./child.ts";
 

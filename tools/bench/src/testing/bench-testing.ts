@@ -29,7 +29,7 @@ interface Row {
   readonly cpuMs?: number;
 }
 
-/** `main.ts testing [flags]` @returns whether all limits were kept */
+/** `main.ts testing [flags]` @returns true when all results are within their limits */
 export async function benchTesting(argv: readonly string[]): Promise<boolean> {
   const { values } = parseArgs({
     args: [...argv],

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { median } from "../median.ts";
 
-/** One way to have an API server in a test: what its start and the same 50 tests cost in all processes together. */
+/** CPU and memory of all processes together, for the start of an API server and the same 50 tests with it. */
 export interface SuiteReport {
   readonly name: string;
   readonly startMs: number;
@@ -16,8 +16,8 @@ export interface SuiteReport {
 const run = promisify(execFile);
 
 /**
- * The same suite over a cluster in its own process, with controllers and without, and over another kube-apiserver with etcd as envtest starts
- * them; in alternating rounds, each in a new process. @returns medians
+ * Runs the same suite with a cluster in the test's process, with and without controllers, and with another kube-apiserver and etcd as envtest starts
+ * them, in alternating rounds and each in a new process. @returns medians
  */
 export async function besideEnvtest(packageFolder: string, peerBin: string, rounds: number): Promise<SuiteReport[]> {
   const contenders = [

@@ -1,4 +1,4 @@
-/** `suite.ts cluster|server <package> | envtest <folder of kube-apiserver>`: starts a server, runs 50 tests on it, prints what both cost as JSON. */
+/** `suite.ts cluster|server <package> | envtest <folder of kube-apiserver>`: starts a server, runs 50 tests with it, prints the cost of both as JSON. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -16,7 +16,7 @@ import type { SuiteReport } from "./beside-envtest.ts";
 
 interface Server {
   readonly client: Client;
-  /** Beside this process. */
+  /** Processes besides this one. */
   readonly pids: readonly number[];
   stop(): Promise<void>;
 }
@@ -74,7 +74,7 @@ async function startEnvtest(bin: string): Promise<Server> {
   };
 }
 
-/** What tests of operators do, in a separate namespace: create, read, conflict, status, list, watch, apply, delete. */
+/** Typical steps of an operator's test, in a separate namespace: create, read, conflict, status, list, watch, apply, delete. */
 async function oneTest(client: Client, index: number): Promise<void> {
   const namespace = `test-${index}`;
   await client.create(namespaces, { metadata: { name: namespace } } as never);
