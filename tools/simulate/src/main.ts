@@ -1,4 +1,4 @@
-/** `node -C cox-source tools/simulate/src/main.ts --seeds 1-100`: lives of a cluster in which things go wrong; `--help` says more. */
+/** `node -C cox-source tools/simulate/src/main.ts --seeds 1-100`: simulates clusters with faults; see `--help`. */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { planOf, plans } from "./plans/catalogue.ts";
 import { simulate } from "./simulation.ts";

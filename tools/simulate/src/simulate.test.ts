@@ -5,13 +5,13 @@ import { plans as all, planOf } from "./plans/catalogue.ts";
 import { type Outcome, simulate } from "./simulation.ts";
 
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
-/** The long form ends with the seed after which its time is over, of which a tenth is for repetitions; it begins with other seeds each day. */
+/** The long form stops after the seed during which its time ends (a tenth of it is for repetitions); the first seed depends on the date. */
 const durationMs = isLong ? Number(process.env["COX_TEST_MINUTES"] ?? 90) * 60_000 : Number.POSITIVE_INFINITY;
 const beginMs = performance.now();
 const before = isLong ? (Math.floor(Date.now() / 86_400_000) % 10_000) * 100_000 : 0;
-/** As many as take about 20 s of CPU time, with those that are repeated. */
+/** Number of seeds that take about 20 s of CPU time, including the repeated ones. */
 const seeds = isLong ? 100_000 : 75;
-/** Of restores only the long form knows: a change of the product may bring up a case that is not understood yet. */
+/** Plans with restores run in the long form only, because a change of the product may uncover a case that is not understood yet. */
 const plans = all.filter(({ losesHistory }) => isLong || losesHistory !== true);
 const run = (seed: number): Promise<Outcome> => simulate({ seed, plan: planOf(seed, plans) });
 const first: Outcome[] = [];

@@ -14,7 +14,7 @@ export interface Outcome {
   readonly seed: number;
   readonly plan: string;
   readonly steps: number;
-  /** Of the whole trace. */
+  /** Hash of the whole trace. */
   readonly hash: string;
   /** Virtual time. */
   readonly durationMs: number;
@@ -30,13 +30,13 @@ export interface SimulationOptions {
   readonly logs?: number | undefined;
 }
 
-/** Share of lives in which the cluster is idle for a minute first. */
+/** Share of simulations in which the cluster is idle for a minute first. */
 const oftenLate = 0.1;
 const longestActMs = 300_000;
-/** Controllers wait for five minutes for a write of theirs that a watch does not show. */
+/** Controllers wait up to five minutes until a watch shows their own write. */
 const longestRestMs = 360_000;
 
-/** One life of a cluster: it starts, a user acts while things go wrong, then nothing goes wrong any more and all has to come right. */
+/** Simulates one cluster: it starts, a user acts while faults are injected, then the faults stop and the required outcome must be reached. */
 export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions): Promise<Outcome> {
   const initial = await emptyCluster();
   const planFlags = (await plan.managerFlags?.()) ?? [];
@@ -45,7 +45,7 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
   let failure: string | undefined;
   let cluster: Cluster | undefined;
   const problems = newProblems();
-  // It would end the program.
+  // Without a listener an unhandled rejection would end the program.
   const onRejection = (err: unknown): void =>
     problems.fail(`unhandled rejection: ${err instanceof Error ? err.stack : String(err)}`);
   process.on("unhandledRejection", onRejection);
@@ -77,7 +77,7 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
     if (!plan.losesHistory) watchInvariants(world, cluster, faults, plan, problems);
     const { clock } = newProcess(world, "user");
     const user = newUser(cluster.client, world.random, (ms) => clock.sleep(ms), shape.isSmall);
-    // Long enough for the bookmarks that watches get once a minute to come while things happen.
+    // Long enough that bookmarks, which watches receive once a minute, arrive during the actions.
     if (!shape.isSmall && world.random() < oftenLate) await world.run(50_000 + world.random() * 10_000);
     faults.begin(cluster);
     await world.until("what the user does", plan.act(user), longestActMs);
@@ -114,7 +114,7 @@ export async function simulate({ seed, plan, onTrace, logs }: SimulationOptions)
   };
 }
 
-/** One controller that something is aimed at has the first manager for itself. */
+/** A controller with an aimed fault runs alone in a separate manager. */
 function managersOf(
   controllers: readonly string[],
   flags: readonly string[],
@@ -126,7 +126,7 @@ function managersOf(
   return [[aim.controller], ...(others.length > 0 ? [others] : [])].map((part) => ({ controllers: part, flags }));
 }
 
-/** Nothing in a simulated daemon may end the process that simulates all of them. */
+/** Prevents simulated daemons from exiting the process of the simulation. */
 function failOnExit(code: number): never {
   throw new Error(`a daemon requested to exit with ${code}`);
 }

@@ -21,18 +21,18 @@ import type { SimulatedProcess } from "@coxswain/testing/time/time-line";
 import type { World } from "../world/world.ts";
 import { temporaryFiles } from "./temporary-files.ts";
 
-/** An API server from the filters to the watch caches, over the etcd in memory: everything of the real one but sockets and certificates. */
+/** An API server from the filters to the watch caches, over the in-memory etcd: everything of the real one except sockets and certificates. */
 export interface SimulatedApiServer {
   readonly process: SimulatedProcess;
   readonly serve: ExchangeHandler;
-  /** Its caches lose their watches on etcd. */
+  /** Breaks the watches of its caches on etcd. */
   breakWatches(): void;
   crash(): void;
 }
 
 export const adminToken = "admin-token";
 
-/** Versions that only the plans that name them have: each resource costs a cache in each server, and an informer of the garbage collector. */
+/** Versions served only for plans that name them: each resource costs a watch cache in each server, and an informer in the garbage collector. */
 const optional = [
   "autoscaling/v1",
   "autoscaling/v2",
@@ -45,7 +45,7 @@ const optional = [
   "flowcontrol.apiserver.k8s.io/v1beta1",
   "node.k8s.io/v1beta1",
 ];
-/** The same in small clusters, which have no scheduler to read them. */
+/** The optional versions of small clusters, which have no scheduler that reads them. */
 const optionalInSmall = [
   ...optional,
   "admissionregistration.k8s.io/v1",
@@ -60,7 +60,7 @@ const optionalInSmall = [
   "storage.k8s.io/v1",
   "storage.k8s.io/v1beta1",
 ];
-/** Resources with a cache in small clusters; the others are served from etcd. */
+/** Resources with a watch cache in small clusters; the others are served from etcd. */
 const cachedInSmall = [
   ...["namespaces", "nodes", "pods", "services", "endpoints", "configmaps", "resourcequotas", "limitranges", "secrets"],
   ...[
@@ -75,7 +75,7 @@ const cachedInSmall = [
   ...["roles", "rolebindings", "clusterroles", "clusterrolebindings"].map((resource) => `${resource}.rbac.authorization.k8s.io`),
   ...["apiservices.apiregistration.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", "replicationcontrollers"],
 ];
-/** Those of optional versions. */
+/** Resources of optional versions that have a watch cache when their version is served. */
 const cachedOf: Readonly<Record<string, readonly string[]>> = {
   "autoscaling/v2": ["horizontalpodautoscalers.autoscaling"],
   "certificates.k8s.io/v1": ["certificatesigningrequests.certificates.k8s.io"],
@@ -88,7 +88,7 @@ const cachesOf = ({ needed, isSmall }: ApiChoice): Pick<StorageOptions, "cachedW
   const cached = [...cachedInSmall, ...needed.flatMap((version) => cachedOf[version] ?? [])];
   return { cachedWhenNamed: true, watchCacheSizes: new Map(cached.map((name) => [name, 100])) };
 };
-/** Admission plugins that read them. */
+/** Admission plugins that read resources of a version; disabled when the version is not served. */
 const readers: Readonly<Record<string, readonly string[]>> = {
   "admissionregistration.k8s.io/v1": ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"],
   "networking.k8s.io/v1": ["DefaultIngressClass"],
@@ -97,9 +97,9 @@ const readers: Readonly<Record<string, readonly string[]>> = {
   "storage.k8s.io/v1": ["DefaultStorageClass", "PersistentVolumeClaimResize"],
 };
 
-/** Which API versions servers have. */
+/** Selects the API versions that servers serve. */
 export interface ApiChoice {
-  /** Of the optional ones, those that are needed. */
+  /** The optional versions to serve. */
   readonly needed: readonly string[];
   readonly isSmall: boolean;
 }
@@ -143,11 +143,11 @@ interface ApiServerOptions {
   readonly network: EtcdNetwork;
   readonly apis: ApiChoice;
   readonly log: Logger;
-  /** Writes what every cluster has first, for the first server over an empty etcd. */
+  /** Writes the initial objects of a cluster; for the first server with an empty etcd. */
   readonly bootstrap?: boolean;
 }
 
-/** Resolves when it serves. */
+/** Resolves when the server is ready. */
 export async function startSimulatedApiServer(options: ApiServerOptions): Promise<SimulatedApiServer> {
   const { world, process, etcd, network, apis, log } = options;
   const { clock } = process;

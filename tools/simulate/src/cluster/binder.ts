@@ -5,7 +5,7 @@ import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Life } from "./daemon.ts";
 
-/** Binds each pod to the node that its affinity names (those of DaemonSets), or to any: in place of a scheduler where none is tested. */
+/** Replaces the scheduler where none is tested: binds each Pod to the node that its affinity names (Pods of DaemonSets), otherwise to any node. */
 export async function runBinder({ process, client, log, signal }: Life, nodes: readonly string[]): Promise<void> {
   const { clock } = process;
   const informers = newInformerFactory(client, { log, clock });

@@ -21,22 +21,22 @@ export interface Cluster {
   readonly servers: readonly ServerSlot[];
   readonly daemons: readonly Daemon[];
   readonly machines: readonly Machine[];
-  /** Of the user, over a network that loses nothing. */
+  /** The user's client, over a network without losses. */
   readonly client: Client;
-  /** Which API server each daemon speaks with: changed by faults. */
+  /** Index of the API server that each daemon uses; changed by faults. */
   readonly routes: Map<string, number>;
-  /** Lets go of everything, after the end. */
+  /** Releases all resources after the simulation. */
   release(): void;
 }
 
-/** The place of an API server, which can crash anywhere and is started again. */
+/** An API server that can crash at any point and be started again. */
 export interface ServerSlot {
-  /** undefined: it is down, or not ready yet. */
+  /** undefined while it is down or not ready. */
   readonly server: SimulatedApiServer | undefined;
-  /** Resolves when it serves; does nothing when it runs. */
+  /** Resolves when it is ready; does nothing when it is running. */
   start(): Promise<void>;
   crash(): void;
-  /** After the end of the world. */
+  /** Called after the end of the simulation. */
   release(): void;
 }
 
@@ -48,16 +48,16 @@ export interface ManagerWork {
 interface ClusterOptions {
   readonly world: World;
   readonly shape: Shape;
-  /** What etcd holds at first. */
+  /** Initial contents of etcd. */
   readonly initial: readonly KeyValue[];
   readonly apis: ApiChoice;
-  /** What each controller manager runs, and its flags. */
+  /** Controllers and flags of each controller manager. */
   readonly managers: readonly ManagerWork[];
   readonly rules: PodRules;
   readonly api: ApiNetwork;
-  /** Called when the store is there, before anybody speaks with it. */
+  /** Called when the store exists, before its first client. */
   readonly observe: (etcd: MemoryEtcd) => Observed;
-  /** Of servers that are not simulated. */
+  /** Responses of servers that are not simulated. */
   readonly answers?: ((path: string, etcd: MemoryEtcd) => object | undefined) | undefined;
   readonly etcd: (server: number) => EtcdNetwork;
   readonly skewMs: (daemon: string) => number;
@@ -123,7 +123,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   };
 }
 
-/** Over a network that loses nothing. */
+/** A client over a network without losses. */
 function reliableClient(world: World, user: SimulatedProcess, backend: Backend): Client {
   const transport = newSimulatedTransport(world, user, backend, { delayMs: () => 1, loses: () => undefined });
   return newClient({ host: "http://simulated", token: adminToken, qps: -1, userAgent: "user" }, { clock: user.clock, transport });
@@ -172,7 +172,7 @@ function newServerSlot(
 
 let first: Promise<readonly KeyValue[]> | undefined;
 
-/** What the first API server writes into an empty etcd, and nodes that are ready: made once, the same for every cluster. */
+/** Contents of etcd after the first start of an API server, with ready nodes; made once and used for every cluster. */
 export function emptyCluster(): Promise<readonly KeyValue[]> {
   first ??= bootstrap();
   return first;

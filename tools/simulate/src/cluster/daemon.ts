@@ -6,7 +6,7 @@ import type { World } from "../world/world.ts";
 import { adminToken } from "./api-server.ts";
 import { type ApiNetwork, type Backend, newSimulatedTransport, type SimulatedTransport } from "./network.ts";
 
-/** What a daemon's life is made of; another life begins with nothing of it. */
+/** Everything that belongs to one incarnation of a daemon; nothing is kept for the next one. */
 export interface Life {
   readonly process: SimulatedProcess;
   readonly transport: SimulatedTransport;
@@ -16,13 +16,13 @@ export interface Life {
   readonly signal: AbortSignal;
 }
 
-/** A program that can crash anywhere and is started again, as its supervisor would do. */
+/** A program that can crash at any point and is then restarted, as by its supervisor. */
 export interface Daemon {
   readonly name: string;
   readonly life: Life | undefined;
   start(): void;
   crash(): void;
-  /** After the end of the world: lets go of all that its lives were waiting for. */
+  /** Called after the end of the simulation: releases everything that its incarnations wait for. */
   release(): void;
 }
 
@@ -33,7 +33,7 @@ interface DaemonOptions {
   readonly network: ApiNetwork;
   readonly skewMs?: number;
   readonly log: (process: SimulatedProcess) => Logger;
-  /** The program. When it ends on its own it is started again after `restartMs`. */
+  /** Runs the program. When it exits by itself it is restarted after `restartMs`. */
   readonly run: (life: Life) => Promise<unknown>;
 }
 

@@ -9,31 +9,31 @@ import type { SimulatedProcess } from "@coxswain/testing/time/time-line";
 import type { Observed } from "../invariants/observed.ts";
 import type { World } from "../world/world.ts";
 
-/** What may happen to requests on their way. */
+/** Faults and delays of requests to API servers. */
 export interface ApiNetwork {
-  /** One way, in ms. */
+  /** Delay in one direction, in ms. */
   delayMs(): number;
-  /** `request`: the request is lost; `answer`: the request is executed and its response is lost. */
+  /** `request`: the request is lost; `answer`: the request is executed but its response is lost. */
   loses(process: SimulatedProcess, method: string, path: string): "request" | "answer" | undefined;
-  /** Notified when a server has carried out a request of a process, before the answer is on its way. */
+  /** Called when a server has executed a request of a process, before the response is sent. */
   carriedOut?(process: SimulatedProcess, method: string): void;
-  /** An answer of a server that is not simulated, such as one of metrics. */
+  /** Responses of a server that is not simulated, such as the metrics API. */
   answers?(path: string): object | undefined;
-  /** false: events are accepted and forgotten on their way. */
+  /** false: events are acknowledged and dropped before they reach the server. */
   readonly storesEvents?: boolean;
-  /** Sees what servers send. */
+  /** Observes everything that servers send. */
   observed?: Observed | undefined;
 }
 
-/** The server that requests of a process reach at present; undefined: none. */
+/** The server that a process's requests currently reach; undefined: none. */
 export type Backend = () => { readonly serve: ExchangeHandler; readonly process: SimulatedProcess } | undefined;
 
 export interface SimulatedTransport extends Transport {
-  /** Breaks all watches, as a closed connection does. */
+  /** Breaks all watches, as when a connection is closed. */
   breakWatches(): void;
 }
 
-/** A process's connections to an API server: bytes over the virtual time line instead of a socket. */
+/** A process's connections to an API server, simulated on the virtual time line instead of a socket. */
 export function newSimulatedTransport(
   world: World,
   owner: SimulatedProcess,
@@ -100,23 +100,23 @@ export function newSimulatedTransport(
 
 const eventPath = /\/namespaces\/[^/]+\/events(?:\/|$|\?)/;
 
-/** As if it had been stored. */
+/** The response as if the event had been stored. */
 async function accepted({ method, body = "" }: TransportRequest): Promise<TransportResponse> {
   const headers = { "content-type": "application/json" };
   return { status: method === "POST" ? 201 : 200, headers, body: Readable.from([Buffer.from(body)]) };
 }
 
-/** A request at a server of the simulation; the parts of a streamed answer travel over the virtual time line, in order. */
+/** A request to a simulated server; the chunks of a streamed response travel over the virtual time line, in order. */
 class SimulatedExchange extends LoopbackExchange {
   readonly #world: World;
   readonly #network: ApiNetwork;
   readonly #client: SimulatedProcess;
   readonly #server: SimulatedProcess;
-  /** Called when nothing more is to come. */
+  /** Called when no more chunks will follow. */
   readonly #closed: () => void;
   readonly #sent: string;
   #isStream = false;
-  /** When the last part of a stream arrives: parts do not overtake each other. */
+  /** Time at which the last chunk of a stream arrives, so that chunks do not overtake each other. */
   #last = 0;
 
   constructor(
@@ -152,7 +152,7 @@ class SimulatedExchange extends LoopbackExchange {
   override stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
     this.#isStream = true;
     const inner = super.stream(status, headers);
-    // Rejected when the client has gone away before.
+    // Rejects when the client has disconnected before.
     this.response.then(
       ({ body }) => body.on("error", () => {}),
       () => {},
@@ -184,7 +184,7 @@ class SimulatedExchange extends LoopbackExchange {
     };
   }
 
-  /** The connection of a watch is closed; other requests are left alone. */
+  /** Closes the connection of a watch; does nothing for other requests. */
   break(): void {
     if (this.#isStream) this.destroy(new ConnectionLost("the watch was broken"));
   }

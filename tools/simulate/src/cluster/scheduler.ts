@@ -10,7 +10,7 @@ import { noMetrics } from "@coxswain/scheduler/metrics";
 import { Scheduler } from "@coxswain/scheduler/scheduler";
 import type { Life } from "./daemon.ts";
 
-/** kube-scheduler with leader election, put together as its program does. It ends when it no longer leads. */
+/** kube-scheduler with leader election, assembled as in its main program. Ends when it is no longer the leader. */
 export async function runScheduler({ process, client, log, signal }: Life, flags: readonly string[]): Promise<void> {
   const { clock } = process;
   const gates = newFeatureGates(kubeScheduler.name, {});

@@ -1,26 +1,26 @@
 import type { Aim } from "../faults/aim.ts";
 
-/** How large a cluster is and what it does besides its work: each life has another one. */
+/** Size of a cluster and its optional features; drawn for each simulation. */
 export interface Shape {
-  /** One of most lives: the least that its plan needs, for which its user does less, too. */
+  /** True for most simulations: the smallest cluster that the plan needs; its user does less, too. */
   readonly isSmall: boolean;
   readonly servers: number;
   readonly managers: number;
-  /** 0: a rule binds pods to nodes. */
+  /** 0: Pods are bound by `runBinder`. */
   readonly schedulers: number;
   readonly nodes: number;
-  /** Flags of leader election. */
+  /** Flags for leader election. */
   readonly leases: readonly string[];
-  /** false: events are not stored; no program depends on them. */
+  /** false: events are not stored, because no program depends on them. */
   readonly storesEvents: boolean;
 }
 
 export const mostNodes = 3;
-/** Of lives in small clusters. */
+/** Share of simulations with small clusters. */
 const smallShare = 0.92;
 
 const usualLeases: readonly string[] = [];
-/** They pass on after about as long as usual, with less than half of the requests. */
+/** Leadership passes on after about the usual time, with less than half of the requests. */
 const slowLeases = [
   "--leader-elect-lease-duration=12s",
   "--leader-elect-renew-deadline=9s",
@@ -54,7 +54,7 @@ export function drawShape(random: () => number, plan: { readonly needsScheduler?
   };
 }
 
-/** That of a life in which one controller meets something: only its view of the cluster matters. */
+/** The shape for a fault that is aimed at one controller: only that controller's view of the cluster matters. */
 export const aimed = (shape: Shape, { pattern }: Aim): Shape => ({
   ...shape,
   servers: pattern === "stale state" ? 2 : 1,

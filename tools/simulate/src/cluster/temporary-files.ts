@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Files that exist as long as the process. @returns the path of each */
+/** Files that are removed when the process exits. @returns the path of each */
 export function temporaryFiles<Name extends string>(contents: Readonly<Record<Name, string>>): Record<Name, string> {
   const folder = mkdtempSync(join(tmpdir(), "cox-simulate-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));

@@ -1,26 +1,26 @@
-/** One thing that goes wrong for one controller, which has a separate controller manager then; nothing else does. */
+/** A single fault for one controller, which then runs alone in a controller manager; there are no other faults. */
 export interface Aim {
   readonly controller: string;
   readonly pattern: AimPattern;
-  /** At which of its writes. */
+  /** The number of the controller's write at which the fault occurs. */
   readonly nth: number;
 }
 
 /**
- * What a controller can meet:
- * `intermediate state`: it crashes when the write was carried out, and another life finds the work half done;
- * `stale state`: after a crash it reads from a server whose caches show what was before the write;
- * `unobserved`: it cannot read for a while after the write, nor catch up on what came and went meanwhile;
- * `lost`: the write does not arrive; `unheard`: it does, but not its answer.
+ * Fault patterns:
+ * `intermediate state`: the controller crashes after the write was executed, and its next incarnation finds the work half done;
+ * `stale state`: after a crash it reads from a server whose caches show the state before the write;
+ * `unobserved`: its reads fail for a while after the write, and the changes meanwhile are compacted;
+ * `lost`: the write does not reach the server; `unheard`: it does, but the response is lost.
  */
 const aimPatterns = ["intermediate state", "stale state", "unobserved", "lost", "unheard"] as const;
 type AimPattern = (typeof aimPatterns)[number];
 
 const mostWrites = 6;
-/** Of lives in small clusters. */
+/** Share of the simulations with small clusters. */
 const aimedShare = 0.35;
 
-/** @returns undefined for lives whose faults are not aimed at a write */
+/** @returns undefined for simulations whose faults are not aimed at a write */
 export function drawAim(random: () => number, controllers: readonly string[]): Aim | undefined {
   if (random() >= aimedShare) return undefined;
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
@@ -29,5 +29,5 @@ export function drawAim(random: () => number, controllers: readonly string[]): A
 
 export const describeAim = ({ controller, pattern, nth }: Aim): string => `${pattern} of ${controller} at write ${nth}`;
 
-/** The controller manager that runs the controller alone. */
+/** The controller manager that runs only this controller. */
 export const aimedManager = "manager-1";

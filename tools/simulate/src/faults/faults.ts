@@ -25,22 +25,22 @@ export const faultKinds = [
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
 
-/** What a part of the system is suffering from at present. */
+/** The currently active faults. */
 interface Trouble {
   slowMs: number;
   loseAnswers: number;
   loseRequests: number;
   loseEtcdAnswers: number;
   readonly lagMs: number[];
-  /** Who cannot read. */
+  /** Daemons whose reads fail. */
   readonly blind: Set<string>;
-  /** Who crashes after how many more writes. */
+  /** Daemons that crash after so many more writes. */
   readonly doomed: Map<string, number>;
-  /** Which API server crashes after how many more of its requests to etcd. */
+  /** API servers that crash after so many more of their requests to etcd. */
   readonly doomedServers: Map<number, number>;
 }
 
-/** Of `manager-1#3`. */
+/** `manager-1#3` → `manager-1`. */
 const daemonOf = (process: string): string => process.split("#", 1)[0] as string;
 
 const longestSkewMs = 30_000;
@@ -48,13 +48,13 @@ const betweenMs = 6_000;
 
 interface FaultOptions {
   readonly kinds: readonly FaultKind[];
-  /** In place of them. */
+  /** Replaces `kinds` by a single fault. */
   readonly aim?: Aim | undefined;
-  /** 1, or less for a life in which less time passes. */
+  /** Scale of fault intervals: 1, or less for a simulation of less virtual time. */
   readonly time: number;
 }
 
-/** What goes wrong, and how much of it has: invariants allow for what cannot be avoided. */
+/** Injects faults and counts them: invariants allow for unavoidable consequences of some. */
 export class Faults {
   readonly api: ApiNetwork;
   readonly counts: { readonly lostAnswers: number; readonly crashes: number; readonly staleReads: number };
@@ -62,7 +62,7 @@ export class Faults {
   readonly #kinds: readonly FaultKind[];
   readonly #aim: Aim | undefined;
   readonly #betweenMs: number;
-  /** Writes of the controller that is aimed at, until it is struck. */
+  /** Remaining writes of the targeted controller before its fault. */
   #writesLeft = 0;
   readonly #random: () => number;
   readonly #trouble: Trouble = {
@@ -77,7 +77,7 @@ export class Faults {
   };
   readonly #counts = { lostAnswers: 0, crashes: 0, staleReads: 0 };
   #active = false;
-  /** Before that there was no cluster. */
+  /** Revision when the faults began; restores do not go further back. */
   #oldest = 0;
   readonly #strike: Record<FaultKind, (cluster: Cluster) => void>;
   readonly #strikers: (
@@ -234,7 +234,7 @@ export class Faults {
     return this.#kinds.includes("skew") ? this.#upTo(2 * longestSkewMs) - longestSkewMs : 0;
   }
 
-  /** From now on things go wrong, at random times. */
+  /** Starts injecting faults at random times. */
   begin(cluster: Cluster): void {
     this.#active = true;
     this.#struck = cluster;
@@ -242,7 +242,7 @@ export class Faults {
     this.#next();
   }
 
-  /** Nothing goes wrong any more, and what has crashed is started again. */
+  /** Stops all faults and restarts whatever has crashed. */
   end(): void {
     this.#active = false;
     Object.assign(this.#trouble, { slowMs: 0, loseAnswers: 0, loseRequests: 0, loseEtcdAnswers: 0 });
@@ -252,7 +252,7 @@ export class Faults {
     for (const daemon of this.#struck?.daemons ?? []) daemon.start();
   }
 
-  /** It reads nothing until then, and learns nothing of what came and went meanwhile. */
+  /** Makes the daemon's reads fail for the duration, after which the changes meanwhile are compacted. */
   #blind(victim: Daemon, durationMs: number): void {
     this.#trouble.blind.add(victim.name);
     victim.life?.transport.breakWatches();
@@ -262,7 +262,7 @@ export class Faults {
     });
   }
 
-  /** Whether this is the write that the controller is struck at. */
+  /** True for the write at which the controller's fault occurs. */
   #isAimed(daemon: string, method: string): boolean {
     return this.#active && daemon === aimedManager && method !== "GET" && this.#writesLeft > 0 && --this.#writesLeft === 0;
   }
@@ -327,7 +327,7 @@ export class Faults {
     const restartMs = 100 + this.#upTo(10_000);
     const forgets = this.#random() < 0.5;
     this.#later(restartMs, "an API server is started again", () => {
-      // It cannot learn then what happened before, and watches cannot be resumed.
+      // Compacts what happened meanwhile, so that watches cannot be resumed.
       if (forgets && this.#struck !== undefined) this.#strike.compact(this.#struck);
       void slot.start();
     });

@@ -8,7 +8,7 @@ import { controllerOf, isActive, objectOf, type Stored, type View, viewOf } from
 
 export class Violation extends Error {}
 
-/** The first thing that must never be. */
+/** The first violation. */
 interface Problems {
   first: string | undefined;
   readonly fail: (message: string) => void;
@@ -24,10 +24,10 @@ export function newProblems(): Problems {
   return problems;
 }
 
-/** After whose changes a plan's own invariant is looked at, besides those of pods. */
+/** Key prefixes whose changes trigger a plan's own invariant, besides those of Pods. */
 const alsoWatched = ["/registry/resourcequotas/", "/registry/volumeattachments/"];
 
-/** What must never be, looked for after each write and each step. */
+/** Checks the safety invariants after each write and each step. */
 export function watchInvariants(
   world: World,
   cluster: Cluster,
@@ -38,11 +38,11 @@ export function watchInvariants(
   const view = viewOf(cluster.etcd);
   const memory = new Map<string, unknown>();
   const { fail } = found;
-  /** The most that each ReplicaSet ever wanted, by uid. */
+  /** Maximum of `spec.replicas` that each ReplicaSet ever had, by UID. */
   const replicas = new Map<string, number>();
-  /** When each lease was last written. */
+  /** Time of each lease's last renewal. */
   const renewed = new Map<string, number>();
-  /** A lease passes on when it was given up, or not renewed for as long as it says. */
+  /** A lease may change its holder only when it was released, or not renewed for its duration. */
   const checkLease = (lease: Stored | undefined, previous: KeyValue | undefined): void => {
     if (lease === undefined) return;
     const { name = "" } = lease.metadata;
@@ -79,7 +79,7 @@ export function watchInvariants(
   world.onStep(() => checkRunsOnce(cluster, fail));
 }
 
-/** A name runs once in the cluster, and so does a uid. */
+/** At most one Pod with a given name, and with a given UID, runs in the cluster. */
 function checkRunsOnce({ machines }: Cluster, fail: (message: string) => void): void {
   const keys = new Map<string, string>();
   for (const { name, running } of machines) {
@@ -92,8 +92,8 @@ function checkRunsOnce({ machines }: Cluster, fail: (message: string) => void): 
 }
 
 /**
- * No more pods than replicas, but for those that a controller cannot know of: an answer that was lost, and all that a process made shortly
- * before it crashed or while it saw an old state.
+ * No more Pods than replicas, except Pods that a controller cannot know of: when a response was lost, and all that a process created shortly
+ * before it crashed or while it read stale state.
  */
 function checkReplicas(
   view: View,
@@ -110,7 +110,7 @@ function checkReplicas(
   if (active > allowed) fail(`ReplicaSet ${uid} has ${active} active pods, at most ${allowed} can be explained`);
 }
 
-/** Of the end, when nothing goes wrong any more. @returns what is not as it must be */
+/** Checks the final state, after all faults have ended. @returns the first discrepancy */
 export function atRest(cluster: Cluster): string | undefined {
   const view = viewOf(cluster.etcd);
   const folders = [
@@ -143,7 +143,7 @@ export function atRest(cluster: Cluster): string | undefined {
   return undefined;
 }
 
-/** @param requested specs as the user was answered, by resource, namespace and name. @returns which one is not stored as requested */
+/** @param requested specs as acknowledged to the user, by resource, namespace and name. @returns the one that is not stored as requested */
 export function changedByOthers(view: View, requested: ReadonlyMap<string, unknown>): string | undefined {
   for (const [key, spec] of requested) {
     const [folder = "", ...rest] = key.split("/");

@@ -1,16 +1,16 @@
 import type { MemoryEtcd } from "@coxswain/testing/store/memory-etcd";
 
-/** Looks at what API servers send, past all clients. */
+/** Observes what API servers send, before it reaches clients. */
 export interface Observed {
-  /** An answer to a write that was carried out. @param sent the request's body */
+  /** A response to an executed write. @param sent the request's body */
   answered(method: string, url: string, status: number, sent: string, body: Buffer): void;
-  /** A watch that begins. @returns takes each part of it */
+  /** A watch has started. @returns a function that receives each chunk */
   watching(url: string): (chunk: Buffer | string) => void;
 }
 
 const versionOf = (text: string): number => Number(/"resourceVersion":"(\d+)"/.exec(text)?.[1] ?? 0);
 
-/** Watches of these are compared with every write; of others only the order is looked at. */
+/** Watches of these resources are compared with every write; of others only the order of events is checked. */
 const folders: Readonly<Record<string, string>> = {
   "/api/v1/pods": "/registry/pods/",
   "/apis/apps/v1/replicasets": "/registry/replicasets/",
@@ -19,10 +19,10 @@ const folders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Each write that was acknowledged is in the store; watches report every change, in order, and no bookmark precedes a change of an earlier revision.
+ * Checks that each acknowledged write is in the store, and that watches report every change, in order, with no bookmark before a change of an earlier revision.
  */
 export function observe(etcd: MemoryEtcd, fail: (message: string) => void): Observed {
-  /** What each write replaced, by its revision: the revisions of the previous state of its keys. */
+  /** By revision of a write: the mod revisions of its keys before it. */
   const written = new Map<number, readonly number[]>();
   const changes = new Map<string, number[]>(Object.values(folders).map((folder) => [folder, []]));
   const begin = etcd.revision;

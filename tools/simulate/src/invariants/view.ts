@@ -5,16 +5,16 @@ import type { MemoryEtcd } from "@coxswain/testing/store/memory-etcd";
 // biome-ignore lint/suspicious/noExplicitAny: conditions look into objects of every kind.
 export type Stored = KubeObject & { spec?: any; status?: any };
 
-/** What etcd holds, past every cache and API server. */
+/** The contents of etcd, read directly and not through caches or API servers. */
 export interface View {
-  /** @param folder as in etcd: `pods`, `minions` for nodes */
+  /** @param folder as in etcd keys: `pods`, `minions` for nodes */
   all(folder: string): Stored[];
   get(folder: string, key: string): Stored | undefined;
 }
 
 const decoded = new WeakMap<Uint8Array, Stored>();
 
-/** Read only. */
+/** The result is read-only. */
 export function objectOf({ value, modRevision }: KeyValue): Stored {
   const object = decoded.getOrInsertComputed(value, () => JSON.parse(value.toString()) as Stored);
   object.metadata.resourceVersion = String(modRevision);

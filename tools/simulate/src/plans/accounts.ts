@@ -12,7 +12,7 @@ async function prepare(): Promise<readonly string[]> {
   return [`--root-ca-file=${files["ca.pem"]}`, `--service-account-private-key-file=${files["sa.key"]}`];
 }
 
-/** Each namespace has the account that pods use, with a separate token, and the cluster's CA; what is deleted is made again. */
+/** Each namespace has the service account that Pods use, with its own token, and the cluster's CA; all are recreated after deletion. */
 export const accountsPlan: Plan = {
   name: "accounts",
   controllers: ["serviceaccount", "serviceaccount-token", "root-ca-cert-publisher"],

@@ -8,7 +8,7 @@ import {
 import type { Stored, View } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, type User } from "./plan.ts";
 
-/** Nodes of the user, without kubelets that mount anything. */
+/** Nodes created by the user, without kubelets that mount volumes. */
 const names = ["edge-0", "edge-1"] as const;
 const accessModes = ["ReadWriteOnce"];
 const capacity = { storage: "1Gi" };
@@ -23,7 +23,7 @@ const pod = (nodeName: string): object => ({
   },
 });
 
-/** What the CSI driver does. */
+/** Acts as the CSI driver's external-attacher. */
 async function attachAll(user: User): Promise<void> {
   const { items } = await user.client.list<Stored>(volumeAttachments).catch(() => ({ items: [] }));
   for (const { metadata } of items) {
@@ -32,7 +32,7 @@ async function attachAll(user: User): Promise<void> {
   }
 }
 
-/** A pod with a volume moves from node to node: in the end the volume is attached to the last one alone. */
+/** A Pod with a volume moves from node to node; in the end the volume is attached only to the last one. */
 export const attachDetachPlan: Plan = {
   name: "attachdetach",
   controllers: ["podgc", "persistentvolume-binder", "attachdetach"],
@@ -61,7 +61,7 @@ export const attachDetachPlan: Plan = {
       await user.pause(user.random() * 6_000);
       await attachAll(user);
       await user.pause(user.random() * 4_000);
-      // Both pods are there for a while, and only one of them can have the volume.
+      // Both Pods exist for a while, and only one of them can have the volume.
       if (name === last) await user.remove(pods, `on-${first}`);
     }
     await user.pause(user.random() * 4_000);

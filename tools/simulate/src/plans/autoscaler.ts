@@ -3,10 +3,10 @@ import { isReady } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 
 const labels = { app: "web" };
-/** What each pod requests, all of which it is to use. */
+/** CPU request of each Pod, with a target utilization of 100 %. */
 const requestMilli = 100;
 
-/** Pods share a load that the metrics API reports; their number follows it. */
+/** Pods share a load that the metrics API reports; the number of replicas follows it. */
 export const autoscalerPlan: Plan = {
   name: "autoscaler",
   controllers: ["podgc", "deployment", "replicaset", "horizontalpodautoscaling"],

@@ -45,7 +45,7 @@ export const plans: readonly Plan[] = [
   restorePlan,
 ];
 
-/** Those that take longer are left out of two rounds of three. */
+/** Plan for a seed; long plans are left out of two rounds of three. */
 export function planOf(seed: number, chosen: readonly Plan[]): Plan {
   const plan = chosen[seed % chosen.length] as Plan;
   const shorter = chosen.filter(({ isLong }) => isLong !== true);

@@ -4,12 +4,12 @@ import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts
 
 const minuteMs = 60_000;
 
-/** A CronJob runs each minute, is suspended, and has one Job for each of its times, of which the last few are kept. */
+/** A CronJob runs each minute, then is suspended; it has one Job for each scheduled time, of which the last few are kept. */
 export const cronJobPlan: Plan = {
   name: "cronjob",
   isLong: true,
   controllers: ["podgc", "cronjob", "job", "garbagecollector"],
-  // Times are those of the manager's clock.
+  // Without clock skew, because scheduled times depend on the manager's clock.
   faults: allFaults.filter((kind) => kind !== "skew"),
   rules: (random) => ({
     ...lasting(random),
@@ -26,7 +26,7 @@ export const cronJobPlan: Plan = {
         jobTemplate: { spec: { backoffLimit: 100, template: podTemplate({}, "app:1", "Never") } },
       },
     });
-    // Three times in large clusters, two in small ones.
+    // Three scheduled times in large clusters, two in small ones.
     await user.pause(3.5 * minuteMs + user.random() * 5_000);
     await user.change(cronJobs, "tick", ({ spec }) => {
       spec.suspend = true;
@@ -38,13 +38,13 @@ export const cronJobPlan: Plan = {
     const jobs = view.all("jobs").filter((job) => controllerOf(job) === metadata.uid);
     const running = jobs.find(({ status }) => (status?.succeeded ?? 0) < 1);
     if (running !== undefined) return `the Job ${running.metadata.name} is not complete`;
-    // Replace deletes a running Job before it makes the next one, which may fail until the CronJob is suspended (as in Kubernetes).
+    // Replace deletes a running Job before creating the next one, which may fail until the CronJob is suspended (as in Kubernetes).
     const isReplaced = jobs.length === 0 && spec.concurrencyPolicy === "Replace";
     if (jobs.length !== 1 && !isReplaced) return `${jobs.length} finished Jobs, one is kept`;
     if ((status.active ?? []).length > 0) return `the status has active Jobs: ${JSON.stringify(status)}`;
     const lastMinute = Math.max(...jobs.map(({ metadata }) => Number(metadata.name?.split("-").at(-1))));
     const reported = Date.parse(status.lastScheduleTime ?? "");
-    // The time of a Job whose creation got no answer is not recorded (as in Kubernetes).
+    // The time of a Job is not recorded when the response to its creation was lost (as in Kubernetes).
     return reported > 0 && (isReplaced || reported <= lastMinute * minuteMs)
       ? undefined
       : `the status has ${status.lastScheduleTime}`;

@@ -4,7 +4,7 @@ import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts
 
 const labels = { app: "agent" };
 
-/** A DaemonSet is rolled out: one pod of the last template on each node. */
+/** A DaemonSet is rolled out: in the end there is one Pod of the last template on each node. */
 export const daemonSetPlan: Plan = {
   name: "daemonset",
   controllers: ["podgc", "daemonset"],

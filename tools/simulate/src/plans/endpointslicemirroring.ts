@@ -5,7 +5,7 @@ interface Subset {
   readonly addresses: readonly { readonly ip: string }[];
 }
 
-/** Endpoints that a user writes for a Service without a selector are mirrored in EndpointSlices, and those of deleted ones go. */
+/** Endpoints that a user writes for a Service without a selector are mirrored in EndpointSlices; slices of deleted Endpoints are removed. */
 export const endpointSliceMirroringPlan: Plan = {
   name: "endpointslicemirroring",
   controllers: ["podgc", "endpointslicemirroring"],

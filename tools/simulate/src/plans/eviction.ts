@@ -6,7 +6,7 @@ const labels = { app: "web" };
 const replicas = 4;
 const least = 3;
 
-/** Somebody evicts whatever pod there is, over and over: the budget is kept. */
+/** A user evicts every Pod again and again: the disruption budget is kept. */
 export const evictionPlan: Plan = {
   name: "eviction",
   controllers: ["podgc", "deployment", "replicaset", "disruption"],
@@ -31,11 +31,11 @@ export const evictionPlan: Plan = {
         const { name = "" } = victim.metadata;
         await user.client.create(pods, { metadata: { name, namespace } }, { name, namespace, subresource: "eviction" });
       } catch {
-        // Refused, or gone meanwhile.
+        // The eviction was refused, or the Pod is gone.
       }
     }
   },
-  /** Pods become ready, and only evictions take that away: once there were enough, there always are. */
+  /** Pods become ready, and only evictions remove them: once enough are ready, enough always are. */
   always(view, memory) {
     const ready = view.all("pods").filter(isReady).length;
     if (ready >= least) memory.set("enough", true);

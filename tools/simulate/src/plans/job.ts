@@ -3,7 +3,7 @@ import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts
 
 const completions = 4;
 
-/** A Job whose pods fail now and then; it ends with exactly the completions that were requested. */
+/** A Job whose Pods fail now and then; it ends with exactly the requested completions. */
 export const jobPlan: Plan = {
   name: "job",
   controllers: ["podgc", "job"],
@@ -35,7 +35,7 @@ export const jobPlan: Plan = {
     );
     if (!isComplete) return `the Job is not complete: ${JSON.stringify(status)}`;
     if (status.succeeded !== completions) return `${status.succeeded} completions, ${completions} are wanted`;
-    // Those that ended so stay until the Job is deleted.
+    // Failed Pods stay until the Job is deleted.
     const failed = view.all("pods").filter(({ status }) => status?.phase === "Failed").length;
     if ((status.failed ?? 0) < failed) return `${status.failed} failed pods are counted, there are ${failed}`;
     return status.active ? `${status.active} pods are active after the end` : undefined;

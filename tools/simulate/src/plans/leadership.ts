@@ -1,7 +1,7 @@
 import { deploymentPlan } from "./deployment.ts";
 import type { Plan } from "./plan.ts";
 
-/** Two controller managers, one of which leads, and which crash, stall and are cut off: the lease passes on no earlier than it may, but does. */
+/** Two controller managers with leader election, which crash, stall and are cut off: the lease passes on, but no earlier than it may. */
 export const leadershipPlan: Plan = {
   ...deploymentPlan,
   name: "leadership",

@@ -5,7 +5,7 @@ import { allFaults, lasting, type Plan, podTemplate } from "./plan.ts";
 const labels = { app: "web" };
 const metadata = { namespace: "team" };
 
-/** A namespace with running workloads in it is deleted, and nothing of it stays. */
+/** A namespace with running workloads is deleted; nothing of it remains. */
 export const namespacePlan: Plan = {
   name: "namespace",
   controllers: ["podgc", "namespace", "deployment", "replicaset", "job", "garbagecollector"],

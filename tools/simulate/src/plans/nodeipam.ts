@@ -3,17 +3,17 @@ import { mostNodes } from "../cluster/shape.ts";
 import type { View } from "../invariants/view.ts";
 import { allFaults, lasting, type Plan } from "./plan.ts";
 
-/** Made by the user, besides those that every cluster has. */
+/** Number of nodes created by the user, besides those that every cluster has. */
 const passing = 2;
 const rounds = 3;
 
-/** Nodes come and go, more than there are pod CIDRs: each that is there has one, and no two have the same. */
+/** Nodes come and go, more than there are Pod CIDRs: each existing node has one, and no two have the same. */
 export const nodeIpamPlan: Plan = {
   name: "nodeipam",
   controllers: ["nodeipam"],
   faults: allFaults,
   rules: lasting,
-  // Eight CIDRs, which are too few for all nodes that ever were.
+  // Eight CIDRs, fewer than the number of nodes ever created.
   managerFlags: async () => ["--allocate-node-cidrs=true", "--cluster-cidr=10.8.0.0/24", "--node-cidr-mask-size=27"],
   async act(user) {
     for (let round = 0; round < rounds; round++) {

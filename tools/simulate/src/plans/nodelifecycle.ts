@@ -2,13 +2,13 @@ import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resourc
 import type { Stored, View } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, type User } from "./plan.ts";
 
-/** Nodes of the user, who reports for them. The first one fails in the end, the second one did meanwhile, the third one never does. */
+/** Nodes of the user, who reports their status. The first one fails at the end, the second one recovers from a failure, the third one never fails. */
 const names = ["edge-0", "edge-1", "edge-2"] as const;
 const notReady = "node.kubernetes.io/not-ready";
-/** Longer than a node fails meanwhile, with all that delays the controllers. */
+/** Longer than the temporary failure, including all delays of the controllers. */
 const longSeconds = 120;
 
-/** When the last one goes, those on the second node would have gone, too, were their evictions not cancelled. */
+/** When the last of these is evicted, those on the second node would have been evicted, too, had their evictions not been cancelled. */
 const evicted = ["leaves-0-1", "leaves-0-2", "leaves-0-3", "leaves-0-4", "waits-0"];
 
 const conditions = (isReady: boolean): object[] => [{ type: "Ready", status: isReady ? "True" : "False" }];
@@ -19,7 +19,7 @@ const pod = (name: string, nodeName: string, toleration: object): object => ({
   metadata: { name, namespace },
   spec: {
     nodeName,
-    // Nothing runs there that has to be stopped.
+    // Nothing runs there that would have to be stopped.
     terminationGracePeriodSeconds: 0,
     containers: [{ name: "app", image: "app:1" }],
     tolerations: [{ operator: "Exists", ...toleration }],
@@ -36,20 +36,20 @@ const report = (user: User, name: string, isReady: boolean): Promise<void> =>
     "status",
   );
 
-/** Nodes report that they are not ready, and ready again: taints follow, and evict the pods that do not tolerate them, on those nodes only. */
+/** Nodes become not ready and ready again: taints follow, and evict the Pods that do not tolerate them, on those nodes only. */
 export const nodeLifecyclePlan: Plan = {
   name: "nodelifecycle",
   controllers: ["podgc", "nodelifecycle"],
   faults: allFaults,
   rules: lasting,
-  // Fake nodes renew nothing: silence is no failure here.
+  // The fake nodes do not renew leases, so silence must not count as a failure.
   managerFlags: async () => ["--node-monitor-grace-period=2h"],
   async act(user) {
     for (const [index, name] of names.entries()) {
       await user.create(nodes, { metadata: { name }, status: { conditions: conditions(true) } });
       await user.create(pods, pod(`stays-${index}`, name, {}));
       await user.create(pods, pod(`waits-${index}`, name, forSeconds(longSeconds)));
-      // On the second node it may be evicted or not, and what an eviction left behind there would be the kubelet's to remove.
+      // On the second node such a Pod may be evicted or not, and removing it would be the kubelet's task.
       for (const seconds of name === names[1] ? [] : [1, 2, 3, 4])
         await user.create(pods, pod(`leaves-${index}-${seconds}`, name, forSeconds(seconds)));
     }

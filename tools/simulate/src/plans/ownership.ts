@@ -7,7 +7,7 @@ const object = {
   spec: { replicas: 2, selector: { matchLabels: labels }, template: podTemplate(labels) },
 };
 
-/** A Deployment is deleted with one of the propagation policies, and created again under its name at once. */
+/** A Deployment is deleted with a propagation policy and immediately recreated under the same name. */
 export const ownershipPlan: Plan = {
   name: "ownership",
   controllers: ["podgc", "deployment", "replicaset", "garbagecollector"],

@@ -6,64 +6,64 @@ import type { FaultKind } from "../faults/faults.ts";
 import { faultKinds } from "../faults/faults.ts";
 import type { Stored, View } from "../invariants/view.ts";
 
-/** What a user does, and what has to come of it. */
+/** The actions of a user and the required outcome. */
 export interface Plan {
   readonly name: string;
-  /** Names of the controllers that run. */
+  /** Names of the controllers to run. */
   readonly controllers: readonly string[];
   readonly faults: readonly FaultKind[];
   /** API versions besides those that every cluster has. */
   readonly apis?: readonly string[];
-  /** Pods must be placed by the scheduler, in small clusters, too. */
+  /** True when small clusters need the scheduler, too. */
   readonly needsScheduler?: boolean;
-  /** The store may go back: what holds from one moment to the next is not looked at. */
+  /** The store may be restored to an earlier revision: invariants between successive states are not checked. */
   readonly losesHistory?: boolean;
-  /** Of pods; `random` belongs to the world. */
+  /** Behaviour of Pods; `random` is the simulation's generator. */
   rules(random: () => number): PodRules;
-  /** How long it may take until all has come right, in virtual ms; less than what timeouts of last resort would repair. */
+  /** Time until the outcome must be reached after the last fault, in virtual ms; shorter than timeouts of last resort. */
   readonly restMs?: number;
-  /** Runs while things go wrong. */
+  /** Runs while faults are injected. */
   act(user: User): Promise<void>;
-  /** More flags of the controller managers; made before the life begins. */
+  /** Additional flags of the controller managers; called before the simulation starts. */
   managerFlags?(): Promise<readonly string[]>;
-  /** Answers of servers that are not simulated. */
+  /** Responses of servers that are not simulated. */
   answers?(path: string, view: View): object | undefined;
-  /** How many controller managers there are, when not one or two. */
+  /** Number of controller managers; default: one or two, at random. */
   readonly managers?: number;
-  /** One that takes longer than others comes less often. */
+  /** True for plans that take longer than others; they are chosen less often. */
   readonly isLong?: boolean;
-  /** Called when an object is gone from the store. @returns why that must not be */
+  /** Called when an object was removed from the store. @returns why this is wrong */
   deleted?(object: Stored, view: View): string | undefined;
-  /** Looked at after each change of a pod, a quota or an attachment of a volume. @param memory of this life @returns what must never be */
+  /** Safety invariant, checked after each change of a Pod, quota or VolumeAttachment. @param memory state of this simulation @returns the violation */
   always?(view: View, memory: Map<string, unknown>): string | undefined;
-  /** Of the end. @returns what is still missing */
+  /** Checks the final state. @returns what is missing */
   missing(view: View): string | undefined;
 }
 
-/** By default in the namespace of the plans. */
+/** Default: the namespace of the plans. */
 interface Target {
   readonly namespace: string;
   readonly name: string;
 }
 
 export interface User {
-  /** In a small cluster, where it does less. */
+  /** True in a small cluster, where the user does less. */
   readonly isSmall: boolean;
   readonly random: () => number;
   pause(ms: number): Promise<void>;
   create(ref: ResourceRef, object: object): Promise<void>;
-  /** Read, change, write, as often as it takes. */
+  /** Read, modify, write, repeated until it succeeds. */
   change(ref: ResourceRef, target: string | Target, change: (object: Stored) => void, subresource?: "status"): Promise<void>;
-  /** Controllers may change it from now on. */
+  /** Controllers may change the object from now on. */
   letGo(ref: ResourceRef, name: string): void;
   remove(ref: ResourceRef, name: string, propagationPolicy?: "Foreground" | "Background"): Promise<void>;
   readonly client: Client;
-  /** What was requested last, by resource and name: no controller may have changed it. */
+  /** Last acknowledged specs, by resource and name, which no controller may have changed. */
   readonly requested: ReadonlyMap<string, unknown>;
 }
 
 export const namespace = "default";
-/** How long things take in small clusters, as a share of that. */
+/** Duration of pauses and fault intervals in small clusters, relative to large ones. */
 export const smallTime = 0.6;
 export const allFaults: readonly FaultKind[] = faultKinds.filter((kind) => kind !== "restore");
 
@@ -72,7 +72,7 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
   const note = (ref: ResourceRef, { metadata, spec }: Stored): void => {
     if (ref.group === "apps") requested.set(`${ref.resource}/${metadata.namespace}/${metadata.name}`, spec);
   };
-  /** A user who gets no answer repeats the request. */
+  /** Repeats a request until there is a response. */
   const persistently = async (act: () => Promise<unknown>, isDone: (err: unknown) => boolean): Promise<void> => {
     for (;;) {
       try {
@@ -87,7 +87,7 @@ export function newUser(client: Client, random: () => number, pause: (ms: number
   return {
     isSmall,
     random,
-    // Less happens in small clusters, in less time.
+    // Small clusters do less in less time.
     pause: (ms) => pause(isSmall ? smallTime * ms : ms),
     client,
     requested,

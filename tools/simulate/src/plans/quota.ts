@@ -6,21 +6,21 @@ import { lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 const labels = { app: "web" };
 const most = 3;
 
-/** What is known of the quota after a change. */
+/** State of the quota after a change. */
 interface Ledger {
   readonly used: number;
   readonly uids: ReadonlySet<string>;
-  /** Pods that admission has counted and that are not stored yet. */
+  /** Pods that admission has charged and that are not stored yet. */
   readonly charged: number;
-  /** How many pods more than the quota allows recounts can have let in. */
+  /** Number of Pods above the quota that recounts can have admitted. */
   readonly allowance: number;
 }
 const nothingYet: Ledger = { used: 0, uids: new Set(), charged: 0, allowance: 0 };
 
-/** What lags may count too little, in Kubernetes too: a recount from an old cache is written over what admission has counted. */
+/** Without faults of stale reads: a recount from a stale cache overwrites what admission has charged, in Kubernetes too. */
 const faults: readonly FaultKind[] = ["lose-answers", "lose-requests", "break-watches", "crash", "compact", "skew"];
 
-/** More pods are wanted than a quota allows: never more than that are there. */
+/** More Pods are wanted than a quota allows: there are never more than allowed. */
 export const quotaPlan: Plan = {
   name: "quota",
   controllers: ["podgc", "deployment", "replicaset", "resourcequota"],
@@ -38,13 +38,13 @@ export const quotaPlan: Plan = {
       spec.template.spec.containers[0].image = "app:2";
     });
     await user.pause(user.random() * 10_000);
-    // Its replacement fits into the quota only when it is no longer counted.
+    // A replacement fits into the quota only when the deleted Pod is no longer counted.
     const { items } = await user.client.list<Stored>(pods, { namespace }).catch(() => ({ items: [] }));
     for (const { metadata } of items.slice(0, 1)) await user.remove(pods, metadata.name ?? "");
   },
   /**
-   * Admission charges a pod before it is stored. A recount of what a cache shows, in between, takes the charge off again (in Kubernetes, too),
-   * and so may let in as many pods more as were charged and not stored, or stored and not counted, at that moment.
+   * Admission charges a Pod before it is stored. A recount from a cache, in between, removes the charge (in Kubernetes, too), and so may
+   * admit as many additional Pods as were charged and not stored, or stored and not counted, at that moment.
    */
   always(view, memory) {
     const quota = view.get("resourcequotas", `${namespace}/pods`);
@@ -58,7 +58,7 @@ export const quotaPlan: Plan = {
     const ledger: Ledger = {
       used,
       uids,
-      // A recount that lowers the usage forgets what was charged and is not stored.
+      // A recount that lowers the usage drops charges of Pods that are not stored.
       charged: change < 0 ? 0 : Math.max(0, known.charged + change - stored),
       allowance: known.allowance + (change < 0 ? known.charged + Math.max(0, counted.length - used) : 0),
     };
@@ -68,7 +68,7 @@ export const quotaPlan: Plan = {
   },
   missing(view) {
     const there = view.all("pods");
-    // More than that is what `always` allows: it is not removed.
+    // Pods above the limit are within the allowance of `always` and are not removed.
     if (there.length < most || !there.every(isReady)) return `${there.length} pods, ${most} are allowed and wanted`;
     const used = view.get("resourcequotas", `${namespace}/pods`)?.status?.used?.pods;
     return used === String(there.length) ? undefined : `the quota's status says ${used}`;

@@ -4,7 +4,7 @@ import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts
 
 const labels = { app: "web" };
 
-/** A ReplicationController is scaled, and a pod of it deleted. */
+/** A ReplicationController is scaled, and one of its Pods deleted. */
 export const replicationControllerPlan: Plan = {
   name: "replicationcontroller",
   controllers: ["podgc", "replicationcontroller"],

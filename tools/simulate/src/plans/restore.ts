@@ -1,7 +1,7 @@
 import { deploymentPlan } from "./deployment.ts";
 import type { Plan } from "./plan.ts";
 
-/** The store is restored to an earlier state under a running cluster, as after a restore from a backup: everything comes right nevertheless. */
+/** The store of a running cluster is restored to an earlier state, as from a backup; the outcome must be reached nevertheless. */
 export const restorePlan: Plan = {
   ...deploymentPlan,
   name: "restore",
@@ -10,7 +10,7 @@ export const restorePlan: Plan = {
   losesHistory: true,
   isLong: true,
   missing(view) {
-    // It may have gone back to before the Deployment was made.
+    // The restored state may be from before the Deployment was created.
     return view.all("deployments").length === 0 ? undefined : deploymentPlan.missing(view);
   },
 };

@@ -4,7 +4,7 @@ import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts
 
 const labels = { app: "web" };
 
-/** A Service's pods come and go: in the end its Endpoints and EndpointSlices have the addresses of those that are ready. */
+/** A Service's Pods come and go: in the end its Endpoints and EndpointSlices have the addresses of the ready ones. */
 export const servicePlan: Plan = {
   name: "service",
   controllers: ["podgc", "deployment", "replicaset", "endpoint", "endpointslice"],

@@ -4,7 +4,7 @@ import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts
 
 const labels = { app: "db" };
 
-/** A StatefulSet is scaled and rolled out; each of its names runs at most once. */
+/** A StatefulSet is scaled and rolled out; at most one Pod of each name runs at a time. */
 export const statefulSetPlan: Plan = {
   name: "statefulset",
   controllers: ["podgc", "statefulset"],

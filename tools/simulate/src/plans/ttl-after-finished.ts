@@ -2,7 +2,7 @@ import { jobs } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import type { Stored } from "../invariants/view.ts";
 import { allFaults, lasting, namespace, type Plan, podTemplate } from "./plan.ts";
 
-/** Of two Jobs, the one with a time to live is deleted some seconds after its end, with its pods, and not before; the other stays. */
+/** Of two Jobs, the one with a TTL is deleted with its Pods when that has passed after its end, and not before; the other one stays. */
 export const ttlAfterFinishedPlan: Plan = {
   name: "ttl-after-finished",
   isLong: true,

@@ -10,7 +10,7 @@ const uses = ({ spec }: Stored, claim: string): boolean =>
     ({ persistentVolumeClaim: used }: { persistentVolumeClaim?: { claimName: string } }) => used?.claimName === claim,
   );
 
-/** Claims get volumes, each another one; one is deleted while a pod uses it, and stays until the pod is gone. */
+/** Each claim is bound to a different volume; one is deleted while a Pod uses it, and stays until the Pod is gone. */
 export const volumesPlan: Plan = {
   name: "volumes",
   controllers: ["podgc", "persistentvolume-binder", "pvc-protection", "pv-protection"],
@@ -46,7 +46,7 @@ export const volumesPlan: Plan = {
   },
   deleted({ kind, metadata }, view) {
     if (kind !== "PersistentVolumeClaim") return undefined;
-    // A pod without a node uses nothing yet.
+    // A Pod without a node does not use its volumes yet.
     const pod = view.all("pods").find((pod) => isActive(pod) && pod.spec.nodeName && uses(pod, metadata.name ?? ""));
     return pod === undefined ? undefined : `the claim ${metadata.name} is gone while ${pod.metadata.name} uses it`;
   },
@@ -61,7 +61,7 @@ export const volumesPlan: Plan = {
       return `the claim has ${claim.spec.volumeName}, and ${mine.map(({ metadata }) => metadata.name).join()} say so`;
     if (mine[0]?.status?.phase !== "Bound") return `the claim's volume is ${mine[0]?.status?.phase}`;
     const other = volumes.find((volume) => volume !== mine[0]);
-    // Never bound when its claim was deleted before.
+    // A claim that was deleted before it was bound has no volume.
     const phase = other?.status?.phase;
     return phase === "Released" || (phase === "Available" && other?.spec.claimRef === undefined)
       ? undefined

@@ -1,12 +1,12 @@
-/** A small change of the product of a kind that a review can overlook, to see whether the simulation notices it. */
+/** A small faulty change of the product that a review can overlook, to test whether the simulation detects it. */
 export interface ProductFault {
   readonly name: string;
-  /** Below `packages`. */
+  /** Path below `packages`. */
   readonly file: string;
-  /** Occurs once in the file. */
+  /** Text to replace; must occur exactly once in the file. */
   readonly find: string;
   readonly replace: string;
-  /** The plans it is looked for with; the seeds alternate between them. */
+  /** Plans to simulate; the seeds alternate between them. */
   readonly plans: readonly string[];
 }
 

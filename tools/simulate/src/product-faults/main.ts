@@ -1,6 +1,6 @@
 /**
- * `node -C cox-source tools/simulate/src/product-faults/main.ts [--fault 3] [--seeds 1-40]`: puts faults into the product as it is loaded and
- * reports after how many seeds the simulation has noticed. Each fault runs in a separate process.
+ * `node -C cox-source tools/simulate/src/product-faults/main.ts [--fault 3] [--seeds 1-40]`: injects faults into the product as it is loaded and
+ * reports after how many seeds the simulation detects each. Each fault runs in a separate process.
  */
 import { spawnSync } from "node:child_process";
 import { registerHooks } from "node:module";
@@ -31,7 +31,7 @@ async function lookFor({ file, find, replace, plans: names }: ProductFault): Pro
       return { ...loaded, source: source.replace(find, () => replace) };
     },
   });
-  // After the hook: what it changes must not be loaded before.
+  // Imported after the loader hook is registered, because the hook only affects modules loaded later.
   const { planOf, plans } = await import("../plans/catalogue.ts");
   const { simulate } = await import("../simulation.ts");
   const chosen = plans.filter(({ name }) => names.includes(name));

@@ -4,7 +4,7 @@ import os from "node:os";
 import type { Timer } from "@coxswain/apimachinery/process/clock/clock";
 import { uuidOf } from "./uuid.ts";
 
-/** What the process gets in place of its own. */
+/** Replacements for the process's functions. */
 interface Inside {
   readonly now: () => number;
   readonly monotonic: () => number;
@@ -13,9 +13,9 @@ interface Inside {
 }
 
 export interface Seal {
-  /** Resolves when all has run that waits for nothing but its turn. */
+  /** Resolves when all work has run that does not wait for time or messages. */
   settle(): Promise<void>;
-  /** Gives the process back what it had. */
+  /** Restores the original functions. */
   open(): void;
 }
 
@@ -33,7 +33,7 @@ const real = {
   hostname: os.hostname,
 };
 
-/** They are done by other threads: what waits for them is not at rest. */
+/** WebCrypto functions that run in other threads; while calls are in progress the process is not idle. */
 const slow = [
   "decrypt",
   "deriveBits",
@@ -50,13 +50,13 @@ const slow = [
 let sealed = false;
 
 /**
- * Closes the process against what differs from run to run: the time, timers, random numbers, names. Code need not be
- * written for it; what takes a clock is given one all the same, so that a crash can stop it.
+ * Replaces everything in the process that differs between runs: time, timers, random numbers, names. This needs no changes in the code
+ * under test; code that takes a clock is given one nevertheless, so that a crash can stop its timers.
  */
 export function sealProcess(inside: Inside): Seal {
   if (sealed) throw new Error("the process is sealed already");
   sealed = true;
-  /** Calls of setImmediate, and of slow functions, that are still to come. */
+  /** Pending calls of setImmediate and of the functions in `slow`. */
   let turns = 0;
   const releaseSlow = countSlow((change) => {
     turns += change;
@@ -110,7 +110,7 @@ export function sealProcess(inside: Inside): Seal {
 
   return {
     async settle() {
-      // A turn of the real loop runs all microtasks and ticks; another one is needed for work that scheduled one itself.
+      // A turn of the real loop runs all microtasks and ticks; another one is needed when these have scheduled further work.
       do await new Promise<void>((resolve) => void real.setImmediate(resolve));
       while (turns > 0);
     },
@@ -134,7 +134,7 @@ export function sealProcess(inside: Inside): Seal {
   };
 }
 
-/** @param count called with 1 at the begin of each call of a slow function, and with -1 at its end. @returns a function that ends that */
+/** @param count called with 1 at the start of each call of a slow function, and with -1 at its end. @returns a function that restores them */
 function countSlow(count: (change: 1 | -1) => void): () => void {
   const subtle = crypto.subtle as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
   for (const name of slow) {

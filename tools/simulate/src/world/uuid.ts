@@ -1,4 +1,4 @@
-/** A version 4 UUID of numbers in [0, 1). */
+/** A version 4 UUID from random numbers in [0, 1). */
 export function uuidOf(random: () => number): string {
   const digits = Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16));
   digits[12] = "4";

@@ -6,23 +6,23 @@ import type { TimeLine } from "@coxswain/testing/time/time-line";
 import { type Seal, sealProcess } from "./seal.ts";
 
 /**
- * A world in which nothing happens but what was scheduled: timers and messages are events on one virtual time line. One event is a step; all
- * that follows from it without waiting runs before the next step. The same seed gives the same steps.
+ * A deterministic discrete event simulation: timers and messages are events on one virtual time line. One event is a step; everything
+ * that it causes without waiting runs before the next step. The same seed gives the same steps.
  */
 export interface World extends TimeLine {
   readonly random: () => number;
   readonly steps: number;
-  /** Steps until the promise is settled. @throws Error when nothing is left to happen, or `limitMs` of virtual time are over */
+  /** Runs steps until the promise is settled. @throws Error when no event is left, or after `limitMs` of virtual time */
   until<T>(what: string, promise: Promise<T>, limitMs?: number): Promise<T>;
-  /** Steps through so much virtual time. */
+  /** Runs steps for so much virtual time. */
   run(durationMs: number): Promise<void>;
   /** Called after each step. */
   onStep(check: () => void): void;
-  /** Of the trace so far. */
+  /** Hash of the trace so far. */
   readonly hash: string;
   /** The last lines of the trace. */
   readonly lastSteps: readonly string[];
-  /** Gives the process back what it had. */
+  /** Restores the process's functions. */
   end(): Promise<void>;
 }
 
@@ -30,14 +30,14 @@ interface WorldOptions {
   readonly seed: number;
   /** Called with each line of the trace. */
   readonly onTrace?: ((line: string) => void) | undefined;
-  /** Lines of the trace that are kept. */
+  /** Number of trace lines to keep. */
   readonly kept?: number;
 }
 
 /** 2022-01-01T00:00:00Z */
 const startMs = Date.UTC(2022, 0, 1);
 
-/** There is one at a time in a process: it replaces the process's clock, timers and random numbers until `end`. */
+/** Only one can exist at a time in a process: it replaces the process's clock, timers and random numbers until `end`. */
 export function newWorld(options: WorldOptions): World {
   return new SimulatedWorld(options);
 }
@@ -134,7 +134,7 @@ class SimulatedWorld implements World {
     this.#seal.open();
   }
 
-  /** @returns false when nothing is left to happen before `limit` */
+  /** @returns false when no event is due before `limit` */
   async #step(limit: number): Promise<boolean> {
     for (;;) {
       const next = this.#heap.first;
