@@ -1,14 +1,14 @@
 import { type Row, rowsOf } from "./compatibility.ts";
 import { hasTest } from "./test-names.ts";
 
-/** A catalogue entry that needs a row, and whether it is implemented. */
+/** An entry of a catalogue that needs a row in the table, and whether it is implemented. */
 export interface Known {
   readonly name: string;
   readonly built: boolean;
 }
 
 interface Expected {
-  /** Names by heading of the table. */
+  /** Names by table heading. */
   readonly sections: Readonly<Record<string, readonly Known[]>>;
   /** @returns undefined when the file does not exist */
   read(path: string): string | undefined;

@@ -1,4 +1,4 @@
-/** Parses docs/compatibility.tsv: section, id, what holds, state, proof. */
+/** Parses docs/compatibility.tsv: section, ID, requirement, state, proof. */
 
 export interface Row {
   /** `R001`, or the name of a controller or plugin. */
@@ -18,7 +18,7 @@ export interface Proof {
   readonly test: string;
 }
 
-/** All rows below the head. */
+/** All rows below the header line. */
 export function rowsOf(table: string): Row[] {
   return table
     .trimEnd()

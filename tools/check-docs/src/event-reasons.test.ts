@@ -13,7 +13,7 @@ const folders: Readonly<Record<string, string>> = {
   kubelet: "node-agent",
 };
 
-/** Text of the sources of a package and of the shared library, without tests. */
+/** Source text of a package and of the shared library, without tests. */
 function sourcesOf(folder: string): string {
   const files = globSync([`packages/${folder}/src/**/*.ts`, "packages/apimachinery/src/**/*.ts"], { cwd: root });
   return files
@@ -22,10 +22,10 @@ function sourcesOf(folder: string): string {
     .join("\n");
 }
 
-/** Put together from the verb by the source of StatefulSets. */
+/** The source of StatefulSets composes these from the verb. */
 const composed: readonly string[] = ["FailedUpdate", "SuccessfulUpdate"];
 
-/** Written by the shared library on behalf of those that use it. */
+/** Written by the shared library for the daemons that use it. */
 const common: readonly string[] = ["Normal LeaderElection"];
 
 const facts = read("e2e/facts/events.tsv")
@@ -51,7 +51,7 @@ test("a test that the table names for a reason looks at that reason", () => {
   assert.deepEqual(wrong, []);
 });
 
-/** Type and reason as the sources write them next to each other: arguments, elements of a tuple, or fields of an object. */
+/** Type and reason when they are adjacent in the source: arguments, tuple elements, or object fields. */
 const written = /"(Normal|Warning)",\s*"([A-Z]\w+)"|\btype: "(Normal|Warning)",\s*reason: "([A-Z]\w+)"/g;
 
 for (const [daemon, folder] of Object.entries(folders)) {

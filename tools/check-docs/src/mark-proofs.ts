@@ -4,8 +4,8 @@ import { rowsOf } from "./compatibility.ts";
 import { marksOf, type Outcome } from "./marks.ts";
 
 /**
- * `mark-proofs.ts <outcomes>`: writes `.cox/compatibility.tsv`, the table of docs/compatibility.tsv with a column of what the run showed, and
- * prints how many rows passed. The outcomes are lines of JSON. Exit code 1 when a row's tests failed or did not run; skipped tests are listed.
+ * `mark-proofs.ts <outcomes>`: writes `.cox/compatibility.tsv`, a copy of docs/compatibility.tsv with a column of results, and
+ * prints how many rows passed. The outcomes are JSON lines. Exit code 1 when tests of a row failed or did not run; skipped tests are listed.
  */
 const root = resolve(import.meta.dirname, "..", "..", "..");
 const [outcomesFile = ""] = process.argv.slice(2);

@@ -2,9 +2,9 @@ import type { Proof, Row } from "./compatibility.ts";
 import { matches } from "./test-names.ts";
 
 /**
- * How one test or suite ended; `file` is the one that was run, and `where` the `file:line` that declares it, which may be a shared suite; both are
- * relative to the repository. An empty name means all tests of a file, which did not
- * run as a whole.
+ * Result of one test or suite; `file` is the file that was run, and `where` the `file:line` of the declaration, which may be in a shared suite; both are
+ * relative to the repository. An empty name stands for all tests of a file that did not
+ * run to completion.
  */
 export interface Outcome {
   readonly name: string;
@@ -13,14 +13,14 @@ export interface Outcome {
   readonly outcome: "passed" | "failed" | "skipped" | "todo";
 }
 
-/** What a run showed of a row: the worst of its tests. `not run`: none of the run's tests is the one that the row names. */
+/** Result of a row: the worst of its tests. `not run`: the run had no test that matches the row's proof. */
 export type Mark = "passed" | "skipped" | "not run" | "failed";
 
 const worstFirst: readonly Mark[] = ["failed", "not run", "skipped", "passed"];
 
 /**
- * Pure: the mark of each row that names tests, by id. A row that refers to another has its mark.
- * @param outcomes of all tests of the run
+ * Pure: the mark of each row that names tests, by ID. A row that refers to another one has the same mark.
+ * @param outcomes results of all tests of the run
  */
 export function marksOf(rows: readonly Row[], outcomes: readonly Outcome[]): Map<string, Mark> {
   const byFile = Map.groupBy(outcomes, ({ file }) => file);
@@ -40,7 +40,7 @@ export function marksOf(rows: readonly Row[], outcomes: readonly Outcome[]): Map
 
 function markOfProof({ test }: Proof, outcomes: readonly Outcome[]): Mark {
   const exact = outcomes.filter(({ name }) => name === test);
-  // A row may name all tests of a template (`refuses ${what}`), or an entry of a table that is only a part of the test's name.
+  // A row may name all tests of a template (`refuses ${what}`), or a table entry that is only a part of the test's name.
   const isOf = ({ name }: Outcome): boolean => name === "" || (test.includes("${") ? matches(test, name) : name.includes(test));
   const found = exact.length > 0 ? exact : outcomes.filter(isOf);
   const marks = found.map(({ outcome }): Mark => (outcome === "todo" ? "skipped" : outcome));

@@ -1,4 +1,4 @@
-/** The table of metrics against what the sources declare, and against the tests that it names. */
+/** Compares the table of metrics with the declarations in the sources and with the tests that it names. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

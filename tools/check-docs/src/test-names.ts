@@ -75,7 +75,7 @@ function unescaped(text: string): string {
   return text.replaceAll(/\\(["'`\\])/g, "$1").replaceAll("\\n", "\n");
 }
 
-/** Whether a name can be that of a template: the fixed parts occur in order, the first one at the start and the last one at the end. */
+/** True when a name can come from a template: the fixed parts occur in order, the first one at the start and the last one at the end. */
 export function matches(template: string, name: string): boolean {
   const parts = fixedParts(template);
   const first = parts[0] as string;

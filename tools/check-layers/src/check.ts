@@ -7,13 +7,13 @@ export interface SourceFile {
   readonly imports: readonly string[];
 }
 
-/** The module names of all static and dynamic imports and re-exports. */
+/** Module specifiers of all static and dynamic imports and re-exports. */
 export function importsOf(text: string): string[] {
   const pattern = /(?:^|[\n;])\s*(?:import|export)\s(?:[^;"']*?\sfrom\s)?\s*["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']\s*\)/g;
   return [...text.matchAll(pattern)].map((match) => (match[1] ?? match[2]) as string);
 }
 
-/** @returns one line for each import that points the wrong way; empty when there is none. */
+/** @returns one line for each import that the plan does not allow */
 export function check(files: readonly SourceFile[]): string[] {
   return files.flatMap((file) => file.imports.flatMap((target) => problem(file.path, target) ?? []));
 }
@@ -34,7 +34,7 @@ function problem(file: string, target: string): string | undefined {
   const resolved = normalize(join(dirname(path), target));
   if (resolved.startsWith("..")) return `${file}: ${target} leaves the package; import it by its name`;
   if (isTest(resolved)) return `${file}: ${target} is a test`;
-  if (/^[^/]+\.json$/.test(resolved)) return undefined; // a table of the whole package, such as its metrics
+  if (/^[^/]+\.json$/.test(resolved)) return undefined; // data of the whole package, such as its metrics
   if (own === "apiserver") return graphProblem(file, path, resolved, apiserverModules);
   const modules = orderedModules[own];
   if (modules === undefined && place === "tools") return undefined;

@@ -25,7 +25,7 @@ interface SourceText {
   readonly text: string;
 }
 
-/** A function that returns an object with methods: its local variables are fields that no type names. */
+/** A function that returns an object with methods: its local variables act as fields without a declared type. */
 interface Closure {
   readonly path: string;
   /** The name of the function, or of the variable or property that holds it. */
@@ -34,14 +34,14 @@ interface Closure {
   readonly lines: number;
 }
 
-/** Longer ones have to be classes, or several functions that can be tested alone. */
+/** Functions with more lines have to be classes, or several functions that can be tested alone. */
 export const mostLines = 80;
 
-/** @returns the closures of more than `mostLines` lines; tests' sources are to be left out by the caller */
+/** @returns closures of more than `mostLines` lines; the caller must leave out tests */
 export function largeClosures(sources: readonly SourceText[]): Closure[] {
   const candidates = sources.filter(({ text }) => mayHoldLongFunction(text));
   if (candidates.length === 0) return [];
-  // Only the candidates are parsed, from memory and without types or imports, which takes a fraction of a second.
+  // Only candidates are parsed, from memory and without types and imports, which takes a fraction of a second.
   const root = "/check-layers";
   const config = `${root}/tsconfig.json`;
   const options = { noResolve: true, noLib: true, types: [], noEmit: true, allowImportingTsExtensions: true };
@@ -67,12 +67,12 @@ export function closureProblems(closures: readonly Closure[]): string[] {
   );
 }
 
-/** Biome's formatting makes a long function a line, then more than `mostLines` deeper ones, then a closing line at the first's depth. */
+/** Cheap filter that relies on Biome's formatting: a line, then more than `mostLines` lines of deeper indentation, then a line of the first one's. */
 function mayHoldLongFunction(text: string): boolean {
   const last: (number | undefined)[] = [];
   return text.split("\n").some((line, i) => {
     const depth = line.search(/\S/);
-    if (depth < 0 || /^\s*\).*\{$/.test(line)) return false; // the end of a list of parameters continues the function's first line
+    if (depth < 0 || /^\s*\).*\{$/.test(line)) return false; // the end of a parameter list continues the function's first line
     const opened = last[depth];
     last[depth] = i;
     return /^\s*[})]/.test(line) && opened !== undefined && i - opened + 1 > mostLines;
@@ -110,7 +110,7 @@ function nameOf(node: Node): string {
   return "(anonymous)";
 }
 
-/** Whether the function returns an object literal, itself or by a variable's name, of which a member is one of its functions. */
+/** True when the function returns an object literal, directly or through a variable, with a member that is a local function. */
 function returnsMethods(node: Node): boolean {
   const { body } = node as { body?: Node };
   if (body === undefined) return false;

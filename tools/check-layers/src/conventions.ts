@@ -3,7 +3,7 @@ import type { Source } from "./exports.ts";
 /** Longer sources have to be split, except tables of data; tests may be longer. */
 export const mostFileLines = 600;
 
-/** Generated tables. */
+/** Generated tables, exempt from the limit of lines. */
 const exempt = ["packages/apimachinery/src/objects/schema/kinds/"];
 
 /** A function called `is…` whose declared result is not a boolean. */
@@ -12,7 +12,7 @@ const notBoolean =
 const suppression =
   /\/[/*] *(?:biome-ignore [^\s:]+|oxlint-disable[\w-]*(?: [\w/,-]+)?|@ts-(?:ignore|expect-error))[ \t]*(.*)$/gm;
 
-/** Values of `node:http`, as a program of `packages` must not import them; types are erased. */
+/** Imports of values from `node:http`, which programs in `packages` must not load (it loads undici); type imports are erased. */
 const importOfHttp = /^import (?!type )(?:\{(?!(?:\s*type \w+,?)+\s*\})[^}]*\}|[\w*][^"{]*) from "node:http";/gm;
 
 /**

@@ -22,7 +22,7 @@ export function importCycles(files: readonly SourceFile[]): string[][] {
     .sort((a, b) => ((a[0] as string) < (b[0] as string) ? -1 : 1));
 }
 
-/** One line for each cycle with the imports that close it. */
+/** Describes a cycle in one line, with the imports that form it. */
 export function describeCycle(cycle: readonly string[], files: readonly SourceFile[]): string {
   const inside = new Set(cycle);
   const edges = files

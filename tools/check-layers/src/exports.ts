@@ -1,18 +1,18 @@
-/** A source file, path below the repository. */
+/** A source file; the path is relative to the repository. */
 export interface Source {
   readonly path: string;
   readonly text: string;
 }
 
-/** Complete by design, whether or not something uses each of them: the tables of upstream's kinds. */
+/** Tables of upstream's kinds, which are complete by design, used or not. */
 const complete = ["packages/apimachinery/src/objects/schema/kinds/"];
 
 /** Parts of inferred types of other files' exports: without their `export`, tsc cannot write those files' declarations (TS4023, TS4058). */
 const partsOfInferredTypes = ["DnsServer", "PortRange", "ProgramFlags"];
 
 /**
- * Functions, constants, classes and types of the packages that are exported although no other file mentions their name: dead,
- * or of use in their own file only. A name that another file has for something else is not found.
+ * Exported functions, constants, classes and types of the packages whose name occurs in no other file: dead code,
+ * or used only in their own file. An unused export is missed when another file uses the same name for something else.
  * @param sources all files that may import from the packages, tests included
  * @returns one line for each, `path: name`
  */

@@ -9,8 +9,8 @@ import { unusedExports } from "./exports.ts";
 import { withTables } from "./tables.ts";
 
 /**
- * Prints every import against the module plan (rules.ts), every import cycle, every export that is not used, every
- * large closure, files and names against the conventions, and whether ARCHITECTURE.md's tables are those of the plan; exit code 1 when anything is wrong. `--write` writes the tables.
+ * Checks imports against the module plan (rules.ts) and for cycles, exports for use, closures for length,
+ * files and names against the conventions, and the generated tables of ARCHITECTURE.md; exit code 1 when there are problems. `--write` updates the tables.
  */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const files = globSync(["packages/*/src/**/*.{ts,tsx}", "tools/machines/src/**/*.ts"], { cwd: root }).map((path) => ({
@@ -18,7 +18,7 @@ const files = globSync(["packages/*/src/**/*.{ts,tsx}", "tools/machines/src/**/*
   imports: importsOf(readFileSync(join(root, path), "utf8")),
 }));
 const problems = check(files);
-// Tools and end-to-end tests have no module plan, but no cycles either.
+// Tools and end-to-end tests have no module plan, but must have no cycles.
 const others = globSync(["tools/*/src/**/*.{ts,tsx}", "e2e/**/*.{ts,tsx}"], {
   cwd: root,
   exclude: (path) => path.includes("node_modules"),

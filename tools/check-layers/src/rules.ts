@@ -1,17 +1,17 @@
-/** Which module may import which. ARCHITECTURE.md's tables are made from this: `node tools/check-layers/src/main.ts --write`. */
+/** Which module may import which. ARCHITECTURE.md's tables are generated from it: `node tools/check-layers/src/main.ts --write`. */
 
 /** A folder or file below a package's `src`. */
 export interface OrderedModule {
-  /** Its path; a folder in a group of folders with the group's name: `objects/codec`. */
+  /** Path; a folder within a group of folders includes the group's name: `objects/codec`. */
   readonly name: string;
-  /** What it holds, for ARCHITECTURE.md; undefined for what is named after its only content. */
+  /** Contents, for ARCHITECTURE.md; undefined when the name says enough. */
   readonly holds?: string;
 }
 
 const inOrder = (modules: Readonly<Record<string, string>>): readonly OrderedModule[] =>
   Object.entries(modules).map(([name, holds]) => (holds === "" ? { name } : { name, holds }));
 
-/** Packages and tools whose modules stand in one order: each may import only those before it, and itself. */
+/** Packages and tools whose modules are totally ordered: each may import only itself and those before it. */
 export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> = {
   apimachinery: inOrder({
     "process/event-loop": "yielding of long work to I/O and timers (`Turns`), worker threads",
@@ -219,7 +219,7 @@ export interface Module {
   readonly holds?: string;
 }
 
-/** Interfaces of a request, an authorizer and a storage, which every later module may import. */
+/** Interfaces of requests, authorizers and storages, which every later module may import. */
 const contracts = ["request", "authorization/authorizer.ts", "storage/storage.ts"];
 const filters = {
   filters: "the filter chain in front of the handlers; its order and `--goaway-chance` are in `chain.ts`",
@@ -349,7 +349,7 @@ export const apiserverModules: readonly Module[] = [
   { path: "flags", imports: [] },
 ];
 
-/** Packages, and which others each may import. Tools and e2e may import any. */
+/** Which packages each package may import. Tools and e2e may import any. */
 export const packages: Readonly<Record<string, readonly string[]>> = {
   apimachinery: [],
   apiserver: ["apimachinery"],
@@ -357,7 +357,7 @@ export const packages: Readonly<Record<string, readonly string[]>> = {
   scheduler: ["apimachinery"],
   "node-agent": ["apimachinery"],
   "cluster-services": ["apimachinery"],
-  // Metrics of fake pods are answered as `coxswain-services` answers those of real ones.
+  // Serves the metrics of fake Pods with the code that `coxswain-services` uses for real ones.
   testing: ["apimachinery", "apiserver", "cluster-services", "controller-manager", "scheduler"],
   ui: ["apimachinery"],
 };

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const kept = fileURLToPath(new URL("../corpus", import.meta.url));
-/** Of one target's files together: all of them stay below 300 kB. */
+/** Limit of one input's size; all files of a target together stay below 300 kB. */
 const maxBytes = 3000;
 
-/** Faults that were mended are named `fault-…`; the others run code that no other one does. */
+/** Files of fixed faults are named `fault-…`; each of the others covers code that no other one does. */
 export function readCorpus(target: string): Buffer[] {
   const folder = join(kept, target);
   if (!existsSync(folder)) return [];
@@ -17,8 +17,8 @@ export function readCorpus(target: string): Buffer[] {
 }
 
 /**
- * The inputs that are kept from now on, besides those of faults.
- * @param inputs the most useful first; what no longer fits is left out
+ * Replaces the corpus except the inputs of faults.
+ * @param inputs the most useful first; inputs beyond the size limit are dropped
  */
 export function writeCorpus(target: string, inputs: readonly Buffer[]): number {
   const folder = join(kept, target);

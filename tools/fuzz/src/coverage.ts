@@ -1,12 +1,12 @@
 import inspector from "node:inspector";
 
 /**
- * What has run so far, by V8's counters of blocks, of this thread. Begun before the code is loaded that is looked at: functions
- * that are compiled have no counters of blocks.
+ * Code executed so far by this thread, from V8's block coverage. Must be started before the code under test is loaded: functions
+ * that are already compiled have no block counters.
  */
 export class Coverage {
   readonly #session = new inspector.Session();
-  /** Of each function, by its place: which of its characters have run. A function in another one is its own. */
+  /** For each function, by its position: which of its characters were executed. Nested functions are counted separately. */
   readonly #seen = new Map<string, Uint8Array>();
   #characters = 0;
 
@@ -16,12 +16,12 @@ export class Coverage {
     this.#send("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
   }
 
-  /** Characters of source that have run. */
+  /** Number of executed characters of source. */
   get characters(): number {
     return this.#characters;
   }
 
-  /** Forgets what has run since the last call, and all before with `everything`. */
+  /** Drops the coverage since the last call; with `everything`, also all coverage before. */
   reset(everything = false): void {
     this.#take();
     if (!everything) return;
@@ -29,7 +29,7 @@ export class Coverage {
     this.#characters = 0;
   }
 
-  /** Whether something has run since the last call that had never before, and, with `keep`, from now on has. */
+  /** True when code was executed since the last call for the first time. With `keep`, that code counts as executed from now on. */
   isNew(keep: boolean): boolean {
     let found = false;
     for (const { url, scriptId, functions } of this.#take()) {
@@ -54,7 +54,7 @@ export class Coverage {
   #addedBy(key: string, ranges: readonly inspector.Profiler.CoverageRange[], keep: boolean): number {
     const { startOffset, endOffset } = ranges[0] as inspector.Profiler.CoverageRange;
     const ran = new Uint8Array(endOffset - startOffset);
-    // An inner range comes after the one around it.
+    // Nested ranges follow the range that contains them.
     for (const range of ranges) ran.fill(range.count > 0 ? 1 : 0, range.startOffset - startOffset, range.endOffset - startOffset);
     const seen = this.#seen.get(key);
     if (seen === undefined) {
@@ -75,7 +75,7 @@ export class Coverage {
     return this.#send("Profiler.takePreciseCoverage")["result"] as inspector.Profiler.ScriptCoverage[];
   }
 
-  /** A session within its own thread answers before `post` returns. */
+  /** Sends a command; a session within its own thread answers before `post` returns. */
   #send(method: string, params: object = {}): Record<string, unknown> {
     let answer: Record<string, unknown> = {};
     this.#session.post(method, params, (err: Error | null, result?: object) => {

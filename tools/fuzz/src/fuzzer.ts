@@ -14,30 +14,30 @@ export interface Find {
 
 export interface Limits {
   readonly seed: number;
-  /** New inputs. */
+  /** Maximum number of generated inputs. */
   readonly most: number;
-  /** Of this thread. */
+  /** CPU time of this thread. */
   readonly cpuSeconds: number;
 }
 
 interface Progress {
-  /** Before each input, for a watchdog. */
+  /** Called before each input, for a watchdog. */
   begins(input: Buffer): void;
   finds(find: Find): void;
 }
 
 export interface Outcome {
   readonly inputs: number;
-  /** The inputs that run more than those before them. */
+  /** Inputs that executed code which earlier inputs did not. */
   readonly corpus: readonly Buffer[];
-  /** Characters of source; 0 without coverage. */
+  /** Covered characters of source; 0 without coverage. */
   readonly characters: number;
 }
 
-/** Coverage is requested once for so many inputs: it takes V8 as long as hundreds of them. */
+/** Number of inputs per coverage request, because a request takes V8 as long as hundreds of inputs. */
 const batchSizes = { least: 64, most: 4096 };
 
-/** Tries a target with what is kept, and then with changes of it; with coverage, what runs something new is changed further. */
+/** Runs a target with its seeds and corpus, then with mutations of them; with coverage, inputs that execute new code are mutated further. */
 export async function fuzz(
   name: string,
   target: Target,
@@ -65,7 +65,7 @@ export async function fuzz(
     for (const input of batch) {
       await run.tries(input);
       inputs++;
-      if (!isTimeLeft()) break; // slow ones
+      if (!isTimeLeft()) break; // inputs may be slow
     }
     const isNew = coverage?.isNew(false) ?? false;
     if (coverage !== undefined && isNew) kept.push(...(await whatIsNew(batch, run, coverage)));
@@ -75,7 +75,7 @@ export async function fuzz(
   return { inputs, corpus, characters: coverage?.characters ?? 0 };
 }
 
-/** Prefers newer inputs: fewer mutations of them were tried. */
+/** Prefers newer inputs, of which fewer mutations were tried. */
 function chosen(kept: readonly Buffer[], below: Below): Buffer {
   const from = below(2) === 0 ? Math.floor((kept.length * 3) / 4) : 0;
   return kept[from + below(kept.length - from)] as Buffer;
@@ -111,17 +111,17 @@ class Run {
   }
 }
 
-/** The inputs of a batch that run what nothing before them has, found by halves. */
+/** Bisects a batch for the inputs that execute code which no earlier input did. */
 async function whatIsNew(batch: readonly Buffer[], run: Run, coverage: Coverage): Promise<Buffer[]> {
   for (const input of batch) await run.look(input);
-  if (!coverage.isNew(batch.length === 1)) return []; // also what came of something that is remembered
+  if (!coverage.isNew(batch.length === 1)) return []; // also when the first run's new code depended on state that it has left, such as a filled cache
   if (batch.length === 1) return [...batch];
   const half = Math.ceil(batch.length / 2);
   const first = await whatIsNew(batch.slice(0, half), run, coverage);
   return [...first, ...(await whatIsNew(batch.slice(half), run, coverage))];
 }
 
-/** Which of the inputs, the smallest first, together run as much as all of them. */
+/** Greedy minimum set, smallest inputs first, with the same coverage as all of them. */
 async function smallest(inputs: readonly Buffer[], run: Run, coverage: Coverage): Promise<Buffer[]> {
   const { characters } = coverage;
   coverage.reset(true);

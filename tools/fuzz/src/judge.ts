@@ -1,20 +1,20 @@
 import { isDeclared, type Target } from "./target.ts";
 
 export interface Fault {
-  /** `TypeError at packages/…/lexer.ts`, or `slow`: two inputs with the same one have one cause. */
+  /** `TypeError at packages/…/lexer.ts`, or `slow`. Inputs with the same signature are assumed to have the same cause. */
   readonly signature: string;
   readonly text: string;
 }
 
-/** Of one input, in ms of CPU. */
+/** CPU time limit of one input, in ms. */
 const maxCpuMs = 100;
 
-/** What is wrong with what a target does with an input. */
+/** Runs a target with an input. @returns the fault, or undefined */
 export async function judge(target: Target, input: Buffer): Promise<Fault | undefined> {
   const start = performance.now();
   const fault = await failure(target, input);
   if (fault !== undefined || performance.now() - start < maxCpuMs) return fault;
-  // The first time it was compiled, and the machine does other things too: only what is slow each time is slow.
+  // The first run includes compilation and other load of the machine; an input counts as slow only when it is slow each time.
   let least = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 3 && least > maxCpuMs; round++) least = Math.min(least, await cpuMs(target, input));
   return least > maxCpuMs ? { signature: "slow", text: `takes ${Math.round(least)} ms of CPU` } : undefined;
@@ -37,7 +37,7 @@ async function failure(target: Target, input: Buffer): Promise<Fault | undefined
   }
 }
 
-/** Faults with the same signature (error name and first frame of ours) count as one. */
+/** Faults with the same signature (error name and first stack frame in this repository) count as one. */
 export function faultOf(err: unknown): Fault {
   if (!(err instanceof Error)) return { signature: "no error", text: `throws ${String(err)}` };
   const stack = err.stack ?? String(err);

@@ -1,4 +1,4 @@
-/** `node -C cox-source tools/fuzz/src/main.ts [target…]`: inputs that break a decoder; `--help` says more. */
+/** `node -C cox-source tools/fuzz/src/main.ts [target…]`: searches for inputs that break a decoder; see `--help`. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,7 +21,7 @@ async function run(options: Options): Promise<number> {
   const withCoverage = options.input === undefined && !options.blind;
   const thread = new WatchedThread({ withCoverage });
   for (const name of names) {
-    // Reading coverage is slow when the modules of other targets are loaded.
+    // A new thread per target, because reading coverage is slow when the modules of other targets are loaded.
     if (withCoverage) await thread.close();
     const { finds, inputs, corpus, characters } = await thread.run(taskOf(name, options), show);
     faults += finds.length;

@@ -1,6 +1,6 @@
 /**
- * A shorter input that still has the property, by leaving out chunks, halves first.
- * @param most looks at inputs
+ * Shortens an input by removing chunks, halves first, while the property still holds.
+ * @param most maximum number of candidates to try
  */
 export async function minimised(input: Buffer, has: (candidate: Buffer) => Promise<boolean>, most = 2000): Promise<Buffer> {
   let best = input;

@@ -1,13 +1,13 @@
 import type { Below } from "./random.ts";
 
 export interface Material {
-  /** Where pieces come from. */
+  /** Inputs from which pieces are copied. */
   readonly others: readonly Buffer[];
   readonly words: readonly Buffer[];
   readonly maxBytes: number;
 }
 
-/** An input with one to eight changes, at most `maxBytes` long. */
+/** Applies one to eight mutations; the result is at most `maxBytes` long. */
 export function mutated(input: Buffer, material: Material, below: Below): Buffer {
   let result: Buffer = Buffer.from(input);
   for (let left = 1 << below(4); left > 0; left--) {
@@ -19,7 +19,7 @@ export function mutated(input: Buffer, material: Material, below: Below): Buffer
 
 type Change = (bytes: Buffer, material: Material, below: Below) => Buffer;
 
-/** Values at which decoders change their mind. */
+/** Bytes at which decoders commonly branch. */
 const edges = [0, 1, 0x0a, 0x20, 0x22, 0x2f, 0x30, 0x39, 0x5c, 0x7f, 0x80, 0xc0, 0xe2, 0xf0, 0xfe, 0xff];
 
 const changes: readonly Change[] = [
@@ -93,7 +93,7 @@ const moreNumbers = [
   "99999999999999999999999999999999",
 ];
 
-/** Some digits of a text become another number. */
+/** Replaces a run of decimal digits by another number. */
 function withNumber(bytes: Buffer, _material: Material, below: Below): Buffer {
   const runs = [...bytes.toString("latin1").matchAll(/\d+/g)];
   const run = runs[below(Math.max(1, runs.length))];
@@ -110,7 +110,7 @@ function withByte(bytes: Buffer, below: Below, next: (byte: number) => number): 
   return result;
 }
 
-/** Mostly short. */
+/** A random range, mostly short. */
 function piece(bytes: Buffer, below: Below): [from: number, until: number] {
   const from = below(bytes.length + 1);
   return [from, Math.min(bytes.length, from + below(1 << (1 + below(6))) + 1)];

@@ -1,4 +1,4 @@
-/** Objects that targets begin with: of each part of the schema something. */
+/** Seed objects that together use each part of the schema. */
 
 import { decodeJson } from "@coxswain/apimachinery/objects/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";
@@ -76,7 +76,7 @@ const secret = {
 
 export const kinds: readonly Gvk[] = scheme.kinds().filter(hasProtobufForm).slice(0, 256);
 
-/** A few small ones of any kind. */
+/** A few small objects of arbitrary kinds. */
 const some = kinds
   .flatMap((gvk) => {
     const type = scheme.kind(gvk);

@@ -1,24 +1,24 @@
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 
-/** A decoder or parser, and what it is tried with. */
+/** A decoder or parser with its fuzzing inputs. */
 export interface Target {
-  /** Within its module: `json` of `codec`. */
+  /** Name within its module: `json` of `codec`. */
   readonly name: string;
-  /** Decodes, and asserts what has to hold of the answer. */
+  /** Decodes the input and asserts properties of the result. */
   run(input: Buffer): void | Promise<void>;
-  /** What it is made for, with each of its forms. */
+  /** Valid inputs, one for each form that the decoder accepts. */
   readonly seeds: readonly (string | Buffer)[];
-  /** Words that mean something to it. */
+  /** Tokens with a meaning for the decoder, to be inserted by mutations. */
   readonly dictionary?: readonly (string | Buffer)[];
-  /** The classes of the errors that it is said to throw, exactly these. Without it: answers of 4xx. */
+  /** Exact classes of the errors that it documents, besides StatusErrors with a 4xx code. */
   readonly declares?: readonly ErrorClass[];
-  /** 1024 unless given. */
+  /** Default 1024. */
   readonly maxBytes?: number;
 }
 
 type ErrorClass = abstract new (...args: never[]) => Error;
 
-/** Whether an input was refused as the target says that it refuses. */
+/** True when an error is one that the target declares for invalid input. */
 export function isDeclared(err: unknown, { declares = [] }: Pick<Target, "declares">): boolean {
   if (!(err instanceof Error)) return false;
   if (err instanceof StatusError && err.code >= 400 && err.code < 500) return true;

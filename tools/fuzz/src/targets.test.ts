@@ -1,4 +1,4 @@
-/** Every target: what is kept for it, and some new inputs. With COX_TEST_LONG a minute of new ones each, by coverage. */
+/** Runs every target with its corpus and some new inputs; with COX_TEST_LONG for up to a minute each, guided by coverage. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { nameOf } from "./corpus.ts";
@@ -8,7 +8,7 @@ import { WatchedThread } from "./watched.ts";
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
 const seed = isLong ? Math.floor(Math.random() * 2 ** 31) : 20211207;
 const names = await targetNames();
-/** Of a run with a budget each target has its share. */
+/** The budget of the run in minutes, divided equally among the targets. */
 const minutes = Number(process.env["COX_TEST_MINUTES"] ?? names.length);
 const limits = isLong
   ? { seed, most: Number.POSITIVE_INFINITY, cpuSeconds: Math.min(60, (60 * minutes) / names.length) }

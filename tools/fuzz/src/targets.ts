@@ -9,13 +9,13 @@ const modules: readonly string[] = readdirSync(folder)
   .map((file) => file.slice(0, -".ts".length))
   .sort();
 
-/** By their names, as in `codec/json`. */
+/** Targets of a module by full name: `codec/json`. */
 async function targetsOf(module: string): Promise<Map<string, Target>> {
   const { targets } = (await import(new URL(`${module}.ts`, folder).href)) as { targets: readonly Target[] };
   return new Map(targets.map((target) => [`${module}/${target.name}`, target]));
 }
 
-/** Loads the code of its module. */
+/** Loads the code of the target's module. */
 export async function targetOf(name: string): Promise<Target> {
   const target = (await targetsOf(name.split("/", 1)[0] as string)).get(name);
   if (target === undefined) throw new Error(`there is no target ${name}`);

@@ -5,19 +5,19 @@ import { faultOf } from "./judge.ts";
 import type { Message, Task, WorkerData } from "./worker.ts";
 
 const maxInputBytes = 64 * 1024;
-/** Of CPU for one input; slow ones are distinguished long before. */
+/** CPU time limit of one input; inputs that are merely slow are detected long before. */
 const hangSeconds = 10;
-/** The stack of a program's main thread, and less memory than one has. */
+/** The default stack size of the main thread, and less memory than the default. */
 const resourceLimits = { maxOldGenerationSizeMb: 512, stackSizeMb: 1 };
 
 interface Watched extends Outcome {
   readonly finds: readonly Find[];
 }
 
-/** What became of the thread while it had a task. */
+/** Events of the thread while it runs a task. */
 type Event = Message | { readonly type: "broken"; readonly signature: string; readonly text: string; readonly cause?: Error };
 
-/** Runs tasks in a thread, one after the other, and starts another one when an input ended it or had to be ended. */
+/** Runs tasks sequentially in a worker thread; starts a new thread when an input has crashed it or it had to be terminated. */
 export class WatchedThread {
   readonly #shared = new SharedArrayBuffer(8 + maxInputBytes);
   readonly #counters = new Int32Array(this.#shared, 0, 2);
@@ -29,7 +29,7 @@ export class WatchedThread {
     this.#withCoverage = options.withCoverage;
   }
 
-  /** @param onFind each fault of another kind, as it is found */
+  /** @param onFind called for each fault with a new signature */
   async run(task: Task, onFind: (find: Find) => void = () => {}): Promise<Watched> {
     const finds: Find[] = [];
     const found = (find: Find): void => {
@@ -86,7 +86,7 @@ export class WatchedThread {
 
   #start(): Worker {
     const workerData: WorkerData = { shared: this.#shared, withCoverage: this.#withCoverage };
-    // The flags of a test runner are not the thread's.
+    // Without the flags of the test runner, which do not apply to the thread.
     const execArgv = ["--conditions=cox-source"];
     const worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData, resourceLimits, execArgv });
     const report = (event: Event): void => {

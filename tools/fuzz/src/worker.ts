@@ -1,4 +1,4 @@
-/** The thread in which targets run: whatever happens to it, the thread that started it is there to say which input did it. */
+/** The thread in which targets run, so that the parent thread survives a crash or hang and can report the input. */
 import { parentPort, workerData } from "node:worker_threads";
 import { Coverage } from "./coverage.ts";
 import { fuzz, type Limits } from "./fuzzer.ts";
@@ -6,14 +6,14 @@ import { type Fault, judge } from "./judge.ts";
 import { targetOf } from "./targets.ts";
 
 export interface WorkerData {
-  /** The number of inputs that were begun, the length of the last one, and its bytes. */
+  /** The number of started inputs, then the length and the bytes of the last one. */
   readonly shared: SharedArrayBuffer;
   readonly withCoverage: boolean;
 }
 
 export type Task =
   | { readonly name: string; readonly limits: Limits }
-  /** One input, and nothing else. */
+  /** Runs a single input. */
   | { readonly name: string; readonly input: Uint8Array };
 
 export type Message =
@@ -52,5 +52,5 @@ async function work(task: Task): Promise<void> {
   say({ type: "done", ...outcome });
 }
 
-// A promise that nothing will settle leaves nothing to wait for: the port keeps the thread.
+// The port also keeps the thread alive while it waits for a promise that never settles.
 parentPort?.on("message", (task: Task) => void work(task));

@@ -28,7 +28,7 @@ function resolved(file: string, name: string): string | undefined {
   return own === undefined ? undefined : `packages/${own}/src/${path}.ts`;
 }
 
-/** Their tests run whole clusters or build releases: they reach nearly every file, take minutes, and count for their own files only. */
+/** Their tests run whole clusters or build releases: they import nearly every file and take minutes, so they only count for their own files. */
 const wholeClusters = ["packages/testing/", "tools/deploy/", "tools/dev-cluster/", "tools/publish/", "tools/simulate/"];
 
 /**

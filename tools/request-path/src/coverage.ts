@@ -20,7 +20,7 @@ export interface RanFunction {
   readonly scriptId: string;
 }
 
-/** Sources of the packages but what only tests use. */
+/** Sources of the packages, except code that only tests use. */
 const product = /\/(packages\/[^/]+\/src\/(?!testing\/).+\.ts)$/;
 
 function productFile(url: string): string | undefined {
@@ -31,7 +31,7 @@ export const idOf = ({ file, start, end }: RanFunction): string => `${file}:${st
 
 const pollMs = 20;
 
-/** Counts the functions that run in this process. One at a time: the counters belong to the process. */
+/** Counts the functions that run in this process. Only one instance at a time, because V8's counters are per process. */
 export class Coverage {
   readonly #session = new Session();
 
@@ -61,8 +61,8 @@ export class Coverage {
   }
 
   /**
-   * The functions that one call of `request` runs, with what follows its answer, such as the event of the object's own write:
-   * until no further function has run for a while.
+   * The functions that run during `request` and its asynchronous consequences, such as the watch event of the object's own write:
+   * ends when no further function has run for a while.
    */
   async of(request: () => Promise<void>): Promise<Map<string, RanFunction>> {
     await this.#take();

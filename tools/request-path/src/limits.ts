@@ -1,13 +1,13 @@
 interface Limit {
   readonly files: number;
   readonly modules: number;
-  /** How often the stages come back to a file that they have left. */
+  /** Number of entries into files that the stages have left before. */
   readonly returns?: number;
 }
 
 /**
- * What a request may run at most, by its name in `requests.ts`. Lower a limit when its figure falls. docs/developing/lives.md says which
- * returns are left, and why.
+ * Maximum figures of a request, by its name in `requests.ts`. Lower a limit when its figure falls. docs/developing/lives.md explains
+ * the remaining returns.
  */
 export const limits: Readonly<Record<string, Limit>> = {
   "create a ConfigMap": { files: 100, modules: 15, returns: 8 },

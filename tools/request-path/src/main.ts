@@ -41,5 +41,5 @@ async function run(): Promise<void> {
       }
     }
   }
-  process.exit(); // the client's connections would keep the process
+  process.exit(); // open connections of the client would keep the process alive
 }

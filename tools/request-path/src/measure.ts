@@ -3,21 +3,21 @@ import { Coverage, idOf, type RanFunction } from "./coverage.ts";
 import { openWatch, prepare, type Request, requestsOf } from "./requests.ts";
 import { returnsIn, traceOrder } from "./trace.ts";
 
-/** What one warmed request runs. */
+/** Figures of one warmed request. */
 interface Path {
   readonly functions: readonly RanFunction[];
-  /** How often the stages enter a file again that they have left; undefined when it was not requested. */
+  /** Number of entries into files that the stages have left before; undefined when it was not measured. */
   readonly returns?: number;
 }
 
-/** Requests before a measurement: caches are filled, rare paths of the first requests are over. */
+/** Number of requests before a measurement, to fill caches and pass code paths that only first requests take. */
 const warmingRequests = 10;
-/** A function counts when it runs in each of so many requests; timers of the server, and its informers on a busy machine, run in some only. */
+/** A function counts only when it runs in each of this many requests: timers and informers of the server run during some of them. */
 const repeats = 12;
-/** Writes and lists of the server itself run in between: as a rule in one of three requests. */
+/** Limit of traced requests: the server's own writes and lists usually run during one of three. */
 const mostTracedRequests = 20;
 
-/** @param enoughReturns of a request: records the order of the calls of the first two requests too, which takes some seconds */
+/** @param enoughReturns given: also traces the order of calls of the first two requests, until a request has at most this many returns; takes seconds */
 export async function measureAll(enoughReturns?: (name: string) => number): Promise<Map<string, Path>> {
   const server = await startTestServer(undefined);
   const coverage = new Coverage();
@@ -42,8 +42,8 @@ export async function measureAll(enoughReturns?: (name: string) => number): Prom
 }
 
 /**
- * The fewest of some requests: informers and other clients of the server's own run the stages in between.
- * @param enough requests end with one of at most so many
+ * The minimum over several requests, because informers and other internal clients of the server run the same stages.
+ * @param enough stops at the first request with at most this many
  */
 async function fewestReturns(functions: readonly RanFunction[], request: Request, enough: number): Promise<number> {
   let fewest = Number.POSITIVE_INFINITY;
@@ -53,7 +53,7 @@ async function fewestReturns(functions: readonly RanFunction[], request: Request
   return fewest;
 }
 
-/** The functions that run in each of some requests. */
+/** The functions that run in every one of several requests. */
 async function inEach(coverage: Coverage, request: Request): Promise<RanFunction[]> {
   for (let count = 0; count < warmingRequests; count++) await request();
   return inAll(await runsOf(coverage, request));
@@ -65,7 +65,7 @@ async function runsOf(coverage: Coverage, request: Request): Promise<Map<string,
   return runs;
 }
 
-/** With the lowest count of the runs. */
+/** Functions of all runs, with the lowest count. */
 function inAll(runs: readonly Map<string, RanFunction>[]): RanFunction[] {
   const [first = new Map<string, RanFunction>(), ...others] = runs;
   return [...first].flatMap(([id, one]) => {
@@ -75,7 +75,7 @@ function inAll(runs: readonly Map<string, RanFunction>[]): RanFunction[] {
   });
 }
 
-/** The functions that a second watcher of the same objects makes run, or run once more. */
+/** The functions that run, or run more often, because of a second watcher of the same objects. */
 async function ofOneMoreWatcher(
   coverage: Coverage,
   write: Request,

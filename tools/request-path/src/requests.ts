@@ -8,7 +8,7 @@ export type Request = () => Promise<void>;
 const group = "path.example.com";
 const configMaps = "/api/v1/namespaces/default/configmaps";
 
-/** Makes what the requests need: an object to read, the account of pods, a custom resource. */
+/** Creates the objects that the requests need: an object to read, the Pods' service account, a custom resource. */
 export async function prepare(server: TestServer): Promise<void> {
   await sent(server, "POST", "/api/v1/namespaces/default/serviceaccounts", { metadata: { name: "default" } });
   await sent(server, "POST", configMaps, configMap("read"));

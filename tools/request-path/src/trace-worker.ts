@@ -2,8 +2,8 @@ import { parentPort, workerData } from "node:worker_threads";
 import type { TraceOrder } from "./trace.ts";
 
 /**
- * Debugs the main thread through its inspector: stops it at the start of each of the given functions, notes which, and lets it
- * go on. A thread cannot stop itself, hence the worker.
+ * Debugs the main thread through its inspector: stops it at the start of each given function, records the function and resumes
+ * it. A thread cannot stop itself, hence the worker.
  */
 const { url, functions } = workerData as TraceOrder;
 const entered: number[] = [];

@@ -12,7 +12,7 @@ interface TracedFunction {
   readonly to: Place;
 }
 
-/** What the worker is given. */
+/** Input of the worker. */
 export interface TraceOrder {
   /** The inspector of the thread to debug. */
   readonly url: string;
@@ -24,11 +24,11 @@ interface Place {
   readonly column: number;
 }
 
-/** The stages of a request: what has no part in background work of the server, which runs in between. */
+/** The stages of a request: modules that the server's background work does not use. */
 const stages = /^packages\/apiserver\/src\/(handlers|admission|registry)\//;
 
 /**
- * Runs `request` and records in which order it enters those of the functions that belong to stages.
+ * Runs `request` and records the order in which it enters those functions that belong to stages.
  * @returns the file of each entry, in order
  */
 export async function traceOrder(functions: readonly RanFunction[], request: () => Promise<void>): Promise<string[]> {
@@ -43,7 +43,7 @@ export async function traceOrder(functions: readonly RanFunction[], request: () 
   await once(worker, "message");
   await request();
   worker.postMessage("done");
-  // Both are waited for from now: when this thread is late, it learns of them in the same turn.
+  // Both listeners are added now, because both events can arrive in the same turn.
   const [[entered]] = (await Promise.all([once(worker, "message"), once(worker, "exit")])) as [[number[]], unknown];
   close();
   return entered.map((index) => (ofStages[index] as RanFunction).file);
@@ -54,7 +54,7 @@ function placeOf(source: string, offset: number): Place {
   return { line: before.split("\n").length - 1, column: offset - before.lastIndexOf("\n") - 1 };
 }
 
-/** The number of entries into files that were left before. */
+/** Number of entries into files that were left before. */
 export function returnsIn(order: readonly string[]): number {
   const moves = order.filter((file, at) => file !== order[at - 1]);
   return moves.length - new Set(moves).size;

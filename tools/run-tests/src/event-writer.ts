@@ -27,7 +27,7 @@ function reported(event: TestEvent, last: ReportedTest | undefined): Reported | 
   // Node reports errors thrown after their test has ended as a diagnostic.
   if (event.type === "test:diagnostic" && event.data.message.startsWith("Error: "))
     return { kind: "note", text: event.data.message };
-  // Others without a test's place are Node's own totals.
+  // Other diagnostics without a test's location are Node's totals.
   if (event.type === "test:diagnostic" && last !== undefined && whereOf(event.data) === last.where)
     return { kind: "figure", name: last.name, text: event.data.message };
   if (event.type !== "test:pass" && event.type !== "test:fail") return undefined;
@@ -47,7 +47,7 @@ const whereOf = ({ file = "", line }: { readonly file?: string; readonly line?: 
 
 const textOf = (reason: string | boolean): string => (typeof reason === "string" ? reason : "");
 
-/** The error thrown by the test, unwrapped from Node's error; for hooks prefixed with the hook. */
+/** The error thrown by the test, unwrapped from Node's error; errors of hooks are prefixed with the hook's name. */
 function explain(error: Error & { failureType?: string }): string {
   const cause = error.cause ?? error;
   const text = cause instanceof Error || typeof cause !== "string" ? inspect(cause, { depth: 4 }) : cause;

@@ -32,7 +32,7 @@ export const withoutSharedCluster: readonly string[] = [
   "e2e/ui/page.test.ts",
 ];
 
-/** Chromium closes all connections when an interface of the machine is added or removed, as by the pods of other tests. */
+/** Run in a separate network namespace: Chromium closes all connections when an interface is added or removed, which Pods of other tests do. */
 export const inNetworkOfItsOwn: readonly string[] = ["e2e/ui/large.test.ts", "e2e/ui/page.test.ts"];
 
 /** These kill or restart processes of the shared cluster, hence run last. */

@@ -1,18 +1,18 @@
-/** A long form of tests: what runs only with `--long`. */
+/** A group of test files with a long form, which runs only with `--long`. */
 interface LongForm {
   readonly name: string;
-  /** Test files; the long forms of the others are the files' own. */
+  /** Test files; all others have no long form of this name. */
   readonly files: readonly string[];
-  /** Its budget, for all of its files. A file that takes longer than what is left of it is stopped and has failed. */
+  /** Time budget for all of its files. A file that exceeds what is left of it is stopped and fails. */
   readonly minutes: number;
-  /** Whether it ends by itself when its time is over, and thus can be given more or less; otherwise its work is fixed. */
+  /** True when the tests run until a given time; otherwise the amount of work is fixed. */
   readonly isTimed?: boolean;
 }
 
-/** Without a file: tools/mutate runs after all tests. */
+/** Has no test files: tools/mutate runs after all tests. */
 export const mutation: LongForm = { name: "mutation", files: [], minutes: 40, isTimed: true };
 
-/** Every file that reads COX_TEST_LONG is in one of them (tested). */
+/** Every file that reads COX_TEST_LONG must be in one of them (tested). */
 export const longForms: readonly LongForm[] = [
   { name: "simulation", files: ["tools/simulate/src/simulate.test.ts"], minutes: 70, isTimed: true },
   { name: "fuzz with coverage", files: ["tools/fuzz/src/targets.test.ts"], minutes: 60, isTimed: true },
@@ -74,7 +74,7 @@ export const longForms: readonly LongForm[] = [
     ],
     minutes: 36,
   },
-  // The same as in every run.
+  // Identical in every run.
   { name: "kills", files: ["e2e/robustness/kill.test.ts", "e2e/robustness/recovery/recovery.test.ts"], minutes: 10 },
   { name: "many definitions", files: ["e2e/controllers/many-definitions.test.ts"], minutes: 15 },
   { name: "walk through the API", files: ["e2e/api/walk.test.ts"], minutes: 30 },
@@ -116,17 +116,17 @@ export const longForms: readonly LongForm[] = [
   { name: "kubelet configuration", files: ["e2e/node/dynamic-config.test.ts"], minutes: 5 },
 ];
 
-/** For which the budgets are made, on two cores. */
+/** Duration of the complete run on two cores, for which the budgets are chosen. */
 export const nightHours = 8;
 
 export interface PlannedForm extends LongForm {
-  /** false: its files run as without `--long`. */
+  /** False: its files run as without `--long`. */
   readonly isLong: boolean;
 }
 
 /**
- * What a run of so many hours consists of. Timed forms get their share of the time. Of the others the shortest run in full, as many as fit
- * into the share of all of them.
+ * Selects what runs in a given number of hours. Timed forms get their share of the time. Of the others, as many as fit
+ * into their common share run in full, shortest first.
  */
 export function planOf(hours: number, forms: readonly LongForm[] = [...longForms, mutation]): PlannedForm[] {
   const scale = hours / nightHours;
@@ -142,12 +142,12 @@ export function planOf(hours: number, forms: readonly LongForm[] = [...longForms
   );
 }
 
-/** Share of its budget after which a timed form ends by itself: the rest is for what it has begun. */
+/** Share of the budget after which a timed form stops starting work; the rest is for finishing. */
 const timedShare = 0.9;
-/** For the same, when a tenth of a short budget is too little. */
+/** Minimum time for finishing, when a tenth of a short budget is too little. */
 const graceMs = 120_000;
 
-/** Environment and limit of a test file. @param done files that have run @returns undefined for a file that has no long form, or not in this run */
+/** Environment and time limit of a test file. @param done files that have run @returns undefined for a file without a long form in this run */
 export function longRunOf(
   file: string,
   plan: readonly PlannedForm[],
@@ -162,7 +162,7 @@ export function longRunOf(
   return { env, fileMs: limitMs - spentMs };
 }
 
-/** Minutes that the budgets take at most when they run as `./cox test` runs them. */
+/** Upper bound of the duration in minutes when the forms run as `./cox test` runs them. */
 export function longestMinutes(
   plan: readonly PlannedForm[],
   lanes: { readonly concurrency: number; isEndToEnd(file: string): boolean; isShared(file: string): boolean },
@@ -172,7 +172,7 @@ export function longestMinutes(
   const own = long.filter(({ files }) => files.some((file) => lanes.isEndToEnd(file) && !lanes.isShared(file)));
   const shared = long.filter(({ files }) => files.some((file) => lanes.isEndToEnd(file) && lanes.isShared(file)));
   const unit = long.filter(({ files }) => files.length > 0 && !files.some((file) => lanes.isEndToEnd(file)));
-  /** Of files that run `concurrency` at a time: greedy packing takes at most the average and the longest. */
+  /** Bound for greedy scheduling of files on `concurrency` workers: the average load plus the longest file. */
   const packed = (forms: readonly LongForm[]): number => {
     const longest = Math.max(0, ...forms.map(({ minutes }) => minutes));
     return Math.min(sum(forms), (sum(forms) - longest) / lanes.concurrency + longest);

@@ -2,31 +2,31 @@ import { nightHours, type PlannedForm } from "./long-forms.ts";
 import type { Totals } from "./report.ts";
 import type { FileRun } from "./run-file.ts";
 
-/** Where and when a long run took place. */
+/** Machine, commit and time of a long run. */
 interface Machine {
   readonly cpus: number;
   readonly memoryGb: number;
-  /** Of the code that was tested; empty outside a Git repository. */
+  /** Commit of the tested code; empty outside a Git repository. */
   readonly commit: string;
   /** ISO 8601 */
   readonly begun: string;
-  /** Average numbers of runnable processes at the end, over 1, 5 and 15 minutes. */
+  /** Load averages at the end, over 1, 5 and 15 minutes. */
   readonly load: readonly number[];
 }
 
-/** Other files are only part of the totals. */
+/** Files that took less are included in the totals only. */
 const listedMs = 60_000;
 
-/** What was to run. */
+/** The selected forms and files. */
 interface Scope {
   readonly hours: number;
   readonly plan: readonly PlannedForm[];
 }
 
 /**
- * One page in Markdown about a run of the long forms: totals, each form with its outcome, stages, failures, and each file that reported
+ * Markdown report of a long run: totals, the outcome of each form, stages, failures, and each file that reported
  * figures or took longer than a minute.
- * @param durationMs of the whole run
+ * @param durationMs duration of the whole run
  */
 export function longReport(
   totals: Totals,
@@ -58,7 +58,7 @@ export function longReport(
   ].join("\n");
 }
 
-/** A form that has not run, or of which nothing has, is not one that passed. */
+/** A form of which nothing has run must not be reported as passed. */
 function outcomeOf(form: PlannedForm, runs: readonly FileRun[]): string[] {
   const files = form.files.length === 0 ? [form.name] : form.files;
   const mine = runs.filter(({ file }) => files.includes(file));
@@ -94,7 +94,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return `${line(head)}|${head.map(() => "---|").join("")}\n${rows.map(line).join("")}`;
 }
 
-/** Text for a cell of a table in Markdown. */
+/** Escapes text for a cell of a Markdown table. */
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, " ");
 
 function time(ms: number): string {

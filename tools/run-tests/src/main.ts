@@ -22,9 +22,9 @@ const tests = globSync(["packages/*/src/**/*.test.ts", "tools/*/src/**/*.test.ts
 const { options, selected } = parseArguments(process.argv.slice(2), tests.sort(), (path) => relative(root, resolve(root, path)));
 const { long, hours = nightHours, paths, namePatterns } = options;
 const plan = long ? planOf(hours) : [];
-/** Nothing was selected: the run decides about the repository. */
+/** True when nothing was selected: the result applies to the repository. */
 const isWhole = paths.length === 0 && namePatterns.length === 0;
-/** How many failed files are repeated, to distinguish a flaky test from a broken one; more of them have one cause. */
+/** Limit of failed files that are run again, to tell flaky tests from broken ones; a larger number of failures has a common cause. */
 let repeatsLeft = isWhole && !long ? 2 : 0;
 const isEndToEnd = (file: string): boolean => file.startsWith("e2e/");
 
@@ -32,7 +32,7 @@ const busyBeforeMs = busyMs();
 const begun = new Date().toISOString();
 const totals = newTotals();
 const runs: FileRun[] = [];
-/** Files that are skipped as a whole. */
+/** Files that were skipped as a whole. */
 const unrunFiles: string[] = [];
 const interrupted = new AbortController();
 for (const [name, number] of [
@@ -50,7 +50,7 @@ const e2eEnv = {
   COX_STATE: ".cox/e2e",
   COX_NODE_NAME: "e2e-node",
   COX_AUDIT_POLICY: "e2e/framework/audit-policy.yaml",
-  // Tests kill processes, not the machine; without fsync a slow disk cannot cause the loss of a leader lease.
+  // Tests kill processes, not the machine. Without fsync a slow disk cannot cause the loss of a leader lease.
   COX_ETCD_WITHOUT_SYNC: "1",
 };
 
@@ -130,7 +130,7 @@ function runOne(file: string, env: Record<string, string>): Promise<FileRun> {
   });
 }
 
-/** Prepares what clusters run. @returns the end-to-end files that can run */
+/** Builds what clusters need. @returns the end-to-end files that can run */
 async function prepareClusters(files: readonly string[]): Promise<readonly string[]> {
   if (files.length === 0 || interrupted.signal.aborted) return [];
   const without = (reason: string): readonly string[] => {
@@ -146,15 +146,15 @@ async function prepareClusters(files: readonly string[]): Promise<readonly strin
 }
 
 /**
- * Three files at a time, because most of their time is waiting. The shared cluster's files take longer than those with their own clusters;
- * unit tests, which load the cores most, come last and fill what the end of that lane leaves idle.
+ * Runs three files at a time, because they mostly wait. The shared cluster's files take longer than those with their own clusters;
+ * unit tests, which use the most CPU, come last and fill the remaining time.
  */
 async function besideSharedCluster(own: readonly string[]): Promise<void> {
   await runTests("end to end, separate clusters", own, { concurrency: 3, env: e2eEnv });
   await runTests("unit and integration", longestFirst(selected.filter((file) => !isEndToEnd(file))), { concurrency: 3 });
 }
 
-/** Runs the files on one cluster, which is removed in any case. */
+/** Runs the files with one cluster, which is always removed afterwards. */
 async function onSharedCluster(files: readonly string[]): Promise<void> {
   if (files.length === 0) return;
   const cluster = (...verb: string[]): string[] => node("tools/dev-cluster/src/main.ts", ...verb);
@@ -170,7 +170,7 @@ async function onSharedCluster(files: readonly string[]): Promise<void> {
   }
 }
 
-/** Marks the rows of docs/compatibility.tsv with what this run showed: the tests that prove them passed, failed, or did not run. */
+/** Marks the rows of docs/compatibility.tsv with this run's results of the tests that prove them: passed, failed, or not run. */
 async function checkProofs(): Promise<void> {
   if (interrupted.signal.aborted) return;
   const file = join(root, ".cox", "outcomes.jsonl");
@@ -184,7 +184,7 @@ async function checkProofs(): Promise<void> {
   await check("proofs of docs/compatibility.tsv", node("tools/check-docs/src/mark-proofs.ts", file));
 }
 
-/** Faults in 300 places of the daemons, fewer in a shorter run; another draw each day. */
+/** Mutates 300 places of the daemons, fewer in a shorter run; the seed depends on the date. */
 async function mutationTests(): Promise<void> {
   if (interrupted.signal.aborted) return;
   const results = join(root, ".cox", "mutants.json");
@@ -217,13 +217,13 @@ async function mutationTests(): Promise<void> {
   });
 }
 
-/** The forms with a file that was requested. */
+/** The forms that have a requested file. */
 function selectedOf(forms: readonly PlannedForm[]): PlannedForm[] {
   if (isWhole) return [...forms];
   return forms.filter(({ files }) => files.some((file) => selected.includes(file)));
 }
 
-/** Leaves the figures of a long run in `.cox/long-run.md`. */
+/** Writes the figures of a long run to `.cox/long-run.md`. */
 function writeLongReport(): void {
   const machine = { cpus: cpus().length, memoryGb: Math.round(totalmem() / 2 ** 30), commit: commit(), begun, load: loadavg() };
   const page = join(root, ".cox", "long-run.md");

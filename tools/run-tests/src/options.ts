@@ -3,15 +3,15 @@ import { readFileSync } from "node:fs";
 /** Options of `./cox test`. */
 export interface Options {
   readonly long: boolean;
-  /** For a run with `long`; undefined: a whole night. */
+  /** Duration of a run with `long`; undefined: a whole night. */
   readonly hours?: number;
-  /** Files and folders, relative to the repository, whose tests run. Empty: all tests and checks. */
+  /** Files and folders, relative to the repository, to which the run is limited. Empty: all tests and checks. */
   readonly paths: readonly string[];
   /** Patterns of `node --test-name-pattern`: a test runs when one of them matches its name. */
   readonly namePatterns: readonly string[];
 }
 
-/** The same text that `./cox test --help` prints before anything is installed. */
+/** The text that `./cox test --help` prints when nothing is installed yet. */
 export const help = (): string => readFileSync(new URL("../../dev-cluster/help/test.txt", import.meta.url), "utf8");
 
 /** An invalid argument; the message is for the user. */
@@ -53,7 +53,7 @@ function splitFlag(arg: string): [string, string | undefined] {
   return at < 0 ? [arg, undefined] : [arg.slice(0, at), arg.slice(at + 1)];
 }
 
-/** Syntax of Node: `/…/flags`, or the bare expression. */
+/** Checks a pattern in Node's syntax: `/…/flags`, or the bare expression. */
 function checkPattern(pattern: string): string {
   const literal = /^\/(.*)\/([a-z]*)$/s.exec(pattern);
   try {

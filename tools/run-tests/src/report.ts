@@ -1,11 +1,11 @@
 import type { Failed, Unrun } from "./reported.ts";
 import type { FileRun } from "./run-file.ts";
 
-/** What a part of a run took. */
+/** Duration and load of a part of a run. */
 interface Stage {
   readonly name: string;
   readonly durationMs: number;
-  /** What all cores of the machine worked meanwhile, for whatever program. */
+  /** CPU time of all processes of the machine during the stage. */
   readonly busyMs: number;
 }
 
@@ -13,11 +13,11 @@ interface Stage {
 export interface Totals {
   passed: number;
   failed: number;
-  /** Failed tests as `file: name` and the beginning of the error, stages by name; repeated at the end of a log, which may be all that is kept. */
+  /** Failed tests as `file: name` with the beginning of the error, stages by name; repeated at the end of the log, because logs may be truncated to it. */
   readonly failures: string[];
-  /** As `failures`: what failed first and passed when its file was repeated. */
+  /** Same format as `failures`: tests that failed first and passed when their file was run again. */
   readonly flaky: string[];
-  /** With file or stage; to-do tests are listed separately but count as skipped in the closing line. */
+  /** Includes file or stage; to-do tests are listed separately but count as skipped in the last line. */
   readonly skipped: Unrun[];
   readonly todo: Unrun[];
   readonly stages: Stage[];
@@ -35,7 +35,7 @@ export function addFile(totals: Totals, run: FileRun): void {
   totals.todo.push(...run.todo.map(within));
 }
 
-/** Counts the second run of a file in place of the first, whose failures are flaky unless they came again. */
+/** Replaces a file's first run by its second one; failures that did not recur are flaky. */
 export function addRepeated(totals: Totals, first: FileRun, second: FileRun): void {
   addFile(totals, second);
   const isAgain = ({ name, where }: Failed): boolean => second.failed.some((each) => each.name === name && each.where === where);
@@ -72,9 +72,9 @@ const indented = (text: string, by: string): string => text.replaceAll(/^/gm, by
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
 /**
- * Skipped and to-do tests by reason, the stages with their durations and how many cores were busy on average, what was flaky, what failed, and
- * the closing line.
- * @param together the whole run; stages may overlap
+ * Skipped and to-do tests by reason, the stages with their durations and average number of busy cores, flaky tests, failures, and
+ * the last line.
+ * @param together figures of the whole run; stages may overlap
  */
 export function closingReport(totals: Totals, together: Omit<Stage, "name">): string {
   const skipped = totals.skipped.length + totals.todo.length;

@@ -43,7 +43,7 @@ interface Figure {
   readonly text: string;
 }
 
-/** How one test or suite of a file ended. */
+/** Result of one test or suite. */
 type Outcome = Pick<ReportedTest, "name" | "where" | "outcome">;
 
 /** Test results of a file. */

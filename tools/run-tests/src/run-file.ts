@@ -22,7 +22,7 @@ export interface RunOptions {
   readonly namePatterns: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly limits: Limits;
-  /** Runs the process in a new network namespace with nothing but a loopback interface; needs root. */
+  /** Runs the process in a new network namespace with only a loopback interface; needs root. */
   readonly networkOfItsOwn?: boolean;
   /** Stops the process. */
   readonly signal: AbortSignal;
@@ -37,7 +37,7 @@ export interface FileRun extends FileResult {
 
 const lookMs = 500;
 const outputBytes = 64 * 1024;
-/** Runs what follows in a new network namespace. */
+/** Command prefix that runs a program in a new network namespace. */
 const isolated = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"];
 
 /** Runs the tests of one file in its own process and process group. @param file relative to the root */

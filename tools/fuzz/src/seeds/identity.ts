@@ -1,4 +1,4 @@
-/** Fixed certificates and keys: new ones in each run would make the mutations of one seed differ between runs. Their private keys are not kept. */
+/** Fixed certificates and keys, so that mutations of a seed are the same in each run. The private keys were discarded. */
 
 /** A self-signed CA. */
 export const caPem = `-----BEGIN CERTIFICATE-----
@@ -26,7 +26,7 @@ NsKPamYE2G5ii6NT9x5DE1tsS+pcnlk8fF3Bl+xXZgI=
 -----END CERTIFICATE-----
 `;
 
-/** A request of the node `a`, with a DNS name and an IP address. */
+/** A certificate request of the node `a`, with a DNS name and an IP address. */
 export const requestPem = `-----BEGIN CERTIFICATE REQUEST-----
 MIIBDzCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5
 c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARRoBSs10MTAxNO
@@ -37,7 +37,7 @@ xAIgI+EavYOL6YSDWlPOSZYOuSrmES7zXBgGm23bTPrxR6M=
 -----END CERTIFICATE REQUEST-----
 `;
 
-/** A public key of RSA with 2,048 bits. */
+/** An RSA public key of 2,048 bits. */
 export const serviceAccountKeyPem = `-----BEGIN PUBLIC KEY-----
 MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAlDtrpwlOKH7/kdg1Zy3s
 n3Fci3olnH26tPBW6HdktsjSdTdhebWbYvrJ1LQJ9peDtiEJWVPTL1JmcD6gUaYl

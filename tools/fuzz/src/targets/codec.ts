@@ -1,4 +1,4 @@
-/** Bodies of requests and answers. */
+/** Bodies of requests and responses. */
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { decodeProtobufWatch, decodeWatchStream } from "@coxswain/apimachinery/client/watch-decoder";
@@ -78,7 +78,7 @@ const yamlWords = [
   "# ",
 ];
 
-/** An object that was decoded stays what it is in each form that it has. */
+/** A decoded object must survive a round trip through each encoding that its kind supports. */
 function staysTheSame(input: Buffer, mediaType: string, expected?: typeof podKind): void {
   const { object } = decodeObject(input, mediaType, expected, { strict: "warn" });
   const { apiVersion = "", kind = "" } = object;
@@ -87,10 +87,10 @@ function staysTheSame(input: Buffer, mediaType: string, expected?: typeof podKin
   const forms = type.jsonOnly ? mediaTypes.slice(0, 2) : mediaTypes;
   const json = encodeJsonText(object);
   for (const form of forms) {
-    // A text of two surrogates' halves has no bytes; NaN has no JSON.
+    // Unpaired surrogates cannot be encoded in UTF-8, and NaN cannot in JSON.
     if (!json.isWellFormed() || /\\ud[89a-f]/i.test(json)) return;
     const again = decodeObject(encodeObject(object, form), form).object;
-    // In YAML the keys of what has no schema come in another order.
+    // YAML may reorder keys that the schema does not define.
     assert.deepEqual(parseJson(encodeJsonText(again)), parseJson(json), form);
   }
 }
@@ -106,7 +106,7 @@ async function drain(events: AsyncIterable<unknown>): Promise<void> {
   for await (const _event of events);
 }
 
-/** Cut where the first byte says. */
+/** Splits the input at the offset given by its first byte. */
 const cut = (input: Buffer): Buffer[] =>
   [input.subarray(1, 1 + (input[0] ?? 0)), input.subarray(1 + (input[0] ?? 0))].filter(({ length }) => length > 0);
 
@@ -228,7 +228,7 @@ export const targets: readonly Target[] = [
       '{"apiVersion":"example.com/v1","kind":"Any","metadata":{"name":"a"},"spec":{"__proto__":1}}',
     ],
     dictionary: jsonWords,
-    declares: [StatusError], // 500 for an object that names its kind and no version
+    declares: [StatusError], // 500 for an object with a kind but no apiVersion
     run(input) {
       const value = parseJson(input);
       if (isPlainText(value)) assert.deepEqual(parseJson(encodeAny(value)), value);
@@ -268,7 +268,7 @@ function attempt(read: () => unknown): { value: unknown } | { value?: never; err
 
 const withoutBigInts = (_key: string, value: unknown): unknown => (typeof value === "bigint" ? Number(value) : value);
 
-/** No number that another form may write otherwise, and no half of a character. */
+/** True when the value has no number that encodings may write differently, and no unpaired surrogate. */
 function isPlainText(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();
   if (Array.isArray(value)) return value.every(isPlainText);

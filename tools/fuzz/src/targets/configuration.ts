@@ -1,4 +1,4 @@
-/** Flags and files of an administrator. */
+/** Flags and configuration files. */
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { readSchedulerConfig } from "@coxswain/scheduler/config/file";
 import type { Target } from "../target.ts";
 
 let folder = "";
-/** Readers of files get one. */
+/** Writes the input to a file, for readers that take a path. */
 function file(input: Buffer): string {
   folder ||= mkdtempSync(join(tmpdir(), "cox-fuzz-"));
   const path = join(folder, "config.yaml");

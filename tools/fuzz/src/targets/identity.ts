@@ -82,7 +82,7 @@ export const targets: readonly Target[] = [
       try {
         await parseCertificateRequest(pem("CERTIFICATE REQUEST", input));
       } catch (err) {
-        // The library has its own classes, and WebCrypto throws TypeError of a key that is none.
+        // The library has its own error classes, and WebCrypto throws TypeError for an invalid key.
         if (!(err instanceof Error) || err instanceof RangeError) throw err;
       }
     },

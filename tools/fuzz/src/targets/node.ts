@@ -1,4 +1,4 @@
-/** What the node agent reads of its machine and its runtime. */
+/** Data that the node agent reads from its machine and its container runtime. */
 import assert from "node:assert/strict";
 import { decodeMessage, splitSignature } from "@coxswain/node-agent/dbus/message";
 import { decodeSource } from "@coxswain/node-agent/dynamic-config/config-source";
@@ -75,7 +75,7 @@ export const targets: readonly Target[] = [
     name: "cri-answers",
     seeds: [Buffer.from([0x0a, 4, 0x0a, 2, 0x61, 0x62, 0x12, 2, 8, 1])],
     dictionary: [Buffer.of(0xff, 0xff, 0xff, 0xff, 0x0f), Buffer.of(0x0a), Buffer.of(0x12), Buffer.of(0x22)],
-    // protobufjs throws RangeError for bytes that end too early, and TypeError for text that is no UTF-8.
+    // protobufjs throws RangeError for truncated bytes, and TypeError for invalid UTF-8.
     declares: [Error, RangeError, TypeError],
     run(input) {
       for (const name of [

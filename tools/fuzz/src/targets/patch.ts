@@ -1,4 +1,4 @@
-/** Patches: a document and a patch, as a JSON list of both. */
+/** Patches: the input is a JSON list of a document and a patch. */
 import assert from "node:assert/strict";
 import { parseJson } from "@coxswain/apimachinery/objects/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/objects/codec/json-encode";

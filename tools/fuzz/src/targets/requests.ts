@@ -1,4 +1,4 @@
-/** Input that a client of the API server sends before it is authenticated. */
+/** Input that the API server reads before a client is authenticated. */
 import assert from "node:assert/strict";
 import { StatusError } from "@coxswain/apimachinery/objects/errors/status-error";
 import { unescapeExtraKey } from "@coxswain/apimachinery/serving/authentication/header-values";

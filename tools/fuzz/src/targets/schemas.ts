@@ -1,4 +1,4 @@
-/** What definitions of custom resources hold: schemas, rules, paths. */
+/** Contents of CustomResourceDefinitions: schemas, rules, paths. */
 import assert from "node:assert/strict";
 import { coerce, parseJson } from "@coxswain/apimachinery/objects/codec/json";
 import { deepClone } from "@coxswain/apimachinery/objects/meta/deep-equal";
@@ -178,7 +178,7 @@ export const targets: readonly Target[] = [
         path = parseJsonPath(input.toString());
         path(pod, new PathBudget());
       } catch (err) {
-        // A private class.
+        // JsonPathError is not exported.
         if (!(err instanceof Error) || err.constructor.name !== "JsonPathError") throw err;
       }
     },

@@ -1,4 +1,4 @@
-/** What the parts of coxswain-services read of clients, other name servers and kubelets. */
+/** Data that the parts of coxswain-services receive from clients, other name servers and kubelets. */
 import assert from "node:assert/strict";
 import { lifetimeOf, walkResponse } from "@coxswain/cluster-services/dns/message-walk";
 import { parseQuery } from "@coxswain/cluster-services/dns/query";

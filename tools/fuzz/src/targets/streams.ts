@@ -1,4 +1,4 @@
-/** Connections that were upgraded. */
+/** Upgraded connections. */
 import assert from "node:assert/strict";
 import { Duplex } from "node:stream";
 import { constants, deflateSync } from "node:zlib";
@@ -26,7 +26,7 @@ const block = deflateSync(Buffer.concat([Buffer.of(0, 0, 0, 1), text("streamtype
 const open = spdyFrame([0x80, 3, 0, 1], Buffer.concat([Buffer.of(0, 0, 0, 1, 0, 0, 0, 0, 0, 0), block]));
 const dataOf = (flags: number): Buffer => spdyFrame([0, 0, 0, 1], Buffer.from("data"), flags);
 
-/** The other end of the connection: sends both parts of the input, cut where its first byte says, and ends. */
+/** The peer of the connection: sends the input in two parts, split at the offset given by its first byte, and ends. */
 function peer(input: Buffer, sent: Buffer[] = []): Duplex {
   const at = 1 + (input[0] ?? 0);
   const parts = [input.subarray(1, at), input.subarray(at)].filter(({ length }) => length > 0);

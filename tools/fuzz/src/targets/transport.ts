@@ -1,4 +1,4 @@
-/** Bytes of connections. */
+/** Bytes of transport connections. */
 import assert from "node:assert/strict";
 import { Duplex } from "node:stream";
 import { SimpleHeadReader } from "@coxswain/apimachinery/serving/simple-head";
@@ -35,7 +35,7 @@ const request = encodeFields([
   "3",
 ]);
 const response = encodeFields([":status", "200", "content-type", "application/json"]);
-/** A header, a key and its value, and an event that has them. */
+/** Encoded header, KeyValue and Event messages of etcd. */
 const header = Buffer.from([0x0a, 2, 0x18, 5]);
 const keyValue = Buffer.from([0x0a, 1, 0x61, 0x10, 1, 0x18, 2, 0x20, 1, 0x2a, 1, 0x62]);
 const range = Buffer.concat([header, Buffer.from([0x12, keyValue.length]), keyValue, Buffer.from([0x18, 1, 0x20, 3])]);
@@ -188,7 +188,7 @@ export const targets: readonly Target[] = [
       read(input.subarray(at));
     },
   },
-  // protobufjs throws RangeError for bytes that end too early.
+  // protobufjs throws RangeError for truncated bytes.
   {
     name: "etcd-range",
     seeds: [range],

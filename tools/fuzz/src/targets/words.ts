@@ -1,4 +1,4 @@
-/** Short texts in fields, flags and queries. */
+/** Short strings in fields, flags and queries. */
 import assert from "node:assert/strict";
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
 import { canonicalMicroTime, canonicalTime } from "@coxswain/apimachinery/objects/codec/go-time";
@@ -41,7 +41,7 @@ export const targets: readonly Target[] = [
       const quantity = Quantity.parse(input.toString());
       const text = quantity.toString();
       const again = Quantity.parse(text);
-      // Beyond 2^63 what is kept depends on how many digits are written.
+      // Beyond 2^63 the precision depends on the number of digits written.
       if (quantity.value() < 2 ** 63 && quantity.value() > -(2 ** 63)) {
         assert.ok(again.equals(quantity), `${text} is another amount`);
         assert.equal(again.toString(), text);
@@ -60,7 +60,7 @@ export const targets: readonly Target[] = [
       const ms = parseDuration(text);
       if (ms === undefined) return void durationRefusal(text);
       const written = formatDuration(ms);
-      // Milliseconds with fractions lose what is beyond 2^53.
+      // Milliseconds with fractions lose precision beyond 2^53.
       if (Math.abs(ms) < 1e9) assert.ok(Math.abs((parseDuration(written) as number) - ms) < 1e-3, written);
     },
   },
@@ -76,7 +76,7 @@ export const targets: readonly Target[] = [
       parseTime(text);
       for (const canonical of [canonicalTime, canonicalMicroTime]) {
         const once = canonical(text);
-        // A year of four digits may become one that has none.
+        // The offset may move the year out of the range of four digits.
         if (once !== undefined && /^\d{4}-/.test(once)) assert.equal(canonical(once), once);
       }
     },
