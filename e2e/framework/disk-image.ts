@@ -2,14 +2,14 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { basename, join } from "node:path";
 import { exec, tryExec } from "@coxswain/dev-cluster/commands";
 
-/** Where the groups are that have limits for disks. */
+/** Mount point of the cgroup hierarchy with limits for block devices. */
 export const blkio = "/sys/fs/cgroup/blkio";
 const limitFile = "blkio.throttle.write_iops_device";
 
 /** Whether this machine has the blkio controller of cgroup v1. */
 export const canLimitWrites = (): boolean => existsSync(join(blkio, limitFile));
 
-/** A file system in an image file, to which processes can be given a limit of writes, as on a busy or failing disk. */
+/** A file system in an image file whose write rate can be limited for a cgroup, to simulate a busy or failing disk. */
 export class DiskImage {
   readonly folder: string;
   readonly #file: string;
@@ -23,7 +23,7 @@ export class DiskImage {
   }
 
   /**
-   * @param file path of the image; its folder is beside it
+   * @param file path of the image; the mount point is created beside it
    * @returns undefined on a machine that cannot limit writes or has no loop devices
    */
   static async mount(file: string, sizeBytes: number): Promise<DiskImage | undefined> {
@@ -37,7 +37,7 @@ export class DiskImage {
     return new DiskImage(file, folder, readFileSync(`/sys/class/block/${basename(device)}/dev`, "utf8").trim());
   }
 
-  /** Limits what the processes of a blkio group write to it, not those of groups below. @param writesPerSecond 0: no limit */
+  /** Limits the writes of processes in a blkio group, excluding its child groups. @param writesPerSecond 0: no limit */
   limit(group: string, writesPerSecond: number): void {
     writeFileSync(join(group, limitFile), `${this.#device} ${writesPerSecond}`);
   }

@@ -4,10 +4,10 @@ import { reserve } from "@coxswain/apimachinery/testing/reserve";
 import { readRegistry } from "@coxswain/dev-cluster/registry";
 
 /**
- * Reserves a network for this process: one that contains no address of this machine and that no cluster or other test has.
- * @param from first candidate's second number
- * @param to the number after the last candidate's
- * @returns its first two numbers: `172.20`
+ * Reserves a network for this process that contains no address of this machine and is reserved by no cluster or other test.
+ * @param from second octet of the first candidate
+ * @param to one more than the second octet of the last candidate
+ * @returns the first two octets: `172.20`
  * @throws Error when none is free
  */
 export function freeNetwork(first: string, from: number, to: number): string {
