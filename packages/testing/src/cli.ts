@@ -71,7 +71,7 @@ async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** @throws Error for wrong usage */
+/** @throws Error for an invalid command line */
 function read(args: readonly string[]) {
   const { values } = parseArgs({ args: [...args], options, allowNegative: true });
   return {
@@ -88,7 +88,7 @@ function read(args: readonly string[]) {
   };
 }
 
-/** Keeps the process alive until it is disposed of. `code`: 128 and the number of the signal that came. */
+/** Keeps the process alive until it is disposed. `code`: 128 plus the number of the received signal. */
 function untilSignal(): { readonly code: Promise<number> } & Disposable {
   const timer = setInterval(() => {}, 3_600_000);
   const { promise: code, resolve } = Promise.withResolvers<number>();

@@ -90,7 +90,7 @@ test("parts are optional: without a scheduler pods wait, without controllers non
   await bare.settle({ quiet: 50 });
   assert.deepEqual((await bare.client.list(pods)).items, []);
   assert.throws(() => bare.nodes, /no fake nodes/);
-  // As envtest's: pods need no service account, which no controller would create.
+  // As with envtest: Pods need no service account, because no controller would create one.
   await bare.client.create(pods, { metadata: inDefault("alone"), spec: { containers: [{ name: "c", image: "i" }] } } as never);
 });
 

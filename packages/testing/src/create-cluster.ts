@@ -16,59 +16,59 @@ import type { WebListener } from "./tls/in-process-tls.ts";
 
 /** A Kubernetes cluster in this process. */
 export interface Cluster extends AsyncDisposable {
-  /** As administrator, without rate limits. */
+  /** Has the administrator's rights and no rate limits. */
   readonly client: Client;
-  /** A client of another user. @param userAgent names the program in histories */
+  /** A client for another user. @param userAgent name of the program in object histories */
   clientFor(user: Partial<Impersonation> & { readonly userAgent?: string }): Client;
-  /** Opens a port, unless it has one. @throws Error when it is taken */
+  /** Opens a port unless there is one already. @throws Error when it is in use */
   listen(options?: SocketOptions): Promise<{ readonly url: string; readonly ca: string }>;
-  /** For programs and libraries that need an address; opens a port, unless there is one. JSON, which is YAML. */
+  /** For programs and libraries that need an address; opens a port unless there is one already. In JSON, which is valid YAML. */
   kubeconfig(): Promise<string>;
   /**
-   * Serves HTTPS in this process, without a port, at a host that the API server can reach: webhooks of admission and conversion.
+   * Starts an HTTPS server in this process, without a port, on a host that the API server can reach: for admission and conversion webhooks.
    * @param host a name that need not exist: `hook.test`
-   * @returns for `clientConfig`: the URL, to which a path may be added, and the bundle
+   * @returns values for `clientConfig`: the URL, to which a path may be appended, and the CA bundle
    */
   serve(host: string, listener: WebListener): Promise<{ readonly url: string; readonly caBundle: string }>;
-  /** Milliseconds since the epoch, by the cluster's clock. */
+  /** Milliseconds since the epoch on the cluster's clock. */
   now(): number;
-  /** Waits in the cluster's time: programs that a test runs follow it by this. @throws the signal's reason; never resolves after `stop` */
+  /** Waits on the cluster's clock, for programs run by a test. @throws the signal's reason; never resolves after `stop` */
   sleep(time: Duration, signal?: AbortSignal): Promise<void>;
-  /** Moves virtual time on, through all that happens meanwhile. @throws Error in real time */
+  /** Advances virtual time and runs everything that becomes due. @throws Error in real time */
   advance(by: Duration): Promise<void>;
-  /** Waits until nothing more is written; virtual time moves on meanwhile. @throws Error that says what keeps the cluster busy */
+  /** Waits until nothing is written any more; virtual time advances meanwhile. @throws Error that names what keeps the cluster busy */
   settle(options?: SettleOptions): Promise<void>;
-  /** Waits until the condition is truthy. @returns its value @throws what the condition throws; Error with its last value */
+  /** Waits until the condition is truthy. @returns its value @throws the condition's error; Error with its last value on timeout */
   waitFor<T>(condition: () => T | Promise<T>, options?: WaitOptions): Promise<NonNullable<T>>;
-  /** Waits until an object is as wanted. @returns it @throws Error with the object's history */
+  /** Waits until an object satisfies a condition. @returns the object @throws Error with the object's history on timeout */
   eventually<T extends object = Unstructured>(
     ref: ResourceRef,
     target: ObjectTarget,
     isAsWanted: (object: T) => boolean,
     options?: WaitOptions,
   ): Promise<T>;
-  /** Waits until an object is gone. @throws Error with the object's history */
+  /** Waits until an object does not exist. @throws Error with the object's history on timeout */
   eventuallyGone(ref: ResourceRef, target: ObjectTarget, options?: WaitOptions): Promise<void>;
-  /** What happened to an object: writes and by whom, events, and what the server says is wrong with it. */
+  /** History of an object: its writes with their authors, its events, and the problems that the server's explanation finds. */
   story(ref: ResourceRef, target: ObjectTarget): Promise<string>;
   /**
    * Applies YAML documents or objects, server-side; definitions are established before their objects are applied.
-   * @param options.namespace of objects without one; default `default`
+   * @param options.namespace namespace of objects that have none; default `default`
    */
   apply(manifests: Manifests, options?: { readonly namespace?: string; readonly fieldManager?: string }): Promise<Unstructured[]>;
   readonly faults: Faults;
   /** @throws Error when the cluster has none */
   readonly nodes: FakeNodes;
   /**
-   * A copy with separate servers: what happens in one is not seen in the other. Parts that are not given are those of this cluster.
+   * A copy with its own servers, independent of this cluster. Options that are not given are taken from this cluster.
    * @throws Error with a real etcd
    */
   fork(options?: Omit<ClusterOptions, "etcd" | "etcdPrefix" | "clock">): Promise<Cluster>;
-  /** Ends all of it; may be called again. */
+  /** Stops all parts; further calls do nothing. */
   stop(): Promise<void>;
 }
 
-/** @throws Error for options that cannot be, and when a part does not start */
+/** @throws Error for invalid options, and when a part does not start */
 export async function createCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const parts = new ClusterParts(options);
   await parts.start();
@@ -162,7 +162,7 @@ class RunningCluster implements Cluster {
 
   async fork(options: ClusterOptions = {}): Promise<Cluster> {
     if (this.#parts.etcd === undefined) throw new Error("a cluster over a real etcd cannot be forked: leave out `etcd`");
-    // A write that is under way belongs to both or to neither.
+    // Waits for writes in progress, so that each is in both clusters or in neither.
     await this.#parts.idle();
     const parts = new ClusterParts({ ...this.#parts.options, ...options }, this.#parts);
     await parts.start("server");

@@ -95,7 +95,7 @@ async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** @throws Error for wrong usage */
+/** @throws Error for an invalid command line */
 function read(args: readonly string[]) {
   const { values } = parseArgs({ args: [...args], options });
   if (values.help) return "help";

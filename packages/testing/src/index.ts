@@ -1,4 +1,4 @@
-/** What `@coxswain/testing` offers; everything else is its inside. */
+/** The public API of `@coxswain/testing`; everything else is internal. */
 export type { Client } from "@coxswain/apimachinery/client/client";
 export type { ResourceRef } from "@coxswain/apimachinery/objects/meta/group-version";
 export type { KubeObject, Unstructured } from "@coxswain/apimachinery/objects/meta/types";

@@ -1,2 +1,2 @@
-/** The types of objects, by group and version: `AppsV1.Deployment`. */
+/** Object types by group and version: `AppsV1.Deployment`. */
 export type * from "@coxswain/apimachinery/kinds";

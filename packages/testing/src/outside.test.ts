@@ -1,4 +1,4 @@
-/** What a cluster has outside of itself: webhooks, a real etcd. */
+/** External dependencies of a cluster: webhooks, a real etcd. */
 import assert from "node:assert/strict";
 import { json } from "node:stream/consumers";
 import { test } from "node:test";
@@ -63,7 +63,7 @@ test("a cluster over a real etcd works, and says what it cannot do", async () =>
   await assert.rejects(cluster.settle(), /with a real etcd does not know when it has settled/);
   assert.throws(() => cluster.faults.breakStoreWatch(), /over a real etcd/);
   await cluster.stop();
-  // What it wrote is there for the next one.
+  // A second cluster with the same etcd must see what the first one wrote.
   await using next = await createCluster({ ...options, controllers: false, scheduler: false, nodes: 0 });
   await next.client.get(deployments, { namespace: "default", name: "web" });
 });

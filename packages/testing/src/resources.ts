@@ -1,2 +1,2 @@
-/** What `cluster.client` is given to name a resource: `pods`, `deployments`, … */
+/** Resource references for `cluster.client`: `pods`, `deployments`, … */
 export * from "@coxswain/apimachinery/objects/schema/kinds/resources";

@@ -1,4 +1,4 @@
-/** Standard methods that Node 22 and 24 do not have yet; nothing happens where they exist. */
+/** Polyfills of standard methods that Node 22 and 24 lack. */
 for (const { prototype } of [Map, WeakMap] as const) {
   if ("getOrInsertComputed" in prototype) continue;
   Object.defineProperty(prototype, "getOrInsertComputed", {

@@ -28,7 +28,7 @@ test("an hour passes at once: a cron job runs each ten minutes, and finished job
   await cluster.advance("61m");
   assert.equal(cluster.now() - begun, 3_660_000);
   const { items } = await cluster.client.list<Job>(jobs, { namespace: "default" });
-  // Those that finished within the last half hour are left.
+  // Jobs that finished within the last half hour are kept.
   assert.deepEqual(
     items.map(({ metadata }) => metadata.creationTimestamp).sort(),
     ["08:40:00", "08:50:00", "09:00:00"].map((at) => `2030-05-01T${at}Z`),
@@ -94,13 +94,13 @@ test("a crash loop backs off as the kubelet's does", async () => {
     const { status } = await cluster.client.get<Pod>(pods, { namespace: "default", name: "loop" });
     return status?.containerStatuses?.[0]?.restartCount;
   };
-  // Ends 2 s after each start; then waits 10, 20, 40, … 300 s.
+  // Exits 2 s after each start; then waits 10, 20, 40, … 300 s.
   const seen: (number | undefined)[] = [];
   for (const by of ["11s", "3s", "19s", "5s", "10m"]) {
     await cluster.advance(by);
     seen.push(await restarts());
   }
-  // After 638 s: started again at 12, 34, 76, 158, 320 and 622 s.
+  // After 638 s: restarted at 12, 34, 76, 158, 320 and 622 s.
   assert.deepEqual(seen, [0, 1, 1, 2, 6]);
   const { status } = await cluster.client.get<Pod>(pods, { namespace: "default", name: "loop" });
   assert.equal(status?.containerStatuses?.[0]?.lastState?.terminated?.exitCode, 3);

@@ -3,12 +3,12 @@ export class Activity {
   readonly #open = new Map<object, string>();
   #count = 0;
 
-  /** Requests that began so far. */
+  /** Number of requests that have started so far. */
   get count(): number {
     return this.#count;
   }
 
-  /** A request begins. @param what names it. @returns to be called when it has ended; may be called again */
+  /** Records the start of a request. @param what its name @returns a function to call at its end; further calls do nothing */
   begin(what: string): () => void {
     const key = {};
     this.#count++;
@@ -25,14 +25,14 @@ export class Activity {
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 const pause = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 1));
 
-/** Turns of the event loop in which nothing may begin: work in slices yields a few times between two requests. */
+/** Number of event-loop turns without a new operation before the cluster counts as idle: sliced work yields a few times between two requests. */
 const quietTurns = 4;
-/** How long one waits for what runs outside the event loop (signatures, files, sockets), in ms. */
+/** Time limit for work outside the event loop (signatures, files, sockets), in ms. */
 const mostForeignMs = 5_000;
-/** A request under way that does nothing for so long waits for a time to come. */
+/** A request in progress without activity for this long, in ms, is assumed to wait for a timer. */
 const mostOpenMs = 25;
 
-/** Resolves when the cluster is idle: all that remains waits for a timer of the cluster, or for external events. */
+/** Resolves when the cluster is idle, that is, waits only for its own timers or for external events. */
 export async function untilIdle(activity: Activity, happened: () => number): Promise<void> {
   let before = activity.count + happened();
   let changedAt = performance.now();
@@ -52,7 +52,7 @@ export async function untilIdle(activity: Activity, happened: () => number): Pro
   }
 }
 
-/** Whether a thread of the pool works for this process: its result starts something new. */
+/** True while the thread pool works for this process, because the result will trigger further work. */
 function hasForeignWork(): boolean {
   return process.getActiveResourcesInfo().some((name) => /^FSReq|Job$|Request$/.test(name));
 }

@@ -13,7 +13,7 @@ import type { Scratch } from "./scratch.ts";
 
 export interface ApiServerOptions {
   readonly scratch: Scratch;
-  /** undefined: the flags name servers. */
+  /** undefined: the flags name the etcd servers. */
   readonly etcdClient: (() => EtcdClient) | undefined;
   readonly flags: readonly string[];
   readonly clock: Clock;
@@ -27,7 +27,7 @@ export interface InProcessApiServer {
   readonly listener: InProcessListener;
 }
 
-/** The complete kube-apiserver without a socket: requests come through `listener`. It may not be ready yet. */
+/** The complete kube-apiserver without a socket: requests come through `listener`. It may not be ready yet when this resolves. */
 export async function startInProcessApiServer(options: ApiServerOptions): Promise<InProcessApiServer> {
   const { scratch, clock, log, connect, etcdClient } = options;
   const usual = [
@@ -40,10 +40,10 @@ export async function startInProcessApiServer(options: ApiServerOptions): Promis
     `--service-account-signing-key-file=${scratch.serviceAccountKey}`,
     "--authorization-mode=RBAC",
     "--allow-privileged=true",
-    // Names of fake nodes mean nothing outside, or something else.
+    // Host names of fake nodes cannot be resolved, or belong to other machines.
     "--kubelet-preferred-address-types=InternalIP",
     "--service-cluster-ip-range=10.0.0.0/16",
-    // The store keeps what it was given; JSON can be read in messages of failed assertions.
+    // The in-memory store needs no compact encoding, and JSON is readable in messages of failed assertions.
     "--storage-media-type=application/json",
     "--etcd-count-metric-poll-period=0",
     "--etcd-db-metric-poll-interval=0",

@@ -7,10 +7,10 @@ import { customResourceDefinitions } from "@coxswain/apimachinery/objects/schema
 /** YAML with any number of documents, or objects. */
 export type Manifests = string | KubeObject | readonly KubeObject[];
 
-/** What others need comes first. */
+/** Kinds that other objects depend on are applied first. */
 const firstKinds = ["Namespace", "CustomResourceDefinition", "ServiceAccount", "Secret", "ConfigMap"];
 
-/** @throws Error that names the document that is no object */
+/** @throws Error that names the document which is not an object */
 export function objectsOf(manifests: Manifests): readonly Unstructured[] {
   const given: readonly unknown[] = typeof manifests === "string" ? yamlDocuments(manifests) : [manifests].flat();
   const objects = given
@@ -30,11 +30,11 @@ export function objectsOf(manifests: Manifests): readonly Unstructured[] {
 export interface ApplyOptions {
   readonly namespace: string;
   readonly fieldManager: string;
-  /** Waits until a condition of the cluster holds. */
+  /** Waits until a condition on the cluster holds. */
   readonly waitFor: (what: string, isSo: () => Promise<boolean>) => Promise<unknown>;
 }
 
-/** Applies objects as `kubectl apply --server-side` does; definitions are established before their objects come. */
+/** Applies objects like `kubectl apply --server-side`; CustomResourceDefinitions are established before their objects are applied. */
 export async function applyObjects(
   client: Client,
   objects: readonly Unstructured[],
@@ -74,7 +74,7 @@ interface ServedList {
   readonly resources?: readonly { readonly name: string; readonly kind: string; readonly namespaced: boolean }[];
 }
 
-/** The resource of a kind, by the server's discovery. @throws Error for a kind that is not served */
+/** The resource of a kind, from discovery. @throws Error for a kind that is not served */
 async function resourceOf(client: Client, apiVersion: string, kind: string): Promise<ResourceRef> {
   const served = parseGroupVersion(apiVersion);
   if (served === undefined) throw new Error(`${JSON.stringify(apiVersion)} is no apiVersion`);

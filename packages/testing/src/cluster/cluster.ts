@@ -28,7 +28,7 @@ import { newScratch, type Scratch, type Tokens } from "./scratch.ts";
 import { openSocket, type Socket, type SocketOptions } from "./socket.ts";
 import { InProcessTransport } from "./transport.ts";
 
-/** Longest start of a part, in the cluster's time. */
+/** Time limit for the start of a part, on the cluster's clock. */
 const startLimitMs = 60_000;
 
 /** All parts of one cluster; none is shared with another cluster. */
@@ -43,9 +43,9 @@ export class ClusterParts {
   /** undefined: real time. */
   readonly pace: Pace | undefined;
   readonly dialer = new Dialer();
-  /** undefined with a real etcd, which does not report the writer. */
+  /** undefined with a real etcd, which does not report who wrote a key. */
   readonly writes: WriteLog | undefined;
-  /** When the cluster, or the one that it is a copy of, began: ms since the epoch. */
+  /** Start time of the cluster, or of the cluster that it was copied from: ms since the epoch. */
   readonly startMs: number;
   readonly #hasOwnControllers: boolean;
   readonly #scratch: Scratch;
@@ -59,7 +59,7 @@ export class ClusterParts {
   #socket: Promise<Socket> | undefined;
   #stopped: Promise<void> | undefined;
 
-  /** @param original of which it is a copy */
+  /** @param original the cluster to copy */
   constructor(options: ClusterOptions, original?: ClusterParts) {
     this.options = options;
     this.#hasOwnControllers = options.controllers !== original?.options.controllers || original === undefined;
@@ -81,7 +81,7 @@ export class ClusterParts {
       );
     this.#log =
       options.log === undefined ? discardLogger : newLogger({ verbosity: options.log, clock: this.clock, exit: neverExit });
-    // Before anything starts: what cannot be is refused.
+    // Validates the options before anything is started.
     nodesOf(options.nodes);
     checkRules(options.pods ?? []);
     this.#scratch = original === undefined ? newScratch() : newScratch(original.#scratch.serviceAccountKeyPem);
@@ -102,14 +102,14 @@ export class ClusterParts {
   }
 
   /**
-   * Resolves when requests are served.
-   * @param awaits `all`: and all parts run; `server`: the others start meanwhile
+   * Resolves when the API server is ready.
+   * @param awaits `all`: also waits for all other parts; `server`: these start in the background
    */
   async start(awaits: "all" | "server" = "all"): Promise<void> {
     try {
       const others = await this.drive("the start of the API server", this.#startServer());
       if (awaits === "all") await this.drive("the start of the cluster", others());
-      // Their first steps take longer than what the caller waits for.
+      // Deferred by a turn, because their first steps would delay the caller.
       else this.#run(turns(1).then(others));
     } catch (err) {
       await this.stop();
@@ -117,7 +117,7 @@ export class ClusterParts {
     }
   }
 
-  /** Waits for `work`; virtual time moves on meanwhile. */
+  /** Waits for `work` while advancing virtual time. */
   async drive<T>(what: string, work: Promise<T>, limitMs = startLimitMs): Promise<T> {
     using _ = new KeptAlive();
     return await (this.pace === undefined ? work : this.pace.through(what, work, this.clock.now() + limitMs));
@@ -127,17 +127,17 @@ export class ClusterParts {
     await (this.pace?.idle() ?? untilIdle(this.activity, () => this.clock.fired + (this.etcd?.revision ?? 0)));
   }
 
-  /** @returns starts the other parts */
+  /** @returns a function that starts the other parts */
   async #startServer(): Promise<() => Promise<void>> {
     const { options, etcd } = this;
     const log = this.#log;
     const names = controllersOf(options.controllers);
     const makeControllers = () => (names.length === 0 ? undefined : newControllers(names, this.#scratch));
-    // A copy's are those of its original unless others are named, which may not exist.
+    // A copy keeps its original's controllers unless it names others, which are validated here.
     const checked = this.#hasOwnControllers ? makeControllers() : undefined;
     const withoutAccounts = names.some((name) => name === "*" || name === "serviceaccount")
       ? []
-      : // No controller creates the accounts that it would look up.
+      : // No controller would create the service accounts that this plugin looks up.
         ["--disable-admission-plugins=ServiceAccount"];
     const real = options.etcd === undefined ? [] : [`--etcd-servers=${options.etcd.join(",")}`];
     const prefix = options.etcdPrefix === undefined ? [] : [`--etcd-prefix=${options.etcdPrefix}`];
@@ -182,7 +182,7 @@ export class ClusterParts {
   async #startControllers(manager: InProcessDaemon, names: readonly string[]): Promise<void> {
     this.#run(manager.run(this.#program("controllers", "kube-controller-manager")));
     if (!names.some((name) => name === "*" || name === "serviceaccount")) return;
-    // Pods are refused until their namespace has its account.
+    // Pods are rejected until their namespace has its default service account.
     const client = this.client("controllers", {});
     for (;;) {
       try {
@@ -209,7 +209,7 @@ export class ClusterParts {
     await this.#nodes.start();
   }
 
-  /** A client of a test: virtual time advances when one of its requests needs that. */
+  /** A client for tests: virtual time advances when a request can only complete that way. */
   testClient(config: Partial<ClientConfig> & { readonly impersonate?: Impersonation }): Client {
     const { pace } = this;
     const transport = this.#transport();
@@ -222,13 +222,13 @@ export class ClusterParts {
     return newClient({ ...this.#configOf("admin"), ...config }, { clock: this.clock, transport: assisted });
   }
 
-  /** A client in this process. */
+  /** A client that sends requests within this process. */
   client(user: keyof Tokens, config: Partial<ClientConfig> & { readonly impersonate?: Impersonation }): Client {
     const transport = this.#transport();
     return newClient({ ...this.#configOf(user), ...config }, { clock: this.clock, transport });
   }
 
-  /** An HTTPS server at a host that only this cluster's API server knows. */
+  /** Starts an HTTPS server on a host name that only this cluster's API server can resolve. */
   async serve(host: string, listener: WebListener): Promise<{ url: string; caBundle: string }> {
     const server = createServer((request, response) => {
       (async () => listener(request, response))().catch(() => response.destroy());
@@ -238,7 +238,7 @@ export class ClusterParts {
     return { url: `https://${host}`, caBundle: Buffer.from(await tls.ca()).toString("base64") };
   }
 
-  /** The port, opened by the first call. @throws Error when it is taken */
+  /** The listening port, opened by the first call. @throws Error when it is in use */
   socket(options: SocketOptions = {}): Promise<Socket> {
     this.#socket ??= openSocket(options, this.server.listener, this.#log.named("serving"));
     return this.#socket;
@@ -262,14 +262,14 @@ export class ClusterParts {
     await Promise.race([Promise.allSettled(this.#programs), turns(50)]);
     await this.#socket?.then((socket) => socket.close()).catch(() => {});
     if (this.#etcdClient !== undefined) this.#etcdClient.lagMs = 0;
-    // Virtual time has to go on for what the server waits for.
+    // The server's shutdown waits for timers, so virtual time must advance.
     if (this.#server !== undefined) await this.drive("the stop of the API server", this.#server.server.stop(0));
     this.dialer.close();
     this.clock.stop();
     this.#scratch.remove();
   }
 
-  /** A program's failure is the cluster's: it must not go unseen, nor end the process. */
+  /** Logs the failure of a part, which otherwise would be an unhandled rejection that ends the process. */
   #run(program: Promise<void>): void {
     this.#programs.push(
       program.catch((err: unknown) => {
@@ -299,7 +299,7 @@ export class ClusterParts {
   }
 }
 
-/** Keeps the process alive during a wait, because the timers of a cluster do not. */
+/** Keeps the process alive during a wait; the cluster's timers do not. */
 class KeptAlive {
   readonly #timer = setInterval(() => {}, 60_000);
 
@@ -312,7 +312,7 @@ async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => void setImmediate(resolve));
 }
 
-/** @throws always: nothing in a cluster may end the process of the test */
+/** @throws always: no part of a cluster may exit the test's process */
 function neverExit(code: number): never {
   throw new Error(`a part of the cluster requested to exit with ${code}`);
 }

@@ -3,8 +3,8 @@ import { newControllerManager } from "@coxswain/controller-manager";
 import type { Scratch } from "./scratch.ts";
 
 /**
- * kube-controller-manager without leader election: there is only one.
- * @param names as in `--controllers` @throws Error for a name that no controller has
+ * kube-controller-manager without leader election, because there is only one instance.
+ * @param names as in `--controllers` @throws Error for an unknown controller
  */
 export function newControllers(names: readonly string[], scratch: Scratch): InProcessDaemon {
   return newControllerManager([

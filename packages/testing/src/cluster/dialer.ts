@@ -3,16 +3,16 @@ import type { Duplex } from "node:stream";
 import { duplexPair } from "node:stream";
 import type { Connect, Connection } from "@coxswain/apimachinery/transport/connect";
 
-/** Takes connections to a host of the cluster that exists in this process only. @throws Error when it cannot be reached */
+/** Accepts connections to a host that exists only in this process. @throws Error when it is unreachable */
 export type Accept = (connection: Duplex) => void;
 
-/** Where an API server of this process dials nodes, pods and webhooks: hosts that are functions first, then the network. */
+/** Opens the API server's connections to nodes, Pods and webhooks: hosts registered in this process take precedence over the network. */
 export class Dialer {
-  /** By `host:port`, or by host. */
+  /** By `host:port`, or by host for all ports. */
   readonly #hosts = new Map<string, Accept>();
   readonly #open = new Set<Duplex>();
 
-  /** @param host with or without `:port`. @returns takes it away again */
+  /** @param host with or without `:port`. @returns a function that removes the host */
   serve(host: string, accept: Accept): () => void {
     this.#hosts.set(host, accept);
     return () => void this.#hosts.delete(host);
@@ -31,7 +31,7 @@ export class Dialer {
     });
   };
 
-  /** Ends all connections. */
+  /** Destroys all connections. */
   close(): void {
     for (const one of this.#open) one.destroy();
     this.#open.clear();
@@ -39,7 +39,7 @@ export class Dialer {
 
   #pair(accept: Accept): Connection {
     const [near, far] = duplexPair();
-    // As the two ends of a socket: an end that closes in good order has been read to its end by the other one.
+    // As with sockets, closing one end closes the other; an end that closes without error has been read to its end.
     near.once("close", () => far.destroy());
     far.once("close", () => near.destroy());
     this.#kept(far as Duplex & Connection);

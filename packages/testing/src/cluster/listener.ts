@@ -5,7 +5,7 @@ import type { Requests } from "./requests.ts";
 /** The port that an in-process server reports. No socket listens there. */
 export const nominalPort = 6443;
 
-/** In place of a listening socket: requests are handed over as objects. */
+/** Replaces a listening socket: requests are passed as objects. */
 export class InProcessListener implements HttpServer {
   readonly port = nominalPort;
   readonly address = "127.0.0.1";
@@ -21,7 +21,7 @@ export class InProcessListener implements HttpServer {
     this.#requests = requests;
   }
 
-  /** Whether requests are refused as by a port without a listener. */
+  /** True when requests are refused, as by a port without a listener. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
@@ -47,7 +47,7 @@ export class InProcessListener implements HttpServer {
     this.#open.clear();
   }
 
-  /** Breaks off requests that are being answered, of those that `matches`. */
+  /** Aborts the requests in progress that `matches` selects. */
   breakOff(matches: (exchange: Exchange) => boolean): number {
     const broken = [...this.#open].filter(matches);
     for (const exchange of broken) exchange.destroy();

@@ -3,33 +3,33 @@ import type { PodRule } from "../nodes/pod-rules.ts";
 import type { SocketOptions } from "./socket.ts";
 
 export interface ClusterOptions {
-  /** Fake nodes: how many, or which. Default 1. */
+  /** Fake nodes: a number, or a list of nodes. Default 1. */
   readonly nodes?: number | readonly NodeSpec[];
-  /** How their pods behave. Default: they are ready immediately, and those that are not restarted succeed after 1 s. */
+  /** Behaviour of their Pods. Default: ready immediately; those that are not restarted succeed after 1 s. */
   readonly pods?: readonly PodRule[];
-  /** Which controllers run: all that kube-controller-manager runs by default, none, or those named, as in `--controllers`. */
+  /** Controllers to run: true for kube-controller-manager's defaults, false for none, or names as in `--controllers`. */
   readonly controllers?: boolean | readonly string[];
   /** Default true. */
   readonly scheduler?: boolean;
   /** URLs of a real etcd. Default: a store in memory. */
   readonly etcd?: readonly string[];
-  /** Keys in etcd start with it. Default `/registry`; give each cluster its own when several share an etcd. */
+  /** Prefix of keys in etcd. Default `/registry`; clusters that share an etcd need different ones. */
   readonly etcdPrefix?: string;
   /**
-   * `real`, or `virtual`: time stands still but for `advance`, `settle` and the waiting functions of the cluster. A time (ISO 8601 or ms
-   * since the epoch) is where virtual time begins. Default real.
+   * `real`, or `virtual`: time only advances in `advance`, `settle` and the waiting functions of the cluster. A time (ISO 8601 or ms
+   * since the epoch) starts virtual time there. Default real.
    */
   readonly clock?: "real" | "virtual" | { readonly startsAt: string | number };
-  /** Opens a port, for programs that need one. Default: none; `cluster.listen()` opens one later. */
+  /** Opens a port, for programs that need an address. Default: none; `cluster.listen()` opens one later. */
   readonly socket?: boolean | SocketOptions;
-  /** More flags of kube-apiserver: `["--authorization-mode=AlwaysAllow"]`. */
+  /** Additional flags of kube-apiserver: `["--authorization-mode=AlwaysAllow"]`. */
   readonly apiServerFlags?: readonly string[];
-  /** Verbosity of the programs' logs on stderr. Default: no logs. */
+  /** Log verbosity of all parts, on stderr. Default: no logs. */
   readonly log?: number;
 }
 
 /**
- * @returns the nodes; a number stands for `node-1`, `node-2` …
+ * @returns the nodes; a number `n` gives `node-1` to `node-n`
  * @throws Error for a number that is not an integer from 0 to 5,000
  */
 export function nodesOf(given: ClusterOptions["nodes"] = 1): readonly NodeSpec[] {
@@ -44,7 +44,7 @@ export function controllersOf(given: ClusterOptions["controllers"] = true): read
   return given === true ? ["*"] : given === false ? [] : given;
 }
 
-/** @returns where virtual time begins; undefined: real time */
+/** @returns the start of virtual time; undefined: real time */
 export function startOf(given: ClusterOptions["clock"] = "real"): number | undefined {
   if (given === "real") return undefined;
   const startsAt = given === "virtual" ? Date.UTC(2022, 0, 1) : given.startsAt;

@@ -1,23 +1,23 @@
 import type { VirtualClock } from "../time/virtual-clock.ts";
 import { type Activity, untilIdle } from "./activity.ts";
 
-/** Time given to work outside the cluster when nothing in it is due. */
+/** Time that work outside the cluster gets to finish when nothing is due in the cluster, in ms. */
 const foreignMs = 250;
 
-/** A request that takes longer than that, in virtual time, waits for something that does not come. */
+/** Limit of a request's duration in virtual time; one that takes longer will not complete. */
 const longestAssistMs = 3_600_000;
 
-/** Moves virtual time on, so that everything that a moment starts has ended before the next one comes. */
+/** Advances virtual time from one due timer to the next, each time after everything that the previous one started has ended. */
 export class Pace {
   readonly #clock: VirtualClock;
   readonly #activity: Activity;
   readonly #writes: () => number;
-  /** Two callers must not move time at once. */
+  /** End of the queue of callers; only one may advance time at once. */
   #last: Promise<unknown> = Promise.resolve();
-  /** Callers that move time, or wait until they may. */
+  /** Number of callers that advance time or wait for their turn. */
   #movers = 0;
 
-  /** @param writes counts what is stored */
+  /** @param writes number of writes to the store so far */
   constructor(clock: VirtualClock, activity: Activity, writes: () => number) {
     this.#clock = clock;
     this.#activity = activity;
@@ -28,7 +28,7 @@ export class Pace {
     return untilIdle(this.#activity, () => this.#clock.fired + this.#writes());
   }
 
-  /** Moves to a time, through everything that is due before. */
+  /** Advances to a time, through everything that is due before. */
   advanceTo(targetMs: number): Promise<void> {
     return this.#alone(async () => {
       while (await this.#step(targetMs));
@@ -37,7 +37,7 @@ export class Pace {
     });
   }
 
-  /** Moves on until `isDone`, which is called after each moment. @returns false when it was not so by `limitMs` */
+  /** Advances until `isDone`, which is called after each step, returns true. @returns false when it did not by `limitMs` */
   until(isDone: () => boolean | Promise<boolean>, limitMs: number): Promise<boolean> {
     return this.#alone(async () => {
       for (;;) {
@@ -52,14 +52,14 @@ export class Pace {
     });
   }
 
-  /** Moves on until `work` has ended. @throws what it throws; Error when it has not by `limitMs` */
+  /** Advances until `work` has ended. @throws its error; Error when it has not ended by `limitMs` */
   through<T>(what: string, work: Promise<T>, limitMs: number): Promise<T> {
     return this.#alone(() => this.#during(work, limitMs, what));
   }
 
   /**
-   * Waits for `work`, and advances time when it cannot end otherwise and no other caller advances it; for work that others wait for while they
-   * move time.
+   * Waits for `work`, and advances time when it cannot end otherwise and no other caller advances it; for work that a caller which advances
+   * time may wait for.
    */
   async assist<T>(what: string, work: Promise<T>): Promise<T> {
     let isOver = false;
@@ -84,7 +84,7 @@ export class Pace {
       await this.idle();
       if (isOver) return work;
       if (await this.#step(limitMs)) continue;
-      // Something outside the cluster may have it in hand: a socket, a file.
+      // Work outside the cluster, such as sockets and files, may be pending.
       await new Promise((resolve) => void setTimeout(resolve, foreignMs));
       await this.idle();
       if (isOver) return work;
@@ -93,7 +93,7 @@ export class Pace {
     }
   }
 
-  /** To the next moment at which something is due. @returns false when nothing is until `limitMs` */
+  /** Advances to the next due timer. @returns false when none is due by `limitMs` */
   async #step(limitMs: number): Promise<boolean> {
     await this.idle();
     const next = this.#clock.nextDue;
@@ -113,7 +113,7 @@ export class Pace {
   }
 }
 
-/** A clause for error texts, which names up to five activities that keep time from moving; empty when there is none. */
+/** A clause for error texts that names up to five operations which keep time from advancing; empty when there are none. */
 export function busyText({ open }: Activity): string {
   return open.length === 0 ? "" : `; under way: ${open.slice(0, 5).join(", ")}`;
 }

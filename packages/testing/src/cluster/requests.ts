@@ -15,7 +15,7 @@ export class Requests {
     this.#faults = faults;
   }
 
-  /** The component on whose behalf the calling code runs; undefined outside of components. */
+  /** The component for which the current code runs (AsyncLocalStorage); undefined outside of components. */
   get current(): Requester | undefined {
     return this.#current.getStore();
   }
@@ -36,7 +36,7 @@ export class Requests {
         exchange.destroy();
         return;
       }
-      // The response to a request that is executed but reported as lost is discarded.
+      // When an executed request is reported as lost, its response is discarded.
       const seen = fault?.breaks === "after" ? withoutAnswer(exchange) : exchange;
       await this.#current.run(requester, async () => next(seen));
       if (fault?.breaks === "after") exchange.destroy();
@@ -46,7 +46,7 @@ export class Requests {
   }
 }
 
-/** Watches, logs and other requests without an end. */
+/** True for watches, logs and other requests that do not end by themselves. */
 export const isLongRunning = (url: string): boolean =>
   /[?&]watch=(?!false|0)|[?&]follow=(?!false|0)|\/watch\/|\/(?:exec|attach|portforward)(?:\?|$)/.test(url);
 

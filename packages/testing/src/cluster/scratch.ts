@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Users of a cluster, by what their tokens stand for. */
+/** Tokens of the cluster's users. */
 export interface Tokens {
   readonly admin: string;
   readonly controllers: string;
@@ -11,12 +11,12 @@ export interface Tokens {
   readonly nodes: string;
 }
 
-/** What the programs' flags can only name as files: a folder that is removed with the cluster. */
+/** Files that flags of the programs name, in a folder that is removed with the cluster. */
 export interface Scratch {
   readonly folder: string;
   readonly tokens: Tokens;
   readonly tokenFile: string;
-  /** Signs the tokens of service accounts: a file with `serviceAccountKeyPem`. */
+  /** Path of the key that signs service account tokens, with the contents of `serviceAccountKeyPem`. */
   readonly serviceAccountKey: string;
   readonly serviceAccountKeyPem: string;
   file(name: string, text: string): string;
@@ -30,7 +30,7 @@ const users: Readonly<Record<keyof Tokens, string>> = {
   nodes: "fake-nodes",
 };
 
-/** @param serviceAccountKeyPem that of the cluster of which this one is a copy: the tokens in its Secrets are valid in both */
+/** @param serviceAccountKeyPem key of the cluster that is copied, so that the tokens in its Secrets are valid in both */
 export function newScratch(serviceAccountKeyPem = newKeyPem()): Scratch {
   const folder = mkdtempSync(join(tmpdir(), "coxswain-testing-"));
   const file = (name: string, text: string): string => {

@@ -1,15 +1,15 @@
 import { since } from "../history/story.ts";
 import type { Write, WriteLog } from "../history/write-log.ts";
 
-/** Written all the time by clusters in which nothing happens. */
+/** Keys that are written periodically even in an idle cluster. */
 const heartbeats = /^\/registry\/(?:leases\/|masterleases\/|events\/|ranges\/)|\/(?:coxswain-barrier|compact_rev_key)$/;
 
-/** The last write that says that something is going on. */
+/** The last write that is not a heartbeat. */
 export function lastWork(writes: readonly Write[]): Write | undefined {
   return writes.findLast(({ key }) => !heartbeats.test(key));
 }
 
-/** Writers and their writes since a time, the busiest first: why a cluster does not settle. */
+/** Writers and their writes since a time, most frequent first: tells why a cluster does not settle. */
 export function busiest(writes: WriteLog, sinceMs: number, startMs: number): string {
   const counts = new Map<string, { count: number; last: Write }>();
   for (const write of writes.all) {

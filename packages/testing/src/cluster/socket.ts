@@ -10,21 +10,21 @@ export interface SocketOptions {
   readonly host?: string;
 }
 
-/** A port for an in-process server, with its certificate. */
+/** A listening port of an in-process server, with its CA. */
 export interface Socket {
   readonly url: string;
-  /** PEM. */
+  /** CA certificate in PEM. */
   readonly ca: string;
   close(): Promise<void>;
 }
 
-/** @throws Error when the port is taken */
+/** @throws Error when the port is in use */
 export async function openSocket(
   { port = 0, host = "127.0.0.1" }: SocketOptions,
   listener: InProcessListener,
   log: Logger,
 ): Promise<Socket> {
-  // The certificate library takes long to load, and most clusters need none.
+  // Imported on demand: the certificate library takes long to load, and most clusters do not need it.
   const { newCa, newCertificate } = await import("@coxswain/apimachinery/serving/certificates");
   const ca = await newCa({ commonName: "coxswain-testing-ca" });
   const dnsNames = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];

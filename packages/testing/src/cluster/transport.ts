@@ -4,13 +4,13 @@ import type { TransportRequest, TransportResponse } from "@coxswain/apimachinery
 import { LoopbackExchange } from "@coxswain/apiserver/loopback/exchange";
 import type { InProcessListener } from "./listener.ts";
 
-/** Requests to a server of this process, without a socket. */
+/** Sends requests to a server in this process, without a socket. */
 export class InProcessTransport implements Transport {
   readonly #listener: () => InProcessListener;
   readonly #open = new Set<LoopbackExchange>();
   #isClosed = false;
 
-  /** @param listener of the server; called for each request, since another one may take its place */
+  /** @param listener returns the server's listener; called for each request, because it may be replaced */
   constructor(listener: () => InProcessListener) {
     this.#listener = listener;
   }
@@ -25,14 +25,14 @@ export class InProcessTransport implements Transport {
     this.#open.add(exchange);
     const forget = (): void => void this.#open.delete(exchange);
     exchange.signal.addEventListener("abort", forget, { once: true });
-    // A turn of the event loop: requests that follow each other must not keep timers and sockets waiting.
+    // Deferred to the next turn of the event loop, so that a sequence of requests does not starve timers and sockets.
     setImmediate(() => {
       listener.handle(exchange).catch((err: unknown) => exchange.destroy(new ConnectionLost(String(err))));
     });
     try {
       const response = await exchange.response;
       response.body.once("close", forget);
-      // Only readers of the stream need the error.
+      // Without a listener an error would be an uncaught exception; readers of the stream still receive it.
       response.body.on("error", () => {});
       return response;
     } catch (err) {

@@ -17,7 +17,7 @@ const pollMs = 5;
 const longestPollMs = 50;
 const longestText = 4_000;
 
-/** Waiting for what a cluster does; virtual time moves on meanwhile. */
+/** Waits for conditions on the cluster; virtual time advances meanwhile. */
 export class Waiting {
   readonly #parts: ClusterParts;
   readonly #client: Client;
@@ -41,7 +41,7 @@ export class Waiting {
     const quietMs = durationMs(quiet ?? (isVirtual ? 10_000 : 200));
     const limitMs = durationMs(within ?? (isVirtual ? 600_000 : 60_000));
     const beganMs = clock.now();
-    // Earlier writes may satisfy the condition now.
+    // Earlier writes may already have made the condition true.
     let last: Write | undefined = lastWork(writes.all);
     let sinceMs = beganMs;
     const isQuiet = (): boolean => {

@@ -3,36 +3,36 @@ import { type Duration, durationMs } from "../time/duration.ts";
 
 /** The client of a request. */
 export interface Requester {
-  /** `kube-controller-manager/replicaset-controller`, or the whole user agent of a program that is not one of the cluster's. */
+  /** `kube-controller-manager/replicaset-controller`, or the complete user agent of a program outside the cluster. */
   readonly by: string;
   readonly method: string;
-  /** With the query. */
+  /** Including the query. */
   readonly path: string;
 }
 
-/** Which requests a fault hits; everything given has to be true. */
+/** Selects requests; all given conditions must hold. */
 export interface FaultMatch {
   /** `GET`, `POST`, `PUT`, `PATCH`, `DELETE`. */
   readonly method?: string;
-  /** Part of the path and query, or a pattern: `/deployments/web/status`. */
+  /** Substring of path and query, or a pattern: `/deployments/web/status`. */
   readonly path?: string | RegExp;
-  /** Part of the client's name: `kube-scheduler`, `replicaset-controller`, or of another program's user agent. */
+  /** Substring of the client's name: `kube-scheduler`, `replicaset-controller`, or of another program's user agent. */
   readonly by?: string;
 }
 
 export interface Fault extends FaultMatch {
-  /** How many requests it hits. Default 1; `Infinity`: until it is removed. */
+  /** Number of requests it applies to. Default 1; `Infinity`: until it is removed. */
   readonly times?: number;
-  /** The request waits so long first. */
+  /** Delay before the request is processed. */
   readonly delay?: Duration;
-  /** Answered with this error in place of the server's answer: 409, 429, 500, … */
+  /** The response is an error with this code instead of the server's response: 409, 429, 500, … */
   readonly status?: number;
   readonly message?: string;
-  /** The connection breaks: before the server has seen the request, or after it has carried it out. */
+  /** The connection breaks before the server has received the request, or after it has executed it. */
   readonly breaks?: "before" | "after";
 }
 
-/** What happens to one request. */
+/** Effect of a fault on one request. */
 interface Hit {
   readonly delayMs: number;
   readonly status: number | undefined;
@@ -40,7 +40,7 @@ interface Hit {
   readonly breaks: "before" | "after" | undefined;
 }
 
-/** Disturbs the watches of one server. */
+/** Faults of one server's watches. */
 export interface WatchFaults {
   breakClients(path: string): number;
   breakStore(): void;
@@ -53,11 +53,11 @@ interface Pending {
   hits: number;
 }
 
-/** A fault that was ordered. */
+/** An active fault. */
 export interface InjectedFault extends Disposable {
-  /** Requests that it has hit so far. */
+  /** Number of requests it has applied to so far. */
   readonly hits: number;
-  /** No further request is hit. */
+  /** Ends the fault. */
   remove(): void;
 }
 
@@ -65,26 +65,26 @@ export interface InjectedFault extends Disposable {
 export class Faults {
   readonly clock: Clock;
   readonly #pending = new Set<Pending>();
-  /** By program. */
+  /** Clock skew in ms, by program. */
   readonly #skews = new Map<string, number>();
   readonly #watches: () => WatchFaults | undefined;
 
-  /** @param watches of the server, once it runs; undefined where they cannot be had */
+  /** @param watches of the server, once it runs; undefined when watch faults are not available */
   constructor(clock: Clock, watches: () => WatchFaults | undefined = () => undefined) {
     this.clock = clock;
     this.#watches = watches;
   }
 
   /**
-   * From now on a program's time of day is wrong; its timers are not.
+   * Changes a program's time of day from now on; its timers are not affected.
    * @param program `kube-apiserver`, `kube-controller-manager`, `kube-scheduler`
-   * @param ms how far it is ahead; negative: behind
+   * @param ms how far its clock is ahead; negative: behind
    */
   skew(program: string, ms: number): void {
     this.#skews.set(program, ms);
   }
 
-  /** The clock of a program, which may be wrong. */
+  /** A program's clock, including its skew. */
   clockOf(program: string): Clock {
     const { clock } = this;
     return {
@@ -96,7 +96,7 @@ export class Faults {
     };
   }
 
-  /** Clients' watches break, of those whose path contains `path`. @returns how many */
+  /** Breaks clients' watches whose path contains `path`. @returns their number */
   breakWatches(path = ""): number {
     return this.#found().breakClients(path);
   }
@@ -106,7 +106,7 @@ export class Faults {
     this.#found().breakStore();
   }
 
-  /** Reads and watches lag behind writes by so much, until it is 0 again. */
+  /** Delays reads and watches after writes by this time, until it is set to 0. */
   lagWatches(by: Duration): void {
     this.#found().lagStore(durationMs(by));
   }
@@ -135,7 +135,7 @@ export class Faults {
     };
   }
 
-  /** The fault that hits this request; it counts. */
+  /** The fault that applies to this request; decrements its remaining count. */
   next(request: Requester): Hit | undefined {
     for (const pending of this.#pending) {
       if (!isHit(pending.fault, request)) continue;

@@ -1,10 +1,10 @@
 /** Text of the differences between two versions of an object. */
 const mostLines = 12;
 const longestValue = 120;
-/** Changed by every write, and said by the line above. */
+/** Fields that every write changes and that the history shows elsewhere. */
 const unsaid = new Set(["metadata.managedFields", "metadata.resourceVersion", "metadata.generation"]);
 
-/** `status.phase: "Pending" → "Running"`, in the order of the fields. */
+/** `status.phase: "Pending" → "Running"`, in field order. */
 export function changesBetween(before: unknown, after: unknown): readonly string[] {
   const lines: string[] = [];
   compare("", before, after, lines);
@@ -31,7 +31,7 @@ function compare(path: string, before: unknown, after: unknown, lines: string[])
   lines.push(`${path}: ${shown(before)} → ${shown(after)}`);
 }
 
-/** Lists of objects are compared by what names their items. */
+/** Items of object lists are matched by the field that identifies them. */
 function identity(items: readonly unknown[]): (item: unknown, index: number) => string {
   for (const field of ["type", "name", "uid", "key", "ip"]) {
     if (items.length > 0 && items.every((item) => isObject(item) && typeof item[field] === "string")) {

@@ -8,10 +8,10 @@ import { changesBetween } from "./changes.ts";
 import type { ObjectTarget } from "./target.ts";
 import type { Write, WriteLog } from "./write-log.ts";
 
-/** Of an object's history the last writes are shown. */
+/** Number of writes shown, the last ones of the history. */
 const mostWrites = 25;
 
-/** Why an object is not as expected: its writes, its events, the server's explanation. */
+/** Explains an object's state: its writes, its events, and the server's explanation. */
 export async function storyOf(
   ref: ResourceRef,
   target: ObjectTarget,
@@ -25,7 +25,7 @@ export async function storyOf(
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
-/** `+12.345s`, since the cluster began. */
+/** Time since the start of the cluster: `+12.345s`. */
 export const since = (startMs: number, atMs: number): string => `+${((atMs - startMs) / 1000).toFixed(3)}s`;
 
 function section(title: string, text: string): string {
@@ -85,6 +85,6 @@ async function explanationText(client: Client, ref: ResourceRef, { namespace, na
     const { status, body } = await client.raw("GET", path, { headers: { accept: "text/plain" } });
     return status === 200 ? body.toString("utf8").trimEnd() : "";
   } catch {
-    return ""; // the assertion's own failure is what counts
+    return ""; // must not replace the failure of the assertion
   }
 }

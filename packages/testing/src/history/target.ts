@@ -1,4 +1,4 @@
-/** What an assertion is about. */
+/** The object of an assertion. */
 export interface ObjectTarget {
   readonly namespace?: string | undefined;
   readonly name: string;

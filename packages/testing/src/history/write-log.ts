@@ -2,21 +2,21 @@ import type { KeyValue } from "@coxswain/apiserver/storage/etcd/wire";
 import type { Requester } from "../faults/faults.ts";
 import type { MemoryEtcd } from "../store/memory-etcd.ts";
 
-/** One version of one object: when it was written, by whom. */
+/** One version of an object, with the time and author of its write. */
 export interface Write {
   readonly revision: number;
-  /** ms since the epoch, by the cluster's clock. */
+  /** ms since the epoch on the cluster's clock. */
   readonly atMs: number;
   /** `/registry/pods/default/web-0` */
   readonly key: string;
   readonly type: "put" | "delete";
   readonly by: Requester | undefined;
-  /** Absent when it was deleted. */
+  /** undefined for a deletion. */
   readonly value: Buffer | undefined;
   readonly before: Buffer | undefined;
 }
 
-/** Older writes are forgotten. */
+/** Maximum number of writes kept; older ones are dropped. */
 const mostWrites = 20_000;
 
 /** The writes to an in-memory store, with their authors. */
@@ -25,7 +25,7 @@ export class WriteLog {
   readonly #now: () => number;
   readonly #requester: () => Requester | undefined;
 
-  /** @param requester on whose behalf a write happens that is happening */
+  /** @param requester returns the author of the current write */
   constructor(etcd: MemoryEtcd, now: () => number, requester: () => Requester | undefined, earlier: readonly Write[] = []) {
     this.#now = now;
     this.#requester = requester;

@@ -1,4 +1,4 @@
-/** IPv4 addresses of a range, in order, each given once until it is returned. */
+/** Allocates the IPv4 addresses of a range in order, each once until it is released. */
 export class AddressPool {
   readonly #first: number;
   readonly #count: number;
@@ -10,7 +10,7 @@ export class AddressPool {
     this.#count = numberOf(last) - this.#first + 1;
   }
 
-  /** @throws Error when all are taken */
+  /** @throws Error when all are allocated */
   take(): string {
     if (this.#taken.size >= this.#count) throw new Error(`all ${this.#count} addresses from ${textOf(this.#first)} on are taken`);
     for (;;) {
@@ -19,7 +19,7 @@ export class AddressPool {
     }
   }
 
-  /** Takes an address that somebody has already; others than those of the range are ignored. @returns it */
+  /** Marks an address as allocated; addresses outside the range are ignored. @returns its argument */
   keep(address: string): string {
     const place = numberOf(address) - this.#first;
     if (place >= 0 && place < this.#count) this.#taken.add(address);

@@ -8,29 +8,29 @@ import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resourc
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
-/** What runs on a node, which outlives its agent. */
+/** State of a node's running Pods, which survives a crash of its agent. */
 export interface Machine {
   readonly name: string;
-  /** By uid. */
+  /** By Pod UID. */
   readonly running: Map<string, { readonly key: string; readonly uid: string }>;
-  /** Uids of pods that ended on their own, with how. */
+  /** Outcome of Pods that ended by themselves, by UID. */
   readonly finished: Map<string, "Succeeded" | "Failed">;
-  /** By uid. */
+  /** Pod IPs by UID. */
   readonly addresses: Map<string, string>;
 }
 
-/** A machine on which nothing runs. */
+/** A machine without Pods. */
 export const newMachine = (name: string): Machine => ({ name, running: new Map(), finished: new Map(), addresses: new Map() });
 
-/** How pods behave on a node. Times in ms. */
+/** Behaviour of Pods on a node. Times in ms. */
 export interface PodRules {
   startMs(pod: Pod): number;
   stopMs(pod: Pod): number;
-  /** When the pod ends by itself, and how; undefined: never. */
+  /** When and how the Pod ends by itself; undefined: never. */
   ends(pod: Pod): { afterMs: number; phase: "Succeeded" | "Failed" } | undefined;
 }
 
-/** What an agent is made of until it crashes or stops. */
+/** Dependencies of an agent until it crashes or stops. */
 interface AgentLife {
   readonly client: Client;
   readonly clock: Clock;
@@ -38,7 +38,7 @@ interface AgentLife {
   readonly signal: AbortSignal;
 }
 
-/** The agent of a node without containers: takes pods that were bound to it through their phases, by rules. Level-based as a kubelet is. */
+/** The agent of a node without containers: moves the Pods bound to it through their phases, by rules. Level-triggered like a kubelet. */
 export async function runFakeNode({ client, clock, log, signal }: AgentLife, machine: Machine, rules: PodRules): Promise<void> {
   await register(client, machine.name, (ms) => clock.sleep(ms));
   const informers = newInformerFactory(client, { log, clock });
@@ -125,14 +125,14 @@ export async function runFakeNode({ client, clock, log, signal }: AgentLife, mac
   });
   informers.start(signal);
   await informers.waitForSync(signal);
-  // Of a life before this one, and deleted meanwhile.
+  // Pods that an earlier incarnation started and that were deleted meanwhile.
   for (const { key } of machine.running.values()) void worked(key);
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
   isStopped = true;
   stop();
 }
 
-/** Makes its Node object ready, unless it is. */
+/** Creates the Node or sets it to ready, unless it is. */
 export async function register(client: Client, name: string, pause: (ms: number) => Promise<void>): Promise<void> {
   const capacity = { cpu: "8", memory: "16Gi", pods: "110" } as never;
   const ready = { type: "Ready", status: "True", reason: "KubeletReady" };

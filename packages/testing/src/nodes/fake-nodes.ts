@@ -32,23 +32,23 @@ interface FakeNodesOptions {
   readonly signal: AbortSignal;
   readonly nodes: readonly NodeSpec[];
   readonly rules: readonly PodRule[];
-  /** Lets the API server reach a kubelet at `host:port`; absent: it is unreachable. */
+  /** Registers a kubelet at `host:port` with the API server's dialer; absent: kubelets are unreachable. */
   readonly serve?: (host: string, accept: (connection: Duplex) => void) => void;
-  /** Address of a listener for all nodes, which passes its connections to `answer`. Default: each node has a separate address, without a listener. */
+  /** Address of one listener for all nodes, which passes its connections to `answer`. Default: each node has its own address, without a listener. */
   readonly kubelet?: { readonly address: string; readonly port: number };
 }
 
 const heartbeatMs = 10_000;
-/** Thousands of nodes that renewed their leases at the same moment would be a burst that no real cluster has. */
+/** Spreads lease renewals over the period: thousands at the same moment would be a burst that real clusters do not have. */
 const mostBeatsInPeriod = 100;
 const leaseSeconds = 40;
 const retryMs = 500;
 const kubeletPort = 10250;
-/** Up to the address of the metrics. */
+/** The last address is before that of the metrics server. */
 const newNodeAddresses = () => new AddressPool("10.128.0.1", "10.128.255.253");
 const newPodAddresses = () => new AddressPool("10.129.0.1", "10.255.255.254");
 
-/** Nodes without containers: each has a Node, a lease, and pods that behave by rules. One watch serves all of them. */
+/** Nodes without containers: each has a Node, a lease, and Pods that behave by rules. All of them share one watch. */
 export class FakeNodes {
   readonly #options: FakeNodesOptions;
   readonly #informers: InformerFactory;
@@ -56,14 +56,14 @@ export class FakeNodes {
   readonly #registered: SharedInformer<Node>;
   readonly #addresses = new Map<string, string>();
   readonly #podAddresses = newPodAddresses();
-  /** By uid. */
+  /** By Pod UID. */
   readonly #pods = new Map<string, { readonly fake: FakePod | StagedPod; readonly podIP: string }>();
   readonly #recorder: EventRecorder;
   readonly #silent = new Set<string>();
   readonly #kubelet: FakeKubelet;
-  /** undefined: no rule said what pods use, so far. */
+  /** undefined until a rule states resource usage. */
   #metrics: FakeMetrics | undefined;
-  /** Waiting for a change of any pod. */
+  /** Callbacks of those waiting for a change of any Pod. */
   readonly #waiting = new Set<() => void>();
   #rules: readonly PodRule[];
   #heartbeat: Timer | undefined;
@@ -83,24 +83,24 @@ export class FakeNodes {
     this.#kubelet = this.#newKubelet();
   }
 
-  /** Takes a connection to the kubelets, without TLS. */
+  /** Serves a connection to the kubelets, without TLS. */
   answer(connection: Duplex): void {
     this.#kubelet.answer(connection);
   }
 
-  /** Resolves when all Nodes are ready and pods are watched. */
+  /** Resolves when all Nodes are ready and the watch of Pods has started. */
   async start(): Promise<void> {
     const { signal, clock, nodes: specs, serve } = this.#options;
     if (serve !== undefined) this.#serveKubelets(serve);
     await Promise.all(specs.map((spec) => this.#register(spec)));
-    // A failure is retried with the next lease.
+    // A failed patch is retried with the node's next lease renewal.
     this.#registered.addHandler({
       added: (node) => void this.#allocate(node).catch(() => {}),
       updated: (_, node) => void this.#allocate(node).catch(() => {}),
     });
     this.#informers.start(signal);
     await this.#informers.waitForSync(signal);
-    // Before pods get addresses: those of pods that ran before this start, or before this copy, are taken.
+    // Before addresses are allocated: Pods from before this start, or of the copied cluster, keep theirs.
     for (const { status } of this.#bound.lister.list()) if (status?.podIP) this.#podAddresses.keep(status.podIP);
     this.#bound.addHandler({
       added: (pod) => this.#changed(pod),
@@ -127,7 +127,7 @@ export class FakeNodes {
     return this.#rules;
   }
 
-  /** For pods that start from now on. @throws Error for an invalid rule */
+  /** Applies to Pods that start from now on. @throws Error for an invalid rule */
   setRules(rules: readonly PodRule[]): void {
     checkRules(rules);
     this.#rules = rules;
@@ -136,7 +136,7 @@ export class FakeNodes {
     });
   }
 
-  /** From the first rule on that says what pods use. */
+  /** Does nothing until a rule states resource usage. */
   async #serveMetrics(): Promise<void> {
     const { client, clock, signal, serve } = this.#options;
     if (serve === undefined || this.#metrics !== undefined || !this.#rules.some(({ usage }) => usage !== undefined)) return;
@@ -257,7 +257,7 @@ export class FakeNodes {
     }
   }
 
-  /** Resources that others add to a node's capacity can be allocated. Source: pkg/kubelet/nodestatus/setters.go, MachineInfo */
+  /** Makes extended resources, which other clients add to a node's capacity, allocatable. Source: pkg/kubelet/nodestatus/setters.go, MachineInfo */
   async #allocate({ metadata, status }: Node): Promise<void> {
     const { client, signal } = this.#options;
     const { name = "" } = metadata;
@@ -304,7 +304,7 @@ export class FakeNodes {
 
 type Resources = Readonly<Record<string, unknown>>;
 
-/** A merge patch that makes the extended resources of `allocatable` those of `capacity`. */
+/** A merge patch that copies the extended resources of `capacity` to `allocatable`. */
 function extendedChanges(capacity: Resources = {}, allocatable: Resources = {}): Record<string, unknown> {
   const isExtended = (resource: string): boolean => resource.includes("/");
   const added = Object.keys(capacity).filter((one) => isExtended(one) && String(capacity[one]) !== String(allocatable[one]));

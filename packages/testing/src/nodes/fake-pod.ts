@@ -13,23 +13,23 @@ interface FakePodOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly rules: () => readonly PodRule[];
-  /** Whether its node is silent. */
+  /** True while its node is silent. */
   readonly isSilent: () => boolean;
 }
 
 const retryMs = 200;
 
-/** One pod on a fake node: changes its state by timers, and writes each state. */
+/** One Pod on a fake node: changes its state by timers, and writes each state to the API. */
 export class FakePod {
   readonly #options: FakePodOptions;
   readonly #hostIP: string;
   #pod: Pod;
   #behaviour: PodBehaviour | undefined;
   #state: PodState;
-  /** The next state without an external cause. */
+  /** Timer of the next spontaneous state change. */
   #timer: Timer | undefined;
   #retry: Timer | undefined;
-  /** The end of `spec.activeDeadlineSeconds`. */
+  /** Timer of `spec.activeDeadlineSeconds`. */
   #deadline: Timer | undefined;
   #isWriting = false;
   #isDue = false;
@@ -43,7 +43,7 @@ export class FakePod {
     this.#state = { phase: "starting", podIP, restarts: 0, startedMs: 0, waits: undefined, last: undefined, isOverdue: false };
   }
 
-  /** The API has another version of it. */
+  /** Called for each new version of the Pod in the API. */
   changed(pod: Pod): void {
     this.#pod = pod;
     const { phase } = pod.status ?? {};
@@ -54,7 +54,7 @@ export class FakePod {
     this.#awaitDeadline();
   }
 
-  /** From the start that the status shows; an update may have moved it. */
+  /** Restarts the deadline's timer from the status's start time, since an update may have moved the deadline. */
   #awaitDeadline(): void {
     this.#deadline?.cancel();
     const { spec, status } = this.#pod;
@@ -151,7 +151,7 @@ export class FakePod {
     }
   }
 
-  /** Written again when another writer's change made it wrong, for example a readiness gate. */
+  /** Writes the status again when another writer's change made it wrong, for example a readiness gate. */
   #refresh(): void {
     const { readinessGates } = this.#pod.spec;
     if (this.#state.phase === "ready" && readinessGates !== undefined) {
@@ -167,7 +167,7 @@ export class FakePod {
     void this.#write();
   }
 
-  /** One write at a time; the last state wins. */
+  /** Writes are sequential; the latest state is written last. */
   async #write(): Promise<void> {
     if (this.#isStopped) return;
     if (this.#isWriting) {

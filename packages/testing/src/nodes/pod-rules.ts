@@ -4,42 +4,42 @@ import type { Exec, Logs } from "./kubelet/rules.ts";
 import { amountsOf, type ContainerUsages } from "./metrics/usage.ts";
 import { checkStages, holds, type PodStage } from "./pod-stages.ts";
 
-/** How pods behave on fake nodes, as data. The first rule that matches a pod holds for it; `defaultRule` for the others. */
+/** Behaviour of Pods on fake nodes, as data. The first matching rule applies to a Pod, `defaultRule` when none matches. */
 export interface PodRule {
-  /** Which pods; everything given has to be true. Absent: all. */
+  /** Selects Pods; all given conditions must hold. Default: all Pods. */
   readonly match?: PodMatch;
-  /** From the binding to running containers. Default: at once. */
+  /** Time from binding to running containers. Default: none. */
   readonly startAfter?: Duration;
-  /** From running to ready. Default: at once; `"never"`: the pod runs and is never ready. */
+  /** Time from running to ready. Default: none; `"never"`: the Pod runs but never becomes ready. */
   readonly readyAfter?: Duration | "never";
-  /** The containers end by themselves. Default: those of pods that are not restarted always do, after 1 s, with exit code 0. */
+  /** The containers exit by themselves. Default: only those of Pods that are not restarted always, after 1 s with exit code 0. */
   readonly ends?: { readonly after: Duration; readonly exitCode?: number; readonly reason?: string } | "never";
-  /** The containers cannot be started: `ImagePullBackOff`, `CreateContainerConfigError`, … */
+  /** The containers cannot be started, for this reason: `ImagePullBackOff`, `CreateContainerConfigError`, … */
   readonly waits?: { readonly reason: string; readonly message?: string };
-  /** From the deletion to the end. Default: at once. */
+  /** Time from deletion to termination. Default: none. */
   readonly stopAfter?: Duration;
-  /** The life of the pod, step by step, in place of the fields above. */
+  /** The life cycle of the Pod as a list of stages, instead of the fields above. */
   readonly stages?: readonly PodStage[];
-  /** What `kubectl logs` shows: lines, or a function that is called for each reader. Default: nothing. */
+  /** Output of `kubectl logs`: lines, or a function that is called for each reader. Default: none. */
   readonly logs?: Logs;
-  /** Answers `kubectl exec`. Default: commands are refused. */
+  /** Handles `kubectl exec`. Default: commands are refused. */
   readonly exec?: Exec;
-  /** What its containers use, for autoscalers and `kubectl top`: `{ cpu: "250m", memory: "64Mi" }`. Default: no metrics. */
+  /** Resource usage of each container, for autoscalers and `kubectl top`: `{ cpu: "250m", memory: "64Mi" }`. Default: no metrics. */
   readonly usage?: ContainerUsages;
 }
 
 export interface PodMatch {
   readonly namespace?: string;
-  /** The name, with `*` for anything: `web-*`. */
+  /** Pod name, with `*` as wildcard: `web-*`. */
   readonly name?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** The image of any of its containers, with `*` for anything. */
+  /** Image of any of its containers, with `*` as wildcard. */
   readonly image?: string;
   readonly node?: string;
 }
 
-/** A rule with its times in ms. */
+/** A rule with times in ms and defaults. */
 export interface PodBehaviour {
   readonly startMs: number;
   /** undefined: never. */
@@ -49,7 +49,7 @@ export interface PodBehaviour {
   readonly stopMs: number;
 }
 
-/** Checks rules once, before pods come. @throws Error that names the rule */
+/** Validates rules before they are applied. @throws Error that names the rule */
 export function checkRules(rules: readonly PodRule[]): void {
   for (const [index, rule] of rules.entries()) {
     try {
@@ -62,14 +62,14 @@ export function checkRules(rules: readonly PodRule[]): void {
   }
 }
 
-/** The first rule that matches; an empty one, whose defaults apply, when none does. */
+/** The first matching rule, or an empty one with the defaults. */
 export function ruleOf(pod: Pod, rules: readonly PodRule[]): PodRule {
   return rules.find(({ match = {} }) => matches(pod, match)) ?? {};
 }
 
 /**
- * With its defaults. Unless `restartPolicy` is Always, containers exit with 0 after one second.
- * @throws Error for a duration that cannot be read
+ * Applies a rule's defaults. Unless `restartPolicy` is Always, containers exit with 0 after one second.
+ * @throws Error for an invalid duration
  */
 export function behaviourOf(rule: PodRule, restartPolicy: string): PodBehaviour {
   const { startAfter = 0, readyAfter = 0, stopAfter = 0, waits } = rule;

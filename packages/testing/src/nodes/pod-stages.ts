@@ -2,13 +2,13 @@ import type { Pod, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds
 import { type Duration, durationMs } from "../time/duration.ts";
 
 /**
- * A step in the life of a pod, in the form of kwok's stages: when the selector matches, `next` happens after the delay. Of several that match
- * the first is taken. What is a template there is data or a function here.
+ * A step in the life cycle of a Pod, modelled on kwok's Stage: when the selector matches, `next` is applied after the delay. The first
+ * matching stage is taken. Where kwok has templates, this has data or functions.
  */
 export interface PodStage {
   readonly name: string;
   readonly selector?: StageSelector;
-  /** Default: at once. */
+  /** Default: none. */
   readonly delay?: Duration;
   readonly next: StageOutcome;
 }
@@ -27,7 +27,7 @@ export interface StageExpression {
 }
 
 export interface StageOutcome {
-  /** Merged into the status as a strategic merge patch. Conditions get their time, and the pod its addresses, unless they are given. */
+  /** Applied to the status as a strategic merge patch. Times of conditions and Pod IPs are filled in unless given. */
   readonly status?: Partial<PodStatus> | ((pod: Pod, at: StageMoment) => Partial<PodStatus>);
   readonly finalizers?: { readonly add?: readonly string[]; readonly remove?: readonly string[]; readonly empty?: boolean };
   readonly event?: { readonly type: "Normal" | "Warning"; readonly reason: string; readonly message: string };
@@ -63,7 +63,7 @@ export function checkStages(stages: readonly PodStage[]): void {
   }
 }
 
-/** The stage that a pod is before; undefined: it stays as it is. */
+/** The next stage of a Pod; undefined: its state does not change. */
 export function stageOf(pod: Pod, stages: readonly PodStage[]): PodStage | undefined {
   return stages.find(({ selector = {} }) => {
     const { matchLabels = {}, matchAnnotations = {}, matchExpressions = [] } = selector;
@@ -75,7 +75,7 @@ export function stageOf(pod: Pod, stages: readonly PodStage[]): PodStage | undef
   });
 }
 
-/** Whether `own` has each wanted key with its value. */
+/** True when `own` has every wanted key with its value. */
 export const holds = (wanted: Readonly<Record<string, string>>, own: Readonly<Record<string, string>> = {}): boolean =>
   Object.entries(wanted).every(([key, value]) => own[key] === value);
 
@@ -94,7 +94,7 @@ function isTrue(pod: Pod, { key, operator, values = [] }: StageExpression): bool
   }
 }
 
-/** Nulls and empty texts and lists are absent, as zero values of the API's types are. */
+/** Nulls, empty strings and empty lists count as absent, like zero values of API types. */
 function valuesAt(pod: Pod, key: string): readonly unknown[] {
   let values: readonly unknown[] = [pod];
   for (const part of key.split(".").slice(1)) {

@@ -1,39 +1,39 @@
 import { formatTime } from "@coxswain/apimachinery/objects/meta/time";
 import type { ContainerStatus, Pod, PodStatus } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
-/** What a fake node knows of a pod that it runs. */
+/** State of a Pod that a fake node runs. */
 export interface PodState {
   readonly phase: "starting" | "waiting" | "running" | "ready" | "backing-off" | "ended";
   readonly podIP: string;
   readonly restarts: number;
   /** ms since the epoch. */
   readonly startedMs: number;
-  /** Why the containers cannot be started, or are started later. */
+  /** Why the containers cannot be started, or not yet. */
   readonly waits: { readonly reason: string; readonly message: string } | undefined;
-  /** The last end of the containers. */
+  /** The last termination of the containers. */
   readonly last:
     | { readonly exitCode: number; readonly reason: string | undefined; readonly startedMs: number; readonly endedMs: number }
     | undefined;
-  /** It was ended by its `activeDeadlineSeconds`. */
+  /** True when `activeDeadlineSeconds` ended it. */
   readonly isOverdue: boolean;
 }
 
-/** The first back-off; doubled by each end up to `mostBackOffMs`, as the kubelet does. */
+/** The first crash-loop back-off; doubles with each exit up to `mostBackOffMs`, as in the kubelet. */
 const firstBackOffMs = 10_000;
 const mostBackOffMs = 300_000;
 
-/** How long a container waits that has been started again `restarts` times. */
+/** Back-off before the next start of a container that has been restarted `restarts` times. */
 export function backOffMs(restarts: number): number {
   return Math.min(mostBackOffMs, firstBackOffMs * 2 ** restarts);
 }
 
-/** What the end of the containers means for the pod. */
+/** State of the Pod after its containers have exited. */
 export function afterEnd(restartPolicy: string, exitCode: number): "ended" | "backing-off" {
   if (restartPolicy === "Always" || (restartPolicy === "OnFailure" && exitCode !== 0)) return "backing-off";
   return "ended";
 }
 
-/** What the node writes into the pod's status. */
+/** The status that the node writes. */
 export function statusOf(pod: Pod, state: PodState, hostIP: string, nowMs: number): Partial<PodStatus> {
   const { phase, last, podIP } = state;
   const isReady = phase === "ready";

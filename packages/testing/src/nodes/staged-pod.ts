@@ -15,7 +15,7 @@ interface StagedPodOptions {
   readonly log: Logger;
   readonly recorder: EventRecorder;
   readonly stages: readonly PodStage[];
-  /** Whether its node is silent. */
+  /** True while its node is silent. */
   readonly isSilent: () => boolean;
   readonly hostIP: string;
   readonly podIP: string;
@@ -23,7 +23,7 @@ interface StagedPodOptions {
 
 const retryMs = 500;
 
-/** One pod on a fake node, whose life is a list of stages. */
+/** One Pod on a fake node whose life cycle is a list of stages. */
 export class StagedPod {
   readonly #options: StagedPodOptions;
   #pod: Pod;
@@ -37,7 +37,7 @@ export class StagedPod {
     this.#pod = pod;
   }
 
-  /** The API has another version of it. */
+  /** Called for each new version of the Pod in the API. */
   changed(pod: Pod): void {
     this.#pod = pod;
     if (!this.#isPlaying) this.#plan();
@@ -78,7 +78,7 @@ export class StagedPod {
     }
     if (this.#isStopped) return;
     if (hasFailed) this.#after(retryMs, stage);
-    // Else the pod's next version says what comes next.
+    // Otherwise the watch event of the status update triggers the next stage.
     else if (this.#pod !== before) this.#plan();
   }
 

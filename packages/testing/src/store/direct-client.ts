@@ -5,12 +5,12 @@ import type { MemoryEtcd } from "./memory-etcd.ts";
 import { ServedWatch } from "./served-watch.ts";
 
 /**
- * An etcd client of a store in the same process: calls are answered at once, watches in the order of writes.
- * @param clock for the ends of leases
+ * An etcd client for a store in the same process: calls complete immediately, watch events arrive in write order.
+ * @param clock for lease expiry
  */
 export class DirectEtcdClient implements EtcdClient {
   readonly servers = ["memory"];
-  /** How long watch messages are held back, until it is 0 again. */
+  /** Delay of watch messages in ms; 0: none. */
   lagMs = 0;
   readonly #etcd: MemoryEtcd;
   readonly #clock: Clock;
@@ -72,7 +72,7 @@ export class DirectEtcdClient implements EtcdClient {
     return stream;
   }
 
-  /** Breaks all watch streams, as a member that stops does. */
+  /** Breaks all watch streams, as when an etcd member stops. */
   breakWatches(): void {
     for (const stream of [...this.#streams]) stream.fail();
   }
@@ -92,7 +92,7 @@ class DirectWatch implements WatchStream {
   readonly #lagMs: () => number;
   readonly #closed: () => void;
   #isOpen = true;
-  /** Messages that wait for their turn, oldest first. */
+  /** Queued messages, oldest first. */
   #queue: Buffer[] = [];
 
   constructor(etcd: MemoryEtcd, clock: Clock, handlers: WatchHandlers, lagMs: () => number, closed: () => void) {

@@ -4,24 +4,24 @@ import type { SimulatedProcess, TimeLine } from "../time/time-line.ts";
 import type { MemoryEtcd } from "./memory-etcd.ts";
 import { ServedWatch } from "./served-watch.ts";
 
-/** How long messages to and from etcd take. */
+/** Delays and faults of messages to and from etcd. */
 export interface EtcdNetwork {
-  /** One way, in ms. */
+  /** Delay in one direction, in ms. */
   delayMs(): number;
-  /** On top of it for watch messages: how far this server's caches lag behind. */
+  /** Additional delay of watch messages, by which this server's caches lag behind. */
   lagMs(): number;
-  /** Whether an answer gets lost after etcd has carried out the call. */
+  /** True when the response to an executed call is lost. */
   losesAnswer(): boolean;
-  /** Called when etcd has carried out the call, before the answer is on its way. */
+  /** Called when etcd has executed a call, before the response is sent. */
   carriedOut?(): void;
 }
 
 interface SimulatedEtcdClient extends EtcdClient {
-  /** Breaks all watch streams, as a member that stops does. */
+  /** Breaks all watch streams, as when an etcd member stops. */
   breakWatches(): void;
 }
 
-/** An API server's client of the etcd in memory. */
+/** An API server's client of the in-memory etcd. */
 export function newSimulatedEtcdClient(
   line: TimeLine,
   etcd: MemoryEtcd,
@@ -29,11 +29,11 @@ export function newSimulatedEtcdClient(
   owner: SimulatedProcess,
 ): SimulatedEtcdClient {
   const streams = new Set<{ fail(): void }>();
-  /** Done by etcd after a while, answered after another one. */
+  /** Executed by etcd after one delay, answered after another one. */
   const call = <T>(what: string, act: () => T, isWrite = false): Promise<T> =>
     new Promise((resolve, reject) => {
       if (!owner.alive) return;
-      // What was sent arrives, also when the sender has crashed meanwhile.
+      // A sent message arrives even when its sender has crashed meanwhile.
       line.after(network.delayMs(), `${owner.name}: etcd ${what}`, () => {
         let answer: () => void;
         try {

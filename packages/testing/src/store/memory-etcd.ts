@@ -9,7 +9,7 @@ import type {
   WatchEventMessage,
 } from "@coxswain/apiserver/storage/etcd/wire";
 
-/** One write, as watches receive it: all that a transaction changed, under one revision. */
+/** One write as sent to watches: all changes of a transaction, under one revision. */
 export interface Revision {
   readonly revision: number;
   readonly events: readonly WatchEventMessage[];
@@ -19,12 +19,12 @@ type Version = KeyValue & { readonly isDeleted: boolean };
 const noBytes = Buffer.alloc(0);
 
 /**
- * etcd as the storage layer sees it, in memory and without waiting: revisions, transactions, reads of the past, compaction, leases, and the
- * changes since a revision. `etcd-client.ts` puts a network before it.
- * @param initial what is in it from the start
+ * An in-memory, synchronous implementation of what the storage layer uses of etcd: revisions, transactions, reads at a revision, compaction,
+ * leases, and the changes since a revision. `etcd-client.ts` adds a simulated network.
+ * @param initial initial keys
  */
 export class MemoryEtcd {
-  /** All versions of each key that were not compacted, oldest first. */
+  /** All versions of each key since the last compaction, oldest first. */
   readonly #versions = new Map<string, Version[]>();
   #sorted: string[] = [];
   #log: Revision[] = [];
@@ -91,7 +91,7 @@ export class MemoryEtcd {
     this.#sorted = this.#sorted.filter((key) => this.#versions.has(key));
   }
 
-  /** @returns its id; what is put under it is deleted by `expire`. */
+  /** @returns the lease's ID; `expire` deletes the keys that are attached to it. */
   grantLease(): bigint {
     return ++this.#leases;
   }
@@ -101,25 +101,25 @@ export class MemoryEtcd {
     this.#publish(this.#change(keys.map((key) => ({ type: "delete", key }))).events);
   }
 
-  /** Whole revisions from `from` on. @throws EtcdError when they are compacted */
+  /** Changes from revision `from` on. @throws EtcdError when it is compacted */
   since(from: number): readonly Revision[] {
     if (from < this.#compacted) throw new EtcdError("compacted", "etcdserver: mvcc: required revision has been compacted");
     return this.#log.filter((written) => written.revision >= from);
   }
 
-  /** Called with each revision as it is written. @returns stops that */
+  /** Called with each revision as it is written. @returns a function that removes the listener */
   onWrite(listener: (written: Revision) => void): () => void {
     this.#writers.add(listener);
     return () => this.#writers.delete(listener);
   }
 
-  /** Called when the store has become another one. */
+  /** Called when the store was restored. @returns a function that removes the listener */
   onRestore(listener: () => void): () => void {
     this.#restorers.add(listener);
     return () => this.#restorers.delete(listener);
   }
 
-  /** Restores the state after `revision`, as from a backup of that time: later revisions are used again. */
+  /** Restores the state after revision `to`, as from a backup: later revision numbers are used again. */
   restore(to: number): void {
     for (const [key, all] of this.#versions) {
       while ((all.at(-1)?.modRevision ?? 0) > to) all.pop();
@@ -134,7 +134,7 @@ export class MemoryEtcd {
   /** An independent copy of the current keys, without earlier revisions and without watchers. */
   fork(): MemoryEtcd {
     const copy = new MemoryEtcd();
-    // Versions and revisions are never changed, only the lists of them.
+    // Versions and revisions are immutable, so only the lists are copied.
     for (const [key, all] of this.#versions) copy.#versions.set(key, [...all]);
     copy.#sorted = [...this.#sorted];
     copy.#log = [...this.#log];
@@ -146,7 +146,7 @@ export class MemoryEtcd {
     return copy;
   }
 
-  /** What is stored now, in the order of keys. */
+  /** Current keys in key order. */
   entries(prefix: string): readonly KeyValue[] {
     return this.#sorted.filter((key) => key.startsWith(prefix)).flatMap((key) => this.#at(key) ?? []);
   }

@@ -2,19 +2,19 @@ import { everyWatch } from "@coxswain/apiserver/storage/etcd/wire";
 import type { MemoryEtcd, Revision } from "./memory-etcd.ts";
 import { decodeWatchRequest, encodeWatchResponse } from "./watch-messages.ts";
 
-/** Where a watch's messages go. */
+/** Receives a watch's messages. */
 interface WatchOutput {
   /** @param what names the message, for traces */
   send(what: string, message: Buffer): void;
-  /** The store has become another one; nothing is sent any more. */
+  /** The store was restored; no further messages follow. */
   broken(): void;
 }
 
-/** etcd's side of one watch stream, without any network. */
+/** The server side of one watch stream, without a network. */
 export class ServedWatch {
   readonly #etcd: MemoryEtcd;
   readonly #output: WatchOutput;
-  /** By id, of the watches on this stream. */
+  /** Functions that end the stream's watches, by watch ID. */
   readonly #watches = new Map<number, () => void>();
   #nextId = 0;
 
@@ -37,7 +37,7 @@ export class ServedWatch {
       return;
     }
     const { key, end, prevKv } = request.create;
-    // Without one: what comes from now on.
+    // Without a start revision a watch begins with the next change.
     const startRevision = request.create.startRevision || etcd.revision + 1;
     const watchId = this.#nextId++;
     const report = ({ revision, events }: Revision): void => {

@@ -10,7 +10,7 @@ import { suiteResource, unlimitedEntries } from "@coxswain/apiserver/storage/tes
 import { DirectEtcdClient } from "./direct-client.ts";
 import { MemoryEtcd } from "./memory-etcd.ts";
 
-/** The suite that etcd's storage passes, over the store in memory, and over a copy of it. */
+/** Runs the suite of the etcd storage with the in-memory store and with a copy of it. */
 for (const { over, make } of [
   { over: "memory", make: () => new MemoryEtcd() },
   { over: "a fork of memory", make: () => new MemoryEtcd([{ key: "/elsewhere", value: Buffer.from("x") }]).fork() },

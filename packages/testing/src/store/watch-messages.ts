@@ -1,13 +1,13 @@
 import type { KeyValue, WatchCreateRequest, WatchResponse } from "@coxswain/apiserver/storage/etcd/wire";
 import protobuf from "protobufjs/minimal.js";
 
-/** etcd's side of a watch stream: reads what the storage layer sends, writes what it reads. */
+/** The server side of a watch stream: decodes the requests of the storage layer and encodes the responses. */
 type WatchRequestMessage =
   | { type: "create"; create: WatchCreateRequest }
   | { type: "cancel"; watchId: number }
   | { type: "progress" };
 
-/** etcdserverpb.WatchRequest; what the store does not serve (filters, fragments) is skipped. */
+/** etcdserverpb.WatchRequest; fields that are not supported (filters, fragments) are skipped. */
 export function decodeWatchRequest(bytes: Uint8Array): WatchRequestMessage {
   const reader = protobuf.Reader.create(bytes);
   const tag = reader.uint32();
@@ -32,7 +32,7 @@ export function decodeWatchRequest(bytes: Uint8Array): WatchRequestMessage {
   return { type: "create", create };
 }
 
-/** etcdserverpb.WatchResponse; fields that are left out have their zero value. */
+/** etcdserverpb.WatchResponse; absent fields have their zero value. */
 export function encodeWatchResponse(response: Partial<WatchResponse> & { revision: number }): Buffer {
   const writer = protobuf.Writer.create();
   writer.uint32(10).fork().uint32(24).int64(response.revision).ldelim();
@@ -52,7 +52,7 @@ export function encodeWatchResponse(response: Partial<WatchResponse> & { revisio
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** mvccpb.KeyValue, into a message whose tag and `fork` the caller has written. */
+/** Writes an mvccpb.KeyValue into a message whose tag and `fork` the caller has written. */
 export function writeKeyValue(writer: protobuf.Writer, kv: KeyValue): void {
   writer.uint32(10).string(kv.key);
   writer.uint32(16).int64(kv.createRevision).uint32(24).int64(kv.modRevision).uint32(32).int64(kv.version);

@@ -1,6 +1,6 @@
 import type { Deployment } from "@coxswain/apimachinery/objects/schema/kinds/apps/v1";
 
-/** In the namespace `default`, with one container. */
+/** A Deployment in the namespace `default` with one container. */
 export function aDeployment(name: string, replicas: number, podSpec: object = {}): Deployment {
   const labels = { app: name };
   const template = { metadata: { labels }, spec: { containers: [{ name: "c", image: "nginx" }], ...podSpec } };
@@ -12,7 +12,7 @@ export function aDeployment(name: string, replicas: number, podSpec: object = {}
   } as Deployment;
 }
 
-/** @param replicas exact number; an absent status is not ready */
+/** @param replicas exact number; an object without status is not ready */
 export const isReady =
   (replicas: number) =>
   ({ status }: Deployment): boolean =>

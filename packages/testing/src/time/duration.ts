@@ -3,7 +3,7 @@ export type Duration = number | string;
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** @throws Error for a text of another form, and for what is negative or not finite */
+/** @throws Error for an invalid text, and for negative or infinite numbers */
 export function durationMs(given: Duration): number {
   if (typeof given === "number") {
     if (Number.isFinite(given) && given >= 0) return given;

@@ -1,4 +1,4 @@
-/** What is to happen at a time; `rank` decides between what falls on the same millisecond. */
+/** A scheduled event; `rank` orders events of the same millisecond. */
 export interface WorldEvent {
   at: number;
   readonly rank: number;

@@ -1,27 +1,27 @@
 import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 
-/** Where things happen one after the other, each at its time. */
+/** A sequence of events ordered by virtual time. */
 export interface TimeLine {
   /** Virtual ms since the epoch. */
   now(): number;
-  /** @param label what a trace says of it */
+  /** @param label description for traces */
   after(delayMs: number, label: string, fire: () => void): Timer;
   /** Adds a line to the trace. */
   note(line: string): void;
 }
 
-/** A process on a time line: its clock may be wrong, and none of its timers runs after its crash. */
+/** A process on a time line: its clock may be skewed, and none of its timers fires after its crash. */
 export interface SimulatedProcess {
   readonly name: string;
   readonly clock: Clock;
   readonly alive: boolean;
-  /** From now on none of its timers fires. */
+  /** Cancels its timers. */
   crash(): void;
   /** @returns a function that removes the listener */
   onCrash(listener: () => void): () => void;
 }
 
-/** @param skewMs by how much its time of day is ahead */
+/** @param skewMs how far its time of day is ahead */
 export function newProcess(line: TimeLine, name: string, skewMs = 0): SimulatedProcess {
   let alive = true;
   const started = line.now();

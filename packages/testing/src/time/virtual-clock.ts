@@ -1,20 +1,20 @@
 import type { Clock, Timer } from "@coxswain/apimachinery/process/clock/clock";
 import { EventHeap, type WorldEvent } from "./event-heap.ts";
 
-/** The clock of a cluster: every timer of its parts belongs to it, so that all of them end with the cluster. */
+/** The clock of a cluster: it owns every timer of the cluster's parts, so that all of them end with the cluster. */
 export interface ClusterClock extends Clock {
-  /** Timers that fired so far; shows whether something happened. */
+  /** Number of timers that have fired; a change shows that something happened. */
   readonly fired: number;
-  /** Cancels all timers; no new one ever fires. */
+  /** Cancels all timers; none fires any more. */
   stop(): void;
 }
 
-/** Real time. @param real that of the process */
+/** Real time. @param real the process's clock */
 export function newTrackedClock(real: Clock): ClusterClock {
   return new TrackedClock(real);
 }
 
-/** Sleeps and periods out of single timers, for clocks that only know those. */
+/** Implements sleeps and periodic timers by single timers. */
 abstract class TimerClock implements ClusterClock {
   fired = 0;
   protected isStopped = false;
@@ -72,7 +72,7 @@ class TrackedClock extends TimerClock {
     return this.#track((fired) => this.#real.after(delayMs, fired), fire);
   }
 
-  /** Keeps the process alive, as the real clock's does, because something waits for it. */
+  /** Keeps the process alive like the real clock's sleep, because a caller waits for it. */
   override sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
@@ -116,7 +116,7 @@ class TrackedClock extends TimerClock {
   }
 }
 
-/** Time that stands still until it is advanced. */
+/** Time that only advances when told to. */
 export class VirtualClock extends TimerClock {
   readonly #startMs: number;
   readonly #heap = new EventHeap();
@@ -139,7 +139,7 @@ export class VirtualClock extends TimerClock {
   }
 
   after(delayMs: number, fire: () => void): Timer {
-    // Those of one moment fire in the order in which they were made.
+    // Timers due at the same time fire in the order of their creation.
     const event: WorldEvent = { at: this.#now + Math.max(0, delayMs), rank: this.#made++, label: "", fire };
     if (!this.isStopped) this.#heap.push(event);
     return {
@@ -159,13 +159,13 @@ export class VirtualClock extends TimerClock {
     }
   }
 
-  /** Moves to `toMs` and fires what is due by then and was set before. @returns whether anything fired */
+  /** Advances to `toMs` and fires the timers due by then that were set before this call. @returns whether any fired */
   moveTo(toMs: number): boolean {
     this.#now = Math.max(this.#now, toMs);
     const before = this.fired;
     const made = this.#made;
     for (let next = this.#heap.first; next !== undefined && next.at <= this.#now; next = this.#heap.first) {
-      // Set by one of these timers: what they started comes first.
+      // Set by one of these timers; the work that they started must come first.
       if (next.rank >= made) break;
       this.#heap.pop();
       if (next.fire === undefined) continue;

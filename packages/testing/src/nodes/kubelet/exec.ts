@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { CommandStreams } from "./remote-command.ts";
 import type { Exec, ExecRequest } from "./rules.ts";
 
-/** Runs a command by its function, and sends its exit status to the client. */
+/** Runs a command with the rule's exec function, and sends its exit status to the client. */
 export async function runExec(
   exec: Exec,
   requested: Pick<ExecRequest, "pod" | "container" | "command" | "tty">,
@@ -10,7 +10,7 @@ export async function runExec(
   signal: AbortSignal,
 ): Promise<void> {
   const write = (to: "stdout" | "stderr") => (chunk: string | Uint8Array) =>
-    // A terminal has one output.
+    // With a terminal there is a single output stream.
     streams.write(requested.tty ? "stdout" : to, typeof chunk === "string" ? Buffer.from(chunk) : chunk);
   const [stdout, stderr] = [write("stdout"), write("stderr")];
   const request: ExecRequest = {
@@ -40,7 +40,7 @@ export async function runExec(
   }
 }
 
-/** Rejects when the client is gone. */
+/** Rejects when the client disconnects. */
 async function gone(signal: AbortSignal): Promise<never> {
   if (!signal.aborted) await once(signal, "abort");
   throw signal.reason;

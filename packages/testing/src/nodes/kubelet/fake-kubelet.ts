@@ -9,21 +9,21 @@ import { logOptionsOf, logText } from "./log-text.ts";
 import { acceptStreams, refuse } from "./remote-command.ts";
 import type { Exec, Logs } from "./rules.ts";
 
-/** What the kubelet of fake nodes needs from them. */
+/** The interface to the fake nodes' Pods. */
 interface KubeletPods {
   podOf(namespace: string, name: string): Pod | undefined;
   /** Logs and exec behaviour from the pod's rule. */
   answersOf(pod: Pod): { readonly logs: Logs; readonly exec: Exec | undefined };
-  /** Resolves when a pod may have changed. @throws when aborted */
+  /** Resolves when a Pod may have changed. @throws the signal's reason when aborted */
   changed(signal: AbortSignal): Promise<void>;
 }
 
-/** The kubelet's server of all fake nodes of a cluster, over connections of this process: logs and exec. */
+/** The kubelet server of all fake nodes of a cluster, for connections within this process: logs and exec. */
 export class FakeKubelet {
   readonly #pods: KubeletPods;
   readonly #clock: Clock;
   readonly #server: Server;
-  /** Takes a connection of the API server, which begins with TLS. */
+  /** Accepts a connection of the API server, which begins with TLS. */
   readonly accept: (connection: Duplex) => void;
 
   constructor(pods: KubeletPods, clock: Clock) {
@@ -34,7 +34,7 @@ export class FakeKubelet {
     this.#server.on("upgrade", (request, socket, head) => void this.#upgrade(request, socket, head));
   }
 
-  /** Takes a connection without TLS. */
+  /** Accepts a connection without TLS. */
   answer(connection: Duplex): void {
     this.#server.emit("connection", connection);
   }
@@ -81,7 +81,7 @@ export class FakeKubelet {
     response.end();
   }
 
-  /** Until the container ends or the client disconnects. */
+  /** Resolves when the container ends or the client disconnects. */
   async #untilEnded(before: Pod, container: string, signal: AbortSignal): Promise<void> {
     const { namespace = "", name = "", uid } = before.metadata;
     const livesOf = (pod: Pod | undefined) => statusOf(pod, container)?.restartCount;
@@ -123,7 +123,7 @@ function statusOf(pod: Pod | undefined, container: string): ContainerStatus | un
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find(({ name }) => name === container);
 }
 
-/** Start time of the container whose log is read, or why there is none. Source: pkg/kubelet/kubelet_pods.go validateContainerLogStatus */
+/** Start time of the container whose log is requested, or the error text. Source: pkg/kubelet/kubelet_pods.go validateContainerLogStatus */
 function lifeOf(pod: Pod, container: string, previous: boolean): { readonly startedMs: number } | string {
   const who = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod.metadata.name)}`;
   const { state, lastState } = statusOf(pod, container) ?? {};

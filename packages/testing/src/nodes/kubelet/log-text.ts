@@ -11,7 +11,7 @@ export interface LogOptions {
   readonly sinceMs: number | undefined;
 }
 
-/** @param query of the kubelet's `/containerLogs`, which the API server has checked */
+/** @param query of the kubelet's `/containerLogs`, already validated by the API server */
 export function logOptionsOf(query: URLSearchParams, nowMs: number): LogOptions {
   const isSet = (name: string): boolean => /^(?!0$|false$)./.test(query.get(name) ?? "");
   const number = (name: string): number | undefined => {
@@ -30,9 +30,9 @@ export function logOptionsOf(query: URLSearchParams, nowMs: number): LogOptions 
 }
 
 /**
- * The bytes that a reader gets.
- * @param source lines of the past are from `startedMs`; those that are iterated asynchronously from when they come, and no tail is taken of
- *   them while they are followed
+ * The bytes sent to the client.
+ * @param source existing lines have the time `startedMs`; lines of an async iterable have the time at which they arrive, and
+ * `tailLines` does not apply to them while they are followed
  */
 export async function* logText(
   source: LogLines,

@@ -9,15 +9,15 @@ import { SpdyConnection, type SpdyStream, untilDrained } from "./spdy.ts";
  */
 export interface CommandStreams {
   readonly stdin: Readable;
-  /** Sizes of the client's terminal. */
+  /** Called with the size of the client's terminal. */
   onResize: (size: { readonly width: number; readonly height: number }) => void;
-  /** @returns resolves when more may be written */
+  /** @returns resolves when more may be written (backpressure) */
   write(to: "stdout" | "stderr", chunk: Uint8Array): Promise<void>;
   /** Sends the command's result, and closes the streams. @param message for clients that do not read a Status */
   finish(status: object, message: string): Promise<void>;
 }
 
-/** Which streams the client requested. */
+/** Streams that the client requested. */
 interface RequestedStreams {
   readonly stdin: boolean;
   readonly stdout: boolean;
@@ -30,7 +30,7 @@ const webSocketProtocols = ["v4.channel.k8s.io", "v4.base64.channel.k8s.io", "ch
 const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4 } as const;
 const longestMessage = 1 << 20;
 
-/** Accepts the upgrade. @returns undefined when it was refused; the answer is written then */
+/** Accepts the upgrade. @returns undefined when it was refused; the response has been sent then */
 export async function acceptStreams(
   request: IncomingMessage,
   socket: Duplex,
@@ -44,7 +44,7 @@ export async function acceptStreams(
   return undefined;
 }
 
-/** Answers an upgrade request with a plain text, and closes the connection. */
+/** Answers an upgrade request with a plain-text error, and closes the connection. */
 export function refuse(socket: Duplex, code: number, text: string): void {
   const head = `HTTP/1.1 ${code} Refused\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(text)}`;
   socket.end(`${head}\r\nConnection: close\r\n\r\n${text}`);
@@ -157,6 +157,6 @@ function resized(streams: CommandStreams, bytes: Buffer): void {
     const { Width, Height } = JSON.parse(bytes.toString()) as { Width: number; Height: number };
     streams.onResize({ width: Number(Width), height: Number(Height) });
   } catch {
-    // What is no size changes nothing.
+    // An invalid size is ignored.
   }
 }

@@ -1,4 +1,4 @@
-/** The words that compressed headers of SPDY/3 begin with. Source: SPDY protocol, draft 3, section 2.6.10.1 */
+/** The zlib dictionary of SPDY/3 headers. Source: SPDY protocol, draft 3, section 2.6.10.1 */
 const words =
   "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow authorization " +
   "cache-control connection content-base content-encoding content-language content-length content-location content-md5 content-range " +

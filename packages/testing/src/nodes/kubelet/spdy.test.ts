@@ -7,7 +7,7 @@ import { spdyDictionary } from "./spdy-dictionary.ts";
 
 const finFlag = 1;
 
-/** @param head the first word: of a control frame, or the stream of data */
+/** @param head the first word: of a control frame, or the stream ID of a data frame */
 function frame(head: readonly number[], payload: Buffer, flags = 0): Buffer {
   return Buffer.concat([Buffer.from([...head, flags, 0, 0, payload.length]), payload]);
 }

@@ -9,14 +9,14 @@ const finFlag = 1;
 const longestFrame = 1 << 20;
 const longestHeaders = 1 << 16;
 
-/** A stream that the client has opened. */
+/** A stream opened by the client. */
 export interface SpdyStream {
   readonly headers: ReadonlyMap<string, string>;
-  /** What the client sends, until it closes its side. */
+  /** Data from the client; ends when it closes its side. */
   readonly input: Readable;
-  /** @returns resolves when more may be written */
+  /** @returns resolves when more may be written (backpressure) */
   write(chunk: Uint8Array): Promise<void>;
-  /** Closes this side. */
+  /** Closes the server's side. */
   end(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export class SpdyConnection {
     this.#socket = socket;
   }
 
-  /** Serves the connection until it ends. @throws Error for what is not SPDY */
+  /** Serves the connection until it ends. @throws Error for invalid SPDY */
   async serve(opened: (stream: SpdyStream) => void): Promise<void> {
     let rest: Buffer = Buffer.alloc(0);
     try {
@@ -56,7 +56,7 @@ export class SpdyConnection {
     const first = bytes.readUInt32BE(0);
     if (first < 0x8000_0000) {
       const input = this.#inputs.get(first);
-      if (input === undefined || input.writableEnded) return; // a stream that the client has not opened, or has closed
+      if (input === undefined || input.writableEnded) return; // a stream that the client has not opened or has already closed
       if (bytes.length > 8 && !input.write(bytes.subarray(8))) await untilDrained(input);
       if (isLast) input.end();
       return;
@@ -75,7 +75,7 @@ export class SpdyConnection {
     const input = new PassThrough();
     this.#inputs.set(id, input);
     if (isLast) input.end();
-    // The answer has no headers: their number is 0.
+    // The reply has no headers: a header count of 0.
     const none = await flushed(this.#deflate, Buffer.alloc(4));
     await this.#send(control(frame.synReply, idBytes(id), none));
     opened({
@@ -91,7 +91,7 @@ export class SpdyConnection {
   }
 }
 
-/** Resolves when a stream has room again, or is gone. */
+/** Resolves when a stream accepts more data, or is destroyed. */
 export function untilDrained(stream: Duplex): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -103,7 +103,7 @@ export function untilDrained(stream: Duplex): Promise<void> {
   });
 }
 
-/** All headers of a connection are one compressed stream. */
+/** All header blocks of a connection share one compression context. */
 function flushed(codec: Inflate | Deflate, block: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     codec.once("error", reject);

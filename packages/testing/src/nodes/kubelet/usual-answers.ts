@@ -1,7 +1,7 @@
 import type { Container, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import type { Exec, Logs } from "./rules.ts";
 
-/** Default answers of containers of fake nodes: one log line, and a few commands that need no program. */
+/** Default logs and exec of fake containers: one log line, and a few commands that need no program. */
 export const usualAnswers: { readonly logs: Logs; readonly exec: Exec } = {
   logs: ({ pod, container }) => [
     `container ${container} on the fake node ${pod.spec.nodeName}: nothing of ${containerOf(pod, container)?.image} runs`,

@@ -19,13 +19,13 @@ interface Inventory {
   readonly pods: Pick<Lister<Pod>, "get" | "list" | "inNamespace">;
 }
 
-/** As metrics-server's default. */
+/** Default of metrics-server. */
 const windowMs = 15_000;
 /** Not a listening address: the API server's connections to the Service's address are handled in this process. */
 const nominalAddress = "10.128.255.254";
 const port = 443;
 
-/** `metrics.k8s.io` of fake nodes: pods use what their rules say, and nodes the sum of their pods. */
+/** Serves `metrics.k8s.io` for fake nodes: usage of Pods is taken from their rules; usage of a node is the sum of its Pods. */
 export class FakeMetrics {
   readonly #inventory: Inventory;
   readonly #usageOf: (pod: Pod) => ContainerUsages | undefined;
@@ -40,7 +40,7 @@ export class FakeMetrics {
     this.#tls = new InProcessTls(server, [`${serviceName}.${serviceNamespace}.svc`]);
   }
 
-  /** Lets the API server find it. @throws Error when another server is registered; errors of the API server */
+  /** Registers the APIService. @throws Error when another server is registered; errors of the API server */
   async register(
     client: Client,
     serve: (host: string, accept: (connection: Duplex) => void) => void,
@@ -51,7 +51,7 @@ export class FakeMetrics {
     serve(`${spec?.clusterIP}:${port}`, this.#tls.accept);
   }
 
-  /** Who may read was decided by the API server, which alone can connect. */
+  /** The API server has authorized the request; only it can connect. */
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const send = (code: number, body: unknown): void => {
       response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
@@ -79,7 +79,7 @@ export class FakeMetrics {
     return pod && this.#usageOfPod(pod);
   }
 
-  /** Of running containers. */
+  /** Usage of the running containers. */
   #usageOfPod(pod: Pod): PodUsage | undefined {
     const rule = this.#usageOf(pod);
     const now = this.#clock.now();

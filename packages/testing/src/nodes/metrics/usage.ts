@@ -1,7 +1,7 @@
 import { Quantity } from "@coxswain/apimachinery/objects/meta/quantity";
 import type { Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 
-/** Quantities; absent: 0. */
+/** Quantities; default 0. */
 export interface ContainerUsage {
   readonly cpu?: string;
   readonly memory?: string;
@@ -10,14 +10,14 @@ export interface ContainerUsage {
 export interface UsageRequest {
   readonly pod: Pod;
   readonly container: string;
-  /** Milliseconds since the epoch, by the cluster's clock. */
+  /** Milliseconds since the epoch on the cluster's clock. */
   readonly now: number;
 }
 
-/** Usage of each container, or a function that is called for each read; undefined: nothing was measured. */
+/** Usage of each container, or a function that is called for each read; undefined: no measurement. */
 export type ContainerUsages = ContainerUsage | ((request: UsageRequest) => ContainerUsage | undefined);
 
-/** @throws Error for what is no quantity */
+/** @throws Error for an invalid quantity */
 export function amountsOf({ cpu = "0", memory = "0" }: ContainerUsage): { cpuCores: number; memoryBytes: number } {
   return { cpuCores: amount("cpu", cpu, '"250m"').milliValue() / 1000, memoryBytes: amount("memory", memory, '"64Mi"').value() };
 }

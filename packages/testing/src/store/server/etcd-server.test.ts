@@ -15,7 +15,7 @@ import { serveEtcd } from "./etcd-server.ts";
 
 const host = "127.0.0.1";
 
-/** The client that API servers use, over a socket. */
+/** The etcd client of API servers, over a socket. */
 async function served(t: { after(fn: () => unknown): void }) {
   const etcd = new MemoryEtcd();
   const server = await serveEtcd(etcd, { host, port: 0 });

@@ -23,8 +23,8 @@ import {
 const version = "3.5.13";
 
 /**
- * A store in memory as etcd serves it, for API servers of other processes: what they use of etcd's v3 API, and /health and /version. Not:
- * authentication, TLS, deleting ranges, snapshots, a second member.
+ * Serves an in-memory store to API servers in other processes: the part of etcd's v3 API that they use, /health and /version. Not supported:
+ * authentication, TLS, deletion of ranges, snapshots, multiple members.
  */
 export async function serveEtcd(
   etcd: MemoryEtcd,
@@ -102,7 +102,7 @@ const answerPage: RequestListener = ({ url = "" }, response) => {
   response.end(page === undefined ? "404 page not found\n" : JSON.stringify(page));
 };
 
-/** @throws CallFailed with the code that etcd's clients know */
+/** @throws CallFailed with etcd's status code for the error */
 function answered(call: UnaryCall, message: Buffer): Uint8Array {
   try {
     return call(message);

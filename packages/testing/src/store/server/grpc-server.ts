@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { duplexPair } from "node:stream";
 import { createServer as createHttpServer } from "@coxswain/apimachinery/transport/node-http";
 
-/** Why a call failed. Source: gRPC's status codes */
+/** An error with its gRPC status code. Source: gRPC's status codes */
 export class CallFailed extends Error {
   readonly code: number;
 
@@ -16,16 +16,16 @@ export class CallFailed extends Error {
 
 export const statusCodes = { outOfRange: 11, unimplemented: 12, internal: 13 } as const;
 
-/** One message is answered by one. @throws CallFailed */
+/** Answers one message with one. @throws CallFailed */
 export type UnaryCall = (message: Buffer) => Uint8Array;
-/** Messages in both directions. @returns what takes those of the client, and hears of its end */
+/** Opens a bidirectional stream. @returns handlers for the client's messages and for the end of the stream */
 export type StreamCall = (send: (message: Uint8Array) => void) => { message(message: Buffer): void; closed(): void };
 
 interface GrpcMethods {
   /** By path: `/etcdserverpb.KV/Range`. */
   readonly unary: Readonly<Record<string, UnaryCall>>;
   readonly streams: Readonly<Record<string, StreamCall>>;
-  /** Requests of HTTP/1.1 on the same port. */
+  /** Handles HTTP/1.1 requests on the same port. */
   readonly http1: RequestListener;
 }
 
@@ -37,7 +37,7 @@ export interface GrpcServer {
 const longestMessage = 64 << 20;
 const preface = Buffer.from("PRI * HTTP/2.0\r\n");
 
-/** gRPC and HTTP/1.1 without TLS on one port. @throws Error when it is taken */
+/** Serves gRPC and HTTP/1.1 without TLS on one port. @throws Error when it is in use */
 export async function listenGrpc(methods: GrpcMethods, host: string, port: number): Promise<GrpcServer> {
   const http1 = createHttpServer(methods.http1);
   const http2 = createHttp2Server({ settings: { maxConcurrentStreams: 10_000 } });
@@ -50,7 +50,7 @@ export async function listenGrpc(methods: GrpcMethods, host: string, port: numbe
     socket.on("error", () => socket.destroy());
     socket.once("data", (first: Buffer) => {
       const isHttp2 = preface.subarray(0, first.length).equals(first.subarray(0, preface.length));
-      // Servers read from the handle of a socket, where the first bytes are no longer.
+      // Node's HTTP servers read from the socket's handle, from which the first bytes have already been consumed.
       const [near, far] = duplexPair();
       near.on("error", () => socket.destroy());
       far.write(first);
@@ -74,7 +74,7 @@ export async function listenGrpc(methods: GrpcMethods, host: string, port: numbe
 }
 
 function serve(stream: ServerHttp2Stream, path: string, { unary, streams }: GrpcMethods): void {
-  if (stream.destroyed) return; // the client was faster
+  if (stream.destroyed) return; // the client has closed the stream before
   let [status, text] = [0, ""];
   stream.on("error", () => {});
   stream.on("wantTrailers", () =>
@@ -112,7 +112,7 @@ function framed(message: Uint8Array): Buffer {
   return Buffer.concat([head, message]);
 }
 
-/** Calls `take` with each message until the client has closed its side. @throws what it throws */
+/** Calls `take` with each message until the client closes its side. @throws errors of `take` */
 async function eachMessage(stream: ServerHttp2Stream, take: (message: Buffer) => void): Promise<void> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of stream as AsyncIterable<Buffer>) {

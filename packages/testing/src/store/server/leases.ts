@@ -1,6 +1,6 @@
 import type { MemoryEtcd } from "../memory-etcd.ts";
 
-/** Leases of a served store: end after their time, unless they are renewed. */
+/** Leases of a served store: expire after their TTL unless they are renewed. */
 export class ServedLeases {
   readonly #etcd: MemoryEtcd;
   readonly #open = new Map<bigint, { readonly seconds: number; readonly timer: NodeJS.Timeout }>();
@@ -15,7 +15,7 @@ export class ServedLeases {
     return id;
   }
 
-  /** @returns for how long; 0: there is none */
+  /** @returns the TTL in seconds; 0 when the lease does not exist */
   renew(id: bigint): number {
     const { seconds = 0 } = this.#open.get(id) ?? {};
     if (seconds > 0) this.#start(id, seconds);

@@ -14,7 +14,7 @@ import { writeKeyValue } from "../watch-messages.ts";
 type Reader = protobuf.Reader;
 type Writer = protobuf.Writer;
 
-/** What is not among this is refused rather than done wrong. */
+/** Thrown for requests that are not supported. */
 export class NotServed extends Error {}
 
 const keyOf = (reader: Reader): string => Buffer.from(reader.bytes()).toString();
@@ -29,7 +29,7 @@ function fields(reader: Reader, end: number, read: Readonly<Record<number, () =>
   }
 }
 
-/** Of a message within another one. */
+/** Reads the length of an embedded message. @returns the position of its end */
 const within = (reader: Reader): number => reader.uint32() + reader.pos;
 
 export function decodeRangeRequest(bytes: Uint8Array): RangeRequest {
@@ -106,7 +106,7 @@ function readDelete(reader: Reader, end: number): Operation {
   return { type: "delete", key };
 }
 
-/** @throws NotServed for comparisons and operations that API servers do not ask for */
+/** @throws NotServed for comparisons and operations that API servers do not use */
 export function decodeTxnRequest(bytes: Uint8Array): TxnRequest {
   const reader = protobuf.Reader.create(bytes);
   const [compare, success, failure]: [Compare[], Operation[], Operation[]] = [[], [], []];
@@ -165,7 +165,7 @@ function readOperation(reader: Reader): Operation {
   return operation;
 }
 
-/** The first field of compaction (revision), lease grant (seconds), lease revocation and renewal (id). */
+/** The first field, a number, of requests for compaction (revision), lease grant (seconds), lease revocation and renewal (ID). */
 export function decodeFirstNumber(bytes: Uint8Array): bigint {
   let value = 0n;
   const reader = protobuf.Reader.create(bytes);
@@ -185,7 +185,7 @@ function withHeader(revision: number): Writer {
   return writer.ldelim();
 }
 
-/** A response that has no more than the header, as the one to a put or a compaction. */
+/** A response with only a header, as to a put or a compaction. */
 export const encodeHeader = (revision: number): Uint8Array => withHeader(revision).finish();
 
 export function encodeRangeResponse(response: RangeResponse): Uint8Array {
@@ -198,7 +198,7 @@ function writeRange(writer: Writer, { kvs, more, count }: RangeResponse): Writer
   return writer.uint32(32).int64(count);
 }
 
-/** @param operations those that were carried out, whose answers `response` has */
+/** @param operations the executed operations, in the order of the results in `response` */
 export function encodeTxnResponse({ revision, succeeded, ranges }: TxnResponse, operations: readonly Operation[]): Uint8Array {
   const writer = withHeader(revision);
   if (succeeded) writer.uint32(16).bool(true);
@@ -218,12 +218,12 @@ export function encodeDeleteResponse(revision: number, deleted: number): Uint8Ar
   return withHeader(revision).uint32(16).int64(deleted).finish();
 }
 
-/** Of a grant, and of a renewal: the same fields. */
+/** Response to a lease grant or renewal, which have the same fields. */
 export function encodeLease(revision: number, id: bigint, seconds: number): Uint8Array {
   return withHeader(revision).uint32(16).int64(Number(id)).uint32(24).int64(seconds).finish();
 }
 
-/** One member, the store itself. */
+/** Lists the store itself as the only member. */
 export function encodeMemberList(revision: number, { clientUrls }: Pick<Member, "clientUrls">): Uint8Array {
   const writer = withHeader(revision).uint32(18).fork().uint32(8).uint64(memberId).uint32(18).string("memory");
   for (const url of clientUrls) writer.uint32(34).string(url);
