@@ -21,7 +21,7 @@ interface AuthorizationOptions {
   featureEnabled: (gate: string) => boolean;
   /** From --authorization-policy-file, for mode ABAC. */
   abacPolicies: readonly AbacPolicy[];
-  /** For mode Webhook. */
+  /** Options of mode Webhook. */
   webhook: AuthorizationWebhookOptions | undefined;
   clock: Clock;
   /** Aborts outgoing connections when the server stops. */

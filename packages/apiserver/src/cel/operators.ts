@@ -25,7 +25,7 @@ function integers(run: (a: bigint, b: bigint) => bigint, zero?: Failure): Readon
 
 const moduloOverflows = (a: bigint, b: bigint): boolean => a === -mostInt - 1n && b === -1n;
 
-/** By operator and type of the first operand. Both operands have the same type, except in `mixed`. */
+/** Implementations by operator and type of the first operand. Both operands have the same type, except in `mixed`. */
 const binary: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
   "_+_": {
     ...integers((a, b) => a + b),

@@ -102,7 +102,7 @@ function localDate({ seconds }: Timestamp, offsetSeconds: number): Date {
 
 const msPerDay = 86_400_000;
 
-/** By method name. Months, and days of the month except for getDate, count from 0. */
+/** Accessors by method name. Months, and days of the month except for getDate, count from 0. */
 export const partsOfTimes: Readonly<Record<string, (date: Date, nanos: number) => number>> = {
   getFullYear: (date) => date.getUTCFullYear(),
   getMonth: (date) => date.getUTCMonth(),

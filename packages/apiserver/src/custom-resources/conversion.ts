@@ -23,7 +23,7 @@ export const renameOnly: Convert = (objects, apiVersion) => {
 
 interface TranslationOptions {
   readonly group: string;
-  /** By version name. */
+  /** Schemas by version name. */
   readonly schemas: ReadonlyMap<string, SchemaApplication>;
   readonly version: string;
   readonly storageVersion: string;

@@ -66,7 +66,7 @@ export function decodePacket(bytes: Uint8Array): Packet {
   }
 }
 
-/** By field number: a varint in decimal, or bytes. */
+/** Values by field number: a varint in decimal, or bytes. */
 type Fields = Map<number, string | Uint8Array>;
 
 function fieldsOf(bytes: Uint8Array): Fields {

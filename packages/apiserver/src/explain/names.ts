@@ -12,7 +12,7 @@ export function resourceNamed(resources: ServedResources, text: string): ServedR
     if (served.store === undefined || (rest.length > 0 && definition.group !== group)) continue;
     const names = [definition.resource, definition.singular, definition.kind.toLowerCase(), ...(definition.shortNames ?? [])];
     if (!names.includes(plain)) continue;
-    // As kubectl: the core group first, then the groups by name; of a group the version whose objects are stored.
+    // Precedence as in kubectl: the core group first, then the groups by name; within a group, the version whose objects are stored.
     if (found === undefined || rankOf(served) < rankOf(found)) found = served;
   }
   return found;

@@ -11,7 +11,7 @@ import {
   stringSlice,
 } from "@coxswain/apimachinery/flags/types";
 
-/** What is served: requests, APIs, admission. */
+/** Requests, served APIs and admission. */
 
 const notNegativeValue = rule<number>(
   "0 or more",

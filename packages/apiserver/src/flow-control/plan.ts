@@ -33,7 +33,7 @@ export interface LevelPlan {
 
 interface Plan {
   readonly levels: readonly LevelPlan[];
-  /** By precedence; each references a level of the plan. */
+  /** In order of precedence; each schema references a level of the plan. */
   readonly schemas: readonly FlowSchema[];
 }
 

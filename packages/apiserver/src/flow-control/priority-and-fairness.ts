@@ -189,7 +189,10 @@ export interface FlowControl {
 }
 
 interface FlowControlOptions {
-  /** In effect until the cluster's objects are known, and whenever they are missing. The catch-all schema matches any request. */
+  /**
+   * The configuration in effect until the cluster's objects are known, and whenever they are missing. The catch-all schema matches any
+   * request.
+   */
   readonly mandatory: Configuration;
   readonly limits: Limits;
   readonly clock: Clock;

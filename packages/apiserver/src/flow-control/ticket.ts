@@ -11,7 +11,7 @@ export interface TicketRequest {
   readonly flow: string;
   readonly work: WorkEstimate;
   readonly counted: FlowMetrics;
-  /** For the debug pages. */
+  /** Shown on the debug pages. */
   readonly requested: Classified & { readonly receivedMs: number };
 }
 

@@ -1,6 +1,6 @@
 /**
- * How a request wants its response: media type, form and indentation by `Accept`, `?pretty` and the User-Agent; and what the routes of
- * built-in resources refuse before their handler runs.
+ * Negotiates the response: media type, form and indentation by `Accept`, `?pretty` and the User-Agent. Also the checks by which the routes
+ * of built-in resources reject requests before their handler runs.
  */
 import {
   jsonMediaType,
@@ -77,7 +77,7 @@ export function methodNotAllowed(): Error {
   return routeRefusal(405, "");
 }
 
-/** With an empty kind, so that the details are present but empty. */
+/** Has an empty kind, so that the details are present but empty. */
 function routeRefusal(code: number, message: string): Error {
   return genericServerResponse(code, "", { group: "", resource: "" }, "", message, 0, false);
 }

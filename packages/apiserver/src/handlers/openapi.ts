@@ -17,7 +17,7 @@ interface Documents {
   readonly v2: OpenApiBytes;
   /** The index at `/openapi/v3`. */
   readonly roots: OpenApiBytes;
-  /** By root: `apis/apps/v1`. */
+  /** Documents by root: `apis/apps/v1`. */
   readonly v3: ReadonlyMap<string, RootDocument>;
 }
 
@@ -31,7 +31,7 @@ interface RootDocument {
 const protobufV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 const protobufV3 = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
-/** For the index at `/`. */
+/** Paths of the OpenAPI v3 documents, for the index at `/`. */
 export function openApiV3Paths(env: HandlerEnv): readonly string[] {
   return env.services.featureEnabled("OpenAPIV3") ? ["/openapi/v3", "/openapi/v3/"] : [];
 }

@@ -170,7 +170,7 @@ interface Patched {
   readonly touched?: readonly string[];
 }
 
-/** Some malformed patches are plain errors, which are 500 as upstream. */
+/** Some malformed patches result in plain errors, which are answered with 500, as upstream. */
 function* patchedBy(patched: (object: KubeObject) => Steps<Patched>, object: KubeObject): Steps<Patched> {
   try {
     return yield* patched(object);

@@ -48,7 +48,7 @@ export async function writeEntry(call: Call, status: number, stored: Entry, outp
   return encodeAndSend(call, status, stored, output);
 }
 
-/** As YAML, in turns. */
+/** Converts JSON to YAML, yielding to the event loop, and sends it. */
 async function writeYamlOf({ ctx, env }: Call, status: number, json: string): Promise<void> {
   return send(ctx, status, yamlMediaType, await env.services.turns.run(yamlOfJsonInSteps(json)));
 }

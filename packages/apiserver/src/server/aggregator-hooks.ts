@@ -2,7 +2,7 @@ import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import type { Aggregator } from "../aggregation/aggregator.ts";
 import { goesOn, type PostStartHook } from "./post-start-hooks.ts";
 
-/** Its completion has a separate health check, `autoregister-completion`. */
+/** The hook that registers APIServices. Its completion has a separate health check, `autoregister-completion`. */
 export const autoregistrationHook = "kube-apiserver-autoregistration";
 
 interface AggregatorHookOptions {

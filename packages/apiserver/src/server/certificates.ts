@@ -38,7 +38,7 @@ export class WatchedCertificates {
     this.#authoritiesChanged = changed;
   }
 
-  /** What other API servers need in order to verify client certificates. */
+  /** Authorities and headers, published for other API servers that verify client certificates. */
   authenticationInfo(): AuthenticationInfo {
     const { clientCa, requestHeaderCa } = this;
     return {

@@ -24,7 +24,7 @@ interface EdgeOptions {
   readonly profiling: RootLogger | undefined;
   /** Whether DELETE /metrics resets the metrics. */
   readonly resetsMetrics?: boolean;
-  /** For this time after startup /livez ignores unfinished hooks. */
+  /** Time after startup for which /livez ignores unfinished hooks. */
   readonly livezGraceMs: number;
   readonly documents: IssuerDocuments | undefined;
 }

@@ -80,7 +80,6 @@ class RegisteredStorageMetrics implements StorageMetrics {
   }
 }
 
-/** Registers the metrics. */
 function register(registry: MetricsRegistry) {
   return {
     requests: registry.histogram(definitions.etcd_request_duration_seconds),

@@ -52,7 +52,6 @@ export class EntryMemory {
   }
 }
 
-/** One encoding of an entry. */
 class Encoding implements CachedBytes {
   readonly slot: string;
   readonly next: Encoding | undefined;

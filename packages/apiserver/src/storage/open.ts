@@ -72,7 +72,6 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
   return set;
 }
 
-/** The storage of one resource, opened. */
 interface Opened {
   readonly storage: Storage;
   /** undefined: reads go to etcd. */
@@ -88,7 +87,7 @@ export class StorageSet {
   readonly #prefix: string;
   readonly #clusters: EtcdClusters;
   readonly #bookmarks: BookmarkClock;
-  /** By name. */
+  /** Opened storages by the resource's name. */
   readonly #opened = new Map<string, Opened>();
   readonly #health: () => Promise<void>;
   readonly #healthTimeoutMs: number;

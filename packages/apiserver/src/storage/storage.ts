@@ -100,7 +100,7 @@ export interface ListResult {
   entries: Entry[];
   revision: number;
   continueToken?: string;
-  /** Only without selectors. */
+  /** Set only for requests without selectors. */
   remainingItemCount?: number;
 }
 

@@ -194,9 +194,9 @@ const integerOrString = [{ type: "integer" }, { type: "string" }];
 
 /** Places where upstream allows `anyOf` of types integer and string, for x-kubernetes-int-or-string. */
 interface TypedOperators {
-  /** Its own anyOf. */
+  /** anyOf of the schema itself. */
   readonly anyOf?: boolean;
-  /** The anyOf in its first allOf. */
+  /** anyOf of the first schema in its allOf. */
   readonly allOf?: boolean;
 }
 

@@ -227,7 +227,7 @@ function parsed(text: string, contentType: string): unknown {
   }
 }
 
-/** For tests that read the server's own files. */
+/** Reads a key or certificate file of the servers that tests start. */
 export async function readTestFile(name: "sa.key" | "sa.pub" | "ca.crt"): Promise<string> {
   const { directory } = await sharedCertificates();
   return readFileSync(join(directory, name), "utf8");

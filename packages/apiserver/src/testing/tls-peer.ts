@@ -31,7 +31,6 @@ interface TlsPeer {
   kubeconfig(path?: string): string;
   /** Writes a file to the same directory; returns its path. */
   file(name: string, text: string): string;
-  /** Stops the server. */
   close(): void;
 }
 

@@ -2,7 +2,7 @@ import { tooLargeResourceVersion } from "@coxswain/apimachinery/objects/errors/s
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
-/** How far the changes of all caches were applied: the multiplexer. */
+/** How far the changes of all caches were applied; implemented by the multiplexer. */
 interface AppliedChanges {
   /** Every change up to here is in the caches. */
   readonly revision: number;

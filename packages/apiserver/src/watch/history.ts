@@ -67,7 +67,7 @@ export class History {
   }
 
   /**
-   * What the keys changed after `revision` held at that revision (undefined: absent). The result is undefined when `revision`
+   * The entries, at `revision`, of the keys that were changed after it (undefined: absent). The result is undefined when `revision`
    * is before `start`.
    */
   statesAt(revision: number): Map<string, Entry | undefined> | undefined {

@@ -20,7 +20,7 @@ interface ResumedWatchOptions {
  * the cache between the first two revisions that both hold.
  */
 export class ResumedWatch {
-  /** What the client reads, also after the switch. */
+  /** The queue that the client reads, before and after the switch. */
   readonly queue: WatchQueue;
   readonly #options: ResumedWatchOptions;
   readonly #source = new AbortController();

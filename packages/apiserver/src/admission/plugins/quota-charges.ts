@@ -31,7 +31,7 @@ export class Charges {
   readonly #informer: SharedInformer<QuotaObject>;
   /** Quotas as last written here, by uid, until the informer catches up. */
   readonly #written = new Map<string, QuotaObject>();
-  /** By namespace, while one of its updates is in flight. */
+  /** Waiting requests by namespace, while one of its updates is in flight. */
   readonly #waiting = new Map<string, Waiter[]>();
 
   constructor({ informers, client }: PluginContext) {

@@ -10,7 +10,7 @@ export function rangesText(ranges: readonly IDRange[]): string {
   return `[${ranges.map(({ min, max }) => `{${min} ${max}}`).join(" ")}]`;
 }
 
-/** Both ends of a range are included; false without ranges. */
+/** Whether a range contains the ID, including both ends; false without ranges. */
 export function isInRanges(id: number, ranges: readonly IDRange[]): boolean {
   return ranges.some(({ min, max }) => id >= min && id <= max);
 }

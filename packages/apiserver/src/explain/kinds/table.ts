@@ -10,7 +10,7 @@ import { endpointSliceKind, endpointsKind, ingressKind, serviceKind } from "./se
 import { claimKind, volumeAttachmentKind, volumeKind } from "./volumes.ts";
 import { daemonSetKind, deploymentKind, replicaSetKind, replicationControllerKind, statefulSetKind } from "./workloads.ts";
 
-/** By `<resource>.<group>`. A kind that is not in it has the rules of any object only. */
+/** Rules by `<resource>.<group>`. A kind that is not listed has only the rules for any object. */
 export const rulesByKind: Readonly<Record<string, KindRules>> = {
   "pods.": podRules,
   "nodes.": nodeKind,

@@ -9,7 +9,7 @@ export interface StoredQuestion extends KubeObject {
   requested: readonly { recipient: string; refs: readonly ObjectRef[] }[];
 }
 
-/** What one recipient answered. Key: `<question>/<recipient>`. */
+/** The answer of one recipient. Key: `<question>/<recipient>`. */
 export interface StoredAnswer extends KubeObject {
   decisions: readonly Decision[];
 }

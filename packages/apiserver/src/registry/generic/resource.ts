@@ -58,7 +58,7 @@ export interface ResourceDefinition extends GroupResource {
   /** Lease in seconds after which etcd drops the object. Used by events. */
   readonly ttlSeconds?: (flags: { eventTtlSeconds: number }) => number;
   /**
-   * By name: subresources with their own logic (binding, eviction, log, exec). `""` is the resource itself, for a POST that
+   * Subresources with their own logic (binding, eviction, log, exec), by name. `""` is the resource itself, for a POST that
    * stores nothing (reviews).
    */
   readonly subresources?: Readonly<Record<string, SubresourceDefinition>>;
@@ -192,7 +192,7 @@ export interface RegistryStore {
   ): Promise<ListResult>;
 }
 
-/** What creates and updates have in common. */
+/** Options of both creates and updates. */
 interface StoreWriteOptions {
   /** Writes once more, without `metadata.managedFields`, when the object is too large for etcd. */
   untrackedWhenTooLarge?: boolean;
@@ -222,9 +222,9 @@ export interface RegistryServices {
   readonly featureEnabled: (gate: string) => boolean;
   /** Signs service-account tokens; undefined without --service-account-signing-key-file. */
   readonly tokenIssuer?: TokenIssuer;
-  /** For escalation checks and access reviews. */
+  /** Authorizer for escalation checks and access reviews. */
   readonly authorize?: import("../../authorization/authorizer.ts").Authorizer;
-  /** For token reviews. */
+  /** Authenticates the tokens of token reviews. */
   readonly authenticateToken?: (
     token: string,
     audiences: readonly string[],
@@ -272,7 +272,7 @@ export type SubresourceHandler =
   | {
       readonly type: "object";
       get?(call: SubresourceCall): Promise<KubeObject>;
-      /** For a virtual resource that can be listed (componentstatuses). */
+      /** Lists the objects of a virtual resource (componentstatuses). */
       list?(call: SubresourceCall): Promise<KubeObject[]>;
       create?(call: SubresourceCall): Promise<KubeObject>;
       update?(call: SubresourceCall): Promise<KubeObject> /** HTTP status of a create; default 201. */;

@@ -46,7 +46,7 @@ class GenericStore implements RegistryStore {
   readonly storage: Storage;
   readonly #options: RegistryStoreOptions;
   readonly #strategy: Strategy;
-  /** Of the resource: subresource strategies (status) inherit allowCreateOnUpdate and allowUnconditionalUpdate from it. */
+  /** The resource's own strategy, from which subresource strategies (status) inherit allowCreateOnUpdate and allowUnconditionalUpdate. */
   readonly #whole: Strategy;
   readonly #ttlSeconds: number | undefined;
   readonly #remove: ReturnType<typeof newRemove>;

@@ -125,7 +125,7 @@ interface Owned {
   /** Empty: all objects. */
   readonly names: ReadonlySet<string>;
   readonly urls: ReadonlySet<string>;
-  /** What URL patterns begin with, by length: `/logs/` for `/logs/*`. */
+  /** Prefixes of the URL patterns, by their length: `/logs/` for `/logs/*`. */
   readonly urlPrefixes: ReadonlyMap<number, ReadonlySet<string>>;
 }
 

@@ -12,7 +12,7 @@ export interface Member {
 }
 
 export interface StatusResponse {
-  /** Of the responding member. */
+  /** Id of the responding member. */
   memberId: bigint;
   /** `3.4.23` */
   version: string;

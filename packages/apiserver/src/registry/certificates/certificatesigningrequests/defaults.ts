@@ -1,7 +1,7 @@
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/objects/schema/kinds/certificates/v1";
 
-/** For objects stored before signerName became required. */
+/** Sets signerName in objects that were stored before it became required. */
 export function defaultCertificateSigningRequest(object: KubeObject): void {
   const { spec } = object as CertificateSigningRequest;
   if (spec && !spec.signerName && (object as CertificateSigningRequest).metadata.uid)

@@ -52,7 +52,7 @@ export function pageSizeFits(name: string, amount: Quantity): boolean {
 }
 
 /**
- * Any resource: a qualified name, of the standard ones if it has no domain. Source: pkg/apis/core/validation
+ * The name of any resource: a qualified name; without a domain, one of the standard names. Source: pkg/apis/core/validation
  * validateResourceName
  */
 export function checkResourceName(name: string, path: string): FieldError[] {
