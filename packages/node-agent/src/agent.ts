@@ -76,7 +76,6 @@ interface AgentOptions {
   runtime?: ContainerRuntime;
 }
 
-/** A started agent. */
 export interface RunningAgent {
   /** The bound ports; differ from the configuration when that is 0. */
   port: number;

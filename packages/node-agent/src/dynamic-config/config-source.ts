@@ -38,6 +38,6 @@ export const sameSource = (a: ConfigSource | undefined, b: ConfigSource | undefi
 export const pathOfSource = ({ configMap }: NodeConfigSource): string =>
   `/api/v1/namespaces/${configMap?.namespace ?? ""}/configmaps/${configMap?.name ?? ""}`;
 
-/** With UID and resource version, for errors and logs. */
+/** The source as text with UID and resource version, for errors and logs. */
 export const showSource = (source: ConfigSource): string =>
   `${pathOfSource(source)}, UID: ${source.configMap.uid}, ResourceVersion: ${source.configMap.resourceVersion}`;

@@ -4,7 +4,6 @@ import { type FileHandle, open, readFile } from "node:fs/promises";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 
-/** A held lock. */
 interface LockFile {
   /**
    * Resolves when another process waits for the lock (`--exit-on-lock-contention`), when the lock is lost, or when the

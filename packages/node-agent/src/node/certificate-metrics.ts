@@ -1,7 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 
-/** What the rotation of a certificate reports. */
+/** Metrics of the rotation of one certificate. */
 export interface CertificateMetrics {
   /** The certificate in use. @param validToMs ms since the epoch */
   current(validToMs: number): void;

@@ -1,7 +1,7 @@
 import type { CallOptions, Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 
-/** What heartbeats need of a client. */
+/** The client methods that heartbeats use. */
 export type HeartbeatClient = Pick<Client, "get" | "create" | "update" | "patch">;
 
 /**

@@ -17,7 +17,7 @@ export interface PluginHandler {
 export interface PluginRegistryOptions {
   /** `<root-dir>/plugins_registry`. */
   dir: string;
-  /** By plugin type. */
+  /** Handlers by plugin type. */
   handlers: Readonly<Record<string, PluginHandler>>;
   clock: Clock;
   log: Logger;

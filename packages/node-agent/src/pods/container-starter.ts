@@ -25,7 +25,6 @@ export interface StartContext {
   signal: AbortSignal;
 }
 
-/** Starts containers of Pods. */
 export class ContainerStarter {
   readonly #options: PodRunnerOptions;
   readonly #downward: (ips: readonly string[]) => DownwardContext;

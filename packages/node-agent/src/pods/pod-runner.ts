@@ -25,7 +25,6 @@ import { newMissingVolumes } from "./missing-volumes.ts";
 import type { PodRunnerOptions } from "./pod-runner-options.ts";
 import { type PodActions, planPod } from "./sync-pod.ts";
 
-/** Result of a sync. */
 export type SyncOutcome =
   /** All containers have exited and will not be restarted. */
   | { kind: "ended" }
@@ -50,7 +49,6 @@ export interface PodRunner {
 
 const networkRetryMs = 1_000;
 
-/** Result of applying a plan. */
 interface Outcome {
   /** The Pod's status has to be computed again. */
   changed: boolean;

@@ -4,7 +4,7 @@ import { describePod, fullName, isStaticPod, type NodePod } from "../pod/pod.ts"
 import type { PodVerdict } from "../pod/pod-verdict.ts";
 import type { PodRunner } from "./pod-runner.ts";
 
-/** What a worker does for its Pod. */
+/** Kinds of work of a Pod's worker, as labels of metrics. */
 export type PodWork = "create" | "update" | "sync" | "kill";
 
 interface PodWorkersOptions {
@@ -75,7 +75,7 @@ interface Worker {
   cleanRetryMs: number;
   /** When the Pod was added, in ms of the monotonic clock. */
   addedMs: number;
-  /** What the next sync is for. */
+  /** Kind of the next sync. */
   work: PodWork;
 }
 

@@ -11,7 +11,6 @@ export type Signal =
   | "imagefs.inodesFree"
   | "pid.available";
 
-/** An eviction threshold. */
 export interface Threshold {
   signal: Signal;
   /** A quantity, or a percentage of the capacity: `10%`. */
@@ -108,7 +107,6 @@ export function metThresholds(thresholds: readonly Threshold[], seen: Observatio
   });
 }
 
-/** Node pressure conditions. */
 export interface Pressure {
   memory: boolean;
   disk: boolean;

@@ -22,7 +22,7 @@ export interface PodUsage {
   /** Files and directories. */
   inodes: number;
   processes: number;
-  /** By container; used for the eviction message. */
+  /** Usage by container, for the eviction message. */
   containers: readonly { name: string; memoryBytes: number; diskBytes: number }[];
   /** Size in bytes by emptyDir volume. */
   emptyDirs: ReadonlyMap<string, number>;
@@ -129,7 +129,6 @@ export interface EvictionOptions {
   onPressureChange: (pressure: Pressure) => void;
 }
 
-/** Node-pressure eviction. */
 export interface Eviction {
   /** Runs one pass. Node pressure evicts at most one Pod; exceeded local storage limits evict every offending Pod. */
   check(): Promise<void>;

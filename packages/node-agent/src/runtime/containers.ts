@@ -63,7 +63,7 @@ export interface ContainerOptions {
   environment: ReadonlyMap<string, string>;
   mounts: readonly CriInput<"Mount">[];
   devices: readonly CriInput<"Device">[];
-  /** In addition to the agent's own annotations. */
+  /** Annotations besides the agent's own. */
   annotations: Readonly<Record<string, string>>;
 }
 

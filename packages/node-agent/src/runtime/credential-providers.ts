@@ -14,7 +14,6 @@ import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
 import { fitsImage, type Login } from "./image-credentials.ts";
 
-/** Registry credentials from exec plugins. */
 export interface CredentialProviders {
   /** Never rejects: failures of a plugin are logged, and the image is pulled without its credentials. */
   loginsFor(image: string): Promise<Login[]>;

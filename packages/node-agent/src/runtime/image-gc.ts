@@ -17,7 +17,6 @@ export interface ImageGcOptions {
   filesystem?: (mountPoint: string) => Promise<{ capacityBytes: number; availableBytes: number }>;
 }
 
-/** Garbage collection of images. */
 export interface ImageGc {
   /**
    * When disk usage is above the high threshold, removes the least recently used images until it is below the low one.

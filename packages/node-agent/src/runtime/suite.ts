@@ -4,7 +4,6 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { CriInput } from "./cri-schema.ts";
 import { type ContainerRuntime, containerState, isRuntimeNotFound, RuntimeError, sandboxState } from "./runtime.ts";
 
-/** The runtime to test. */
 interface RuntimeUnderTest {
   runtime: ContainerRuntime;
   /** An image that is present in the runtime, with `sh`, `sleep` and `true`. */

@@ -21,7 +21,6 @@ export interface ListenOptions {
   log: RootLogger;
 }
 
-/** The running servers. */
 export interface Listening {
   /** The bound ports; differ from the configuration when that is 0. */
   port: number;

@@ -14,7 +14,6 @@ interface MirrorPodsOptions {
   node: () => Promise<Node | undefined>;
 }
 
-/** Mirror Pods of static Pods. */
 export interface MirrorPods {
   /** Creates the mirror Pod of a static Pod; deletes one that is outdated. */
   ensure(pod: NodePod): Promise<void>;

@@ -12,7 +12,6 @@ export interface VolumeSize {
   inodesFree: number;
 }
 
-/** Result of a measurement. */
 export interface MeasuredVolume extends VolumeSize {
   /** The driver's message when it reports the volume as abnormal. */
   abnormal?: string;

@@ -5,7 +5,6 @@ import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/st
 import definitions from "../metrics.json" with { type: "json" };
 import { VolumeWaits } from "./volume.ts";
 
-/** A volume of a Pod. */
 export interface VolumeOfPod {
   readonly uid: string;
   /** Name in the Pod's spec. */

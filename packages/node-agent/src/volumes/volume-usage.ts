@@ -5,7 +5,6 @@ import type { ContainerEvent } from "../runtime/containers.ts";
 import type { VolumeSize } from "./measure.ts";
 import type { VolumeManager } from "./volume-manager.ts";
 
-/** Usage of a Pod's volume. */
 export interface VolumeUsage extends VolumeSize {
   name: string;
   /** Time of the measurement, in ms since the epoch. */

@@ -90,7 +90,6 @@ export class CpuManager implements HintProvider {
     return this.#given(uid, container) ?? this.#state.shared;
   }
 
-  /** The container's exclusive CPUs. */
   exclusiveCpusOf(uid: string, container: string): CpuSet {
     return this.#given(uid, container) ?? [];
   }

@@ -174,7 +174,6 @@ export class DeviceManager implements HintProvider {
     );
   }
 
-  /** Healthy devices by resource. */
   healthy(): ReadonlyMap<string, readonly PluginDevice[]> {
     return new Map(
       [...this.#devices].map(([resource, known]) => [resource, [...known.values()].filter(({ health }) => health === "Healthy")]),

@@ -49,7 +49,7 @@ export interface PluginDevice {
   topology: { nodes: { ID: number }[] } | null;
 }
 
-/** What a container needs to access its devices. */
+/** Settings of a container that give it access to its devices. */
 export interface DeviceAccess {
   envs: Readonly<Record<string, string>>;
   mounts: readonly { containerPath: string; hostPath: string; readOnly: boolean }[];

@@ -5,7 +5,7 @@ import { join } from "node:path";
 export interface CgroupUsage {
   cpu?: CpuUsage;
   memory?: MemoryUsage;
-  /** By device, `/dev/sda`. */
+  /** Usage by device: `/dev/sda`. */
   disks: ReadonlyMap<string, DiskUsage>;
   threads?: number;
   /** 0 for no limit. */

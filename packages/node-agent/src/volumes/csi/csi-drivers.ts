@@ -7,7 +7,6 @@ export interface DriverAnnouncer {
   uninstall(driver: string): Promise<void>;
 }
 
-/** The registered CSI drivers. */
 export interface CsiDrivers extends PluginHandler {
   /** @throws Error when the driver is not registered */
   client(driver: string): CsiClient;

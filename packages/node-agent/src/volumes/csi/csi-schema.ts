@@ -66,7 +66,7 @@ export const nodeCapabilities = {
 export type NodeCapability = keyof typeof nodeCapabilities;
 
 const accessModes: Readonly<Record<string, number>> = { ReadWriteOnce: 1, ReadOnlyMany: 3, ReadWriteMany: 5 };
-/** For drivers with the capability SINGLE_NODE_MULTI_WRITER. */
+/** Access modes for drivers with the capability SINGLE_NODE_MULTI_WRITER. */
 const finerModes: Readonly<Record<string, number>> = { ...accessModes, ReadWriteOnce: 7, ReadWriteOncePod: 6 };
 
 /**

@@ -25,7 +25,7 @@ import { loadVolumeData, removeFolder, removeVolumeData, saveVolumeData } from "
 
 /** Result of setting up a volume. */
 export interface PublishedVolume {
-  /** What containers get: a directory to mount, or a link to a device. */
+  /** Path given to containers: a directory to mount, or a link to a device. */
   path: string;
   /** Target path of NodePublishVolume. */
   targetPath: string;
