@@ -26,5 +26,5 @@ export function newCloudNodeLifecycleController({ log }: ControllerContext): Run
   return undefined;
 }
 
-/** Their names in `--controllers`. */
+/** Names of these controllers in `--controllers`. */
 export const cloudControllers: readonly string[] = ["service", "route", "cloud-node-lifecycle"];

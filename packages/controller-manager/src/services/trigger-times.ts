@@ -20,7 +20,7 @@ export interface TriggerTimes {
 }
 
 interface Observed {
-  /** By Pod name. Times are in the API's format, which sorts lexically. */
+  /** Times by Pod name, in the API's format, which sorts lexically. */
   readonly pods: ReadonlyMap<string, string>;
   readonly service: string;
 }

@@ -23,7 +23,6 @@ import { type NodeStatusUpdater, newNodeStatusUpdater } from "./node-status.ts";
 import { newProgressTable, type ProgressTable } from "./progress.ts";
 import { resolve, type VolumeSources } from "./resolve.ts";
 
-/** Informers of the controller. */
 interface AttachDetachInformers {
   readonly pods: SharedInformer<Pod>;
   readonly nodes: SharedInformer<Node>;
@@ -36,7 +35,6 @@ interface AttachDetachInformers {
 
 /** Dependencies and state shared by all reconciliations of volumes and nodes. */
 export interface AttachDetachContext extends ControllerContext {
-  /** Informers by kind. */
   readonly cache: AttachDetachInformers;
   readonly attachments: Attachments;
   readonly desired: DesiredVolumes;

@@ -29,7 +29,7 @@ export interface DesiredVolumes {
 
 interface Entry {
   readonly node: string;
-  /** By volume name in the Pod. */
+  /** Volumes by their name in the Pod. */
   readonly volumes: ReadonlyMap<string, AttachableVolume>;
 }
 

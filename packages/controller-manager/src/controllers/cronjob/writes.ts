@@ -83,7 +83,7 @@ function beyondLimit(limit: number | undefined, children: readonly Job[], end: "
   return ended.toSorted(byStart).slice(0, Math.max(0, ended.length - limit));
 }
 
-/** By start time; Jobs that never started come last. */
+/** Sort order by start time; Jobs that never started come last. */
 function byStart(a: Job, b: Job): number {
   const [left, right] = [a, b].map(({ status }) => (status?.startTime ? parseTime(status.startTime) : undefined) ?? Infinity);
   if (left !== right) return (left as number) < (right as number) ? -1 : 1;

@@ -16,7 +16,6 @@ interface DaemonSetContext extends ControllerContext {
   readonly pods: SharedInformer<Pod>;
 }
 
-/** Revisions of a DaemonSet. */
 interface History {
   /** Hash label of the current template's revision. */
   readonly hash: string;

@@ -12,7 +12,6 @@ import type { LabelSelector } from "@coxswain/apimachinery/objects/selectors/lab
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
 import type { ScaleClient } from "../../scale/scale-client.ts";
 
-/** Sample of one Pod. */
 interface PodMetric {
   /** In thousandths (milli-units). */
   readonly value: number;
@@ -21,7 +20,7 @@ interface PodMetric {
   readonly windowMs: number;
 }
 
-/** By Pod name. */
+/** Samples by Pod name. */
 export type PodMetrics = Map<string, PodMetric>;
 
 /**
@@ -37,7 +36,6 @@ export interface MetricsClient {
   external(metric: MetricQuery, namespace: string, signal: AbortSignal): Promise<number[]>;
 }
 
-/** Pods whose metrics are queried. */
 interface PodsQuery {
   readonly namespace: string;
   readonly selector: LabelSelector;

@@ -18,7 +18,6 @@ export interface DeletionOutcome {
   readonly finalizers: ReadonlyMap<string, number>;
 }
 
-/** A terminating namespace. */
 interface TerminatingNamespace {
   readonly name: string;
   /** Time since its deletion, in ms. */

@@ -30,7 +30,6 @@ export type ClaimStep =
   | { readonly do: "lose"; readonly event: EventData }
   | { readonly do: "fail"; readonly event: EventData; readonly error: string };
 
-/** Lookups of related objects. */
 interface ClaimLookups {
   volume(name: string): PersistentVolume | undefined;
   volumes(): Iterable<PersistentVolume>;

@@ -7,7 +7,7 @@ import type { EventData } from "./plan-claim.ts";
 /** The next step for a volume. */
 type VolumeStep =
   | { readonly do: "set phase"; readonly phase: "Available" | "Bound" }
-  /** Its claim is deleted or bound to another volume: set phase Released (unless Failed) and apply the reclaim policy. */
+  /** The claim is deleted or bound to another volume: set phase Released (unless Failed) and apply the reclaim policy. */
   | { readonly do: "reclaim" }
   /** The reconciliation of the claim completes the binding. */
   | { readonly do: "enqueue claim" }
