@@ -141,7 +141,7 @@ function codeOf(outcome: unknown): string {
   return status === undefined ? "Success" : codeOf(status);
 }
 
-/** For tests. */
+/** Metrics that record nothing. */
 export const noMetrics: SchedulerMetrics = {
   attempted() {},
   decided() {},

@@ -72,7 +72,7 @@ export const profilingSettings = {
   }),
 };
 
-/** Only in v1beta2. */
+/** Fields that exist only in v1beta2. */
 export const insecureAddressSettings = {
   healthzBindAddress: string({ field: "healthzBindAddress", help: "Must be empty or have the port 0." }),
   metricsBindAddress: string({ field: "metricsBindAddress", help: "Must be empty or have the port 0." }),

@@ -77,7 +77,7 @@ export class SchedulingQueue {
     }
     const waitingEntry = this.#unschedulable.get(key);
     if (waitingEntry === undefined) {
-      // In a cycle or bound. A failing cycle reads the current pod from the lister itself.
+      // The pod is in a cycle or bound. A failing cycle reads the current pod from the lister itself.
       return;
     }
     waitingEntry.pod = pod;
