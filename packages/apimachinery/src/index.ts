@@ -1,4 +1,4 @@
-/** What `@coxswain/apimachinery` offers: a client, informers, controllers. Everything else is its inside. */
+/** The public API of `@coxswain/apimachinery`: a client, informers, controllers. Everything else is internal. */
 export * from "./client/client.ts";
 export type { ClientConfig, Impersonation } from "./client/config.ts";
 export { configFromFlags, inClusterConfig } from "./client/in-cluster.ts";

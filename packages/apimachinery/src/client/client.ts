@@ -354,10 +354,10 @@ interface Call {
   readonly observer: ClientObserver | undefined;
 }
 
-/** Of the configuration's URL. */
+/** Parts of the configuration's URL. */
 interface Server {
   readonly host: string;
-  /** Of all paths, without a slash at its end. */
+  /** Path prefix of all requests, without a trailing slash. */
   readonly prefix: string;
 }
 

@@ -29,7 +29,7 @@ export interface ClientConfig {
   readonly token?: string | undefined;
   /** Reread once a minute; takes precedence over `token` while it is readable. */
   readonly tokenFile?: string | undefined;
-  /** Called for each request; has to do its own caching. @param refused the token that the server has last refused: another one is needed */
+  /** Called for each request, so it must cache. @param refused the token that the server has last refused: a different one is needed */
   readonly tokenSource?: ((refused: string | undefined) => Promise<string>) | undefined;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
@@ -40,7 +40,7 @@ export interface ClientConfig {
   /** Burst of the rate limit, default 10. */
   readonly burst?: number | undefined;
   readonly userAgent?: string | undefined;
-  /** How often a read whose connection was lost is sent again: once immediately, then every second. Default 10. */
+  /** How often a read is retried after its connection was lost: once immediately, then every second. Default 10. */
   readonly retriesOfLost?: number | undefined;
   /** Time limit, in ms, until the server has accepted a TLS client's connection; default: 30 s together with the handshake. */
   readonly connectTimeoutMs?: number | undefined;

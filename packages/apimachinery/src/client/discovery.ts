@@ -98,7 +98,7 @@ async function getJson<T>(client: Client, path: string, options: CallOptions): P
   try {
     parsed = parseWire(text) as Status;
   } catch {
-    // not a Status: only the code is known
+    // not a Status: only the HTTP code is known
   }
   const message = parsed.message ?? `GET ${path}: unexpected status ${status}`;
   throw new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", ...parsed, message, code: status });

@@ -34,7 +34,7 @@ interface Outcome {
   release(): void;
 }
 
-/** One request and its response. Its body is a stream only for those who want one: most read it as a whole, which costs less. */
+/** One request and its response. The body becomes a stream only on demand: most callers read it as a whole, which costs less. */
 class Http2Answer implements StreamHandlers, TransportResponse {
   readonly isPaced = true;
   status = 0;
@@ -44,7 +44,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
   /** Undefined before the head of the response. */
   #fields: Fields | undefined;
   #headers: TransportResponse["headers"] | undefined;
-  /** What arrived and was not passed on yet. */
+  /** Received bytes that were not passed on yet. */
   #received: Buffer[] = [];
   #body: AnswerBody | undefined;
   #parts: AnswerParts | undefined;
@@ -52,7 +52,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
   /** Bytes of the body that are still missing, by its content-length. */
   #missing: number | undefined;
   #isOver = false;
-  /** How the body has ended. */
+  /** Set when the body has ended; without a failure it is complete. */
   #end: { readonly failure: Error | undefined } | undefined;
 
   constructor(request: TransportRequest, outcome: Outcome) {
@@ -152,7 +152,7 @@ class Http2Answer implements StreamHandlers, TransportResponse {
     this.#passEnd();
   }
 
-  /** To whoever reads the body. */
+  /** Passes the end of the body to its reader. */
   #passEnd(): void {
     if (this.#end === undefined) return;
     const { failure } = this.#end;
@@ -193,7 +193,7 @@ class AnswerBody extends Readable {
     this.push(bytes);
   }
 
-  /** Called when what was received before is read, up to the high-water mark. */
+  /** Called by the stream when its buffer is below the high-water mark: returns the bytes read to the flow-control window. */
   override _read(): void {
     const owed = this.#owed;
     this.#owed = 0;
@@ -207,11 +207,11 @@ class AnswerBody extends Readable {
   }
 }
 
-/** The parts of a body for one reader, without a stream: most events of a watch arrive alone, and each would pass through its queue. */
+/** The chunks of a body for one reader, without a stream: most events of a watch arrive alone, and each would pass through the stream's queue. */
 class AnswerParts implements AsyncIterableIterator<Buffer> {
   readonly #stream: ClientStream;
   readonly #onCancelled: () => void;
-  /** What arrived before it was asked for. Its bytes are returned to the stream's window when they are read. */
+  /** Chunks received before they were requested. Their bytes are returned to the flow-control window when they are read. */
   #early: Buffer[] = [];
   #waiting: PromiseWithResolvers<IteratorResult<Buffer>> | undefined;
   #end: { readonly failure: Error | undefined } | undefined;

@@ -20,8 +20,8 @@ export async function loadKubeconfig(path: string, options: { context?: string; 
 }
 
 /**
- * The certificates, key and authorities that stand in the kubeconfig file now, in place of those that were read from it before.
- * Server and user stay; so do credentials that this configuration does not have from the file.
+ * Replaces certificates, key and authorities that were read from the kubeconfig file by the file's current ones.
+ * Server and user do not change, nor do credentials of this configuration from other sources.
  * @returns `config` itself when it has none of them, or when the file cannot be read at the moment
  */
 export async function withCurrentPem(config: ClientConfig): Promise<ClientConfig> {
@@ -160,7 +160,7 @@ function userProblem(name: string, user: KubeconfigUser = {}): string | undefine
   if (!user.as && alsoAs.some(Boolean)) return `requesting uid, groups or user-extra for ${name} without impersonating a user`;
   const { "auth-provider": provider, exec } = user;
   if (provider && exec) return `authProvider cannot be provided in combination with an exec plugin for ${name}`;
-  // As in upstream's daemons, which are built without any.
+  // Upstream's daemons are built without auth provider plugins, too.
   if (provider) return `no Auth Provider found for name ${JSON.stringify(provider.name ?? "")}`;
   return user.exec === undefined ? undefined : execProblem(name, user.exec);
 }

@@ -1,4 +1,4 @@
-/** How a client handles failures: it tries again, waits, renews its credentials, or returns the error. */
+/** How a client handles failures: it retries, waits, renews its credentials, or returns the error. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import type { TransportRequest } from "./transport-messages.ts";
 
 type Answer = Error | { status: number; retryAfter?: string };
 
-/** A client whose server's answers are given; the last one repeats. */
+/** A client whose server gives these responses; the last one repeats. */
 function aClient(answers: Answer[], config: Partial<ClientConfig> = {}) {
   const clock = newFakeClock();
   const seen: TransportRequest[] = [];

@@ -6,7 +6,7 @@ import { settle } from "../testing/wait-for.ts";
 import { requestTunnel } from "./http-connect.ts";
 import { connectThroughSocks5 } from "./socks5.ts";
 
-/** Both ends of a connection to a proxy: ours, and the proxy's, which the test plays. */
+/** Both ends of a connection to a proxy: the client's, and the proxy's, which the test controls. */
 function aConnection() {
   const [connection, proxy] = duplexPair();
   connection.on("error", () => {});

@@ -20,8 +20,8 @@ export interface TransportResponse {
   header?(name: string): string | undefined;
   /** Must be read completely or destroyed. Reading slowly exerts backpressure on the server (flow control). */
   readonly body: Readable;
-  /** Reads the whole body, at less cost than from the stream. In place of `body`, and once. @throws as `readBody` */
+  /** Reads the complete body, at less cost than from the stream. May be called once, instead of using `body`. @throws like `readBody` */
   bytes?(): Promise<Buffer>;
-  /** The parts of the body as they arrive, at less cost than from the stream. In place of `body`, and once. */
+  /** The chunks of the body as they arrive, at less cost than from the stream. May be called once, instead of using `body`. */
   parts?(): AsyncIterableIterator<Buffer>;
 }

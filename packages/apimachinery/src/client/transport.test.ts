@@ -18,7 +18,7 @@ import { newTransport, readBody } from "./transport.ts";
 
 const pair = await testPair();
 
-/** A server of HTTP/1.1 that answers `/held` after `release`, and everything else at once. */
+/** An HTTP/1.1 server that answers `/held` after `release`, and all other paths at once. */
 async function aServer(t: TestContext, scheme: "http" | "https") {
   const held: http.ServerResponse[] = [];
   const connections = new Set<Socket>();

@@ -77,7 +77,7 @@ function readStream(body: Readable): Promise<Buffer> {
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
     });
     body.once("error", reject);
-    // Every body closes; an error for each would cost a stack trace.
+    // Every body emits `close`; creating an error for each would cost a stack trace.
     body.once("close", () => {
       if (!isWhole) reject(new ConnectionLost("the answer was cut off"));
     });
@@ -100,9 +100,9 @@ function newHttp1Transport(url: URL, connect: Connect | undefined): Transport {
 
 /** The agents of a transport: the current one, and earlier ones with open requests. */
 interface Agents<A extends http.Agent> {
-  /** To be called for each request. @returns the agent */
+  /** Must be called for each request. @returns the agent */
   using(agent: A): A;
-  /** Closes its idle connections, and the others when their requests end. */
+  /** Closes the agent's idle connections, and the others when their requests end. */
   retire(agent: A): void;
   /** Closes all connections and aborts open requests. */
   destroy(): void;

@@ -60,11 +60,11 @@ export interface ControllerOptions {
   readonly metrics?: QueueMetrics | undefined;
   /** Receives the outcomes of reconciles. */
   readonly decisions?: DecisionLog | undefined;
-  /** Of the keys' objects; default: that of the first source with one. */
+  /** Resource of the keys' objects; default: that of the first source with one. */
   readonly resource?: ResourceRef | undefined;
   /** For keys that are not an object's namespace and name. @returns undefined when the object is not known */
   readonly objectOf?: ((key: ObjectKey) => ObjectRef | undefined) | undefined;
-  /** Taken by each reconcile; undefined: it starts at once. */
+  /** Awaited before each reconcile; undefined: it starts immediately. */
   readonly turns?: Turns | undefined;
 }
 

@@ -144,7 +144,7 @@ class Candidate {
     this.#options = options;
   }
 
-  /** Whether the last attempt got no answer. */
+  /** True when the last attempt got no response. */
   get isServerAway(): boolean {
     return this.#isServerAway;
   }
@@ -163,7 +163,7 @@ class Candidate {
     }
   }
 
-  /** Whether the last observed record names another holder. */
+  /** True when the last observed record names another holder. */
   isAnothers(): boolean {
     const holder = this.#observed?.holderIdentity ?? "";
     return holder !== "" && holder !== this.#options.identity;

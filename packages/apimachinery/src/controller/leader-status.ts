@@ -4,7 +4,7 @@ import type { MetricsRegistry } from "../process/metrics/registry.ts";
 
 /** Leadership of this process, for metrics and health checks. */
 export interface LeaderStatus {
-  /** Called by the election. */
+  /** Called by the election when this process becomes or ceases to be the leader. */
   leads(is: boolean): void;
   /** Reports that the lease has changed, by any candidate. */
   leaseSeen(): void;

@@ -7,7 +7,7 @@ export interface PeriodicOptions {
   readonly periodMs: number;
   /** Informers to wait for before the first run. */
   readonly synced?: readonly { waitForSync(signal: AbortSignal): Promise<void> }[];
-  /** Whether the first run is after a period: the work was done once before. Default: at once. */
+  /** True when the first run is after one period, because the work was done before. Default: the first run is immediate. */
   readonly startsLate?: boolean;
   /** An error is logged and does not end the loop. */
   readonly work: (signal: AbortSignal) => Promise<void>;

@@ -160,7 +160,7 @@ class BufferedSeriesRecorder implements EventRecorder {
     for (const [key, each] of this.#known) {
       if (each.lastMs >= before) continue;
       if (each.series !== undefined && !(await this.#tryWrite(each))) continue;
-      if (each.lastMs < before) this.#known.delete(key); // else it has happened again meanwhile
+      if (each.lastMs < before) this.#known.delete(key); // otherwise the event has occurred again meanwhile
     }
   }
 

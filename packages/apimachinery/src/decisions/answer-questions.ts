@@ -20,10 +20,10 @@ interface AnswererOptions {
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
-/** For one question; the API server waits for a second. */
+/** Time limit of one question in ms, below the second that the API server waits. */
 const longestWorkMs = 600;
 const longestTurnMs = 10;
-/** For a server without these questions, such as upstream's, or without the right to see them. */
+/** Pause when the server does not serve questions, like upstream's, or refuses access to them. */
 const unservedPauseMs = 5 * 60_000;
 
 /**
@@ -48,7 +48,7 @@ export async function answerQuestions(options: AnswererOptions): Promise<void> {
       if (isNotFound(err) || isForbidden(err)) waitMs = unservedPauseMs;
       pauseMs = Math.min(longestPauseMs, pauseMs * 2);
     }
-    // Not all nodes at the same time after the server's restart.
+    // Jitter, so that nodes do not reconnect simultaneously after a restart of the server.
     await clock.sleep(waitMs * (0.5 + Math.random()), signal).catch(() => {});
   }
 }
@@ -66,7 +66,7 @@ async function answer(options: AnswererOptions, question: Question): Promise<voi
   try {
     await client.create(questionsRef, body, { name: recipient, subresource: answersSubresource, signal });
   } catch (err) {
-    // The requester waits no longer than a second.
+    // The requester stops waiting after a second.
     if (!signal.aborted) log.v(2)?.info("an answer for diagnostics was not taken", { error: String(err) });
   }
 }

@@ -13,18 +13,18 @@ export interface Description {
   readonly related?: readonly ObjectRef[];
   readonly details?: Readonly<Record<string, unknown>>;
   readonly remedy?: string;
-  /** In place of the outcome's. */
+  /** Overrides the outcome's. */
   readonly nextTryMs?: number;
 }
 
 export interface Outcome {
   readonly verdict: Verdict;
   readonly reason: string;
-  /** When it is tried again, in milliseconds since the epoch. */
+  /** Time of the next attempt, in ms since the epoch. */
   readonly nextTryMs?: number | undefined;
-  /** A function is called when the decision is read: it costs nothing until then, but must hold no more than `sizeBytes` alive. */
+  /** A function is called when the decision is read. Until then it costs nothing, but it must not keep more than `sizeBytes` alive. */
   readonly description: string | Description | (() => Description);
-  /** About what a function as `description` holds. Default 500. */
+  /** Approximate size of what a function in `description` keeps alive. Default 500. */
   readonly sizeBytes?: number;
 }
 
@@ -32,11 +32,11 @@ interface DecisionLogOptions {
   readonly component: string;
   readonly clock: Pick<Clock, "now">;
   readonly registry?: MetricsRegistry | undefined;
-  /** Default 4 MiB; 0: nothing is kept. */
+  /** Default 4 MiB; 0: nothing is recorded. */
   readonly limitBytes?: number;
 }
 
-/** The limit of a daemon's log. `COXSWAIN_DECISIONS=off`: nothing is kept; `./cox bench reasons` compares with that. */
+/** The limit of a daemon's log. `COXSWAIN_DECISIONS=off` disables recording, which `./cox bench reasons` compares with. */
 export const decisionLimitBytes = (env: Readonly<Record<string, string | undefined>>): number =>
   env["COXSWAIN_DECISIONS"] === "off" ? 0 : defaultLimitBytes;
 
@@ -50,7 +50,7 @@ interface Entry extends Omit<Outcome, "sizeBytes"> {
 }
 
 const defaultLimitBytes = 4 << 20;
-/** Of one object; others replace the oldest. */
+/** Maximum number of sources per object; further ones replace the oldest. */
 const mostSources = 32;
 /** Maps, references and times of an object and of an entry. */
 const objectOverhead = 300;
@@ -58,9 +58,9 @@ const entryOverhead = 200;
 const longestSummary = 2000;
 
 /**
- * The last decision of each source about each object, in memory, bounded in bytes: the objects that were decided about longest
- * ago are evicted first, those without problems before all others. Nothing is sent anywhere. Recording builds no text: it takes
- * part in every decision, and few of them are ever read.
+ * The last decision of each source about each object, in memory, bounded in bytes: the objects with the oldest decisions are
+ * evicted first, objects without problems before all others. Nothing is sent anywhere. Recording must not build texts: it happens
+ * with every decision, and few of them are ever read.
  */
 export class DecisionLog {
   readonly component: string;
@@ -95,8 +95,8 @@ export class DecisionLog {
   }
 
   /**
-   * Keeps the outcome in place of the last one of the same source. An object of another uid replaces the former of that name.
-   * @param nextTryMs in place of the outcome's, which may be one for all
+   * Replaces the last outcome of the same source. An object with another UID replaces the earlier one of that name.
+   * @param nextTryMs overrides the outcome's, which may be shared by several objects
    */
   record(ref: ObjectRef, source: string, outcome: Outcome, nextTryMs = outcome.nextTryMs): void {
     if (!this.isKeeping) return;
@@ -134,7 +134,7 @@ export class DecisionLog {
     else this.#drop(object, entry);
   }
 
-  /** The object is gone. */
+  /** Called when the object was deleted. */
   forgetObject(ref: ObjectName): void {
     const object = this.#objects.get(ref);
     if (object !== undefined) this.#remove(object);
@@ -181,7 +181,7 @@ export class DecisionLog {
   #evict(): void {
     const objects = this.#objects;
     for (;;) {
-      // Healthy objects are queried less often: it takes a quarter at most.
+      // Healthy objects are queried less often, so they may use a quarter of the limit at most.
       const isCrowded = objects.settledBytes > this.#limitBytes / 4;
       if (!isCrowded && objects.bytes <= this.#limitBytes) return;
       const oldest = objects.oldestSettled ?? objects.oldestOpen;
@@ -201,7 +201,7 @@ function isSettled({ entries }: Kept): boolean {
 
 const isAnother = (one: ObjectRef, other: ObjectRef): boolean => one.uid !== other.uid && one.uid !== "" && other.uid !== "";
 
-/** Takes the entry of the source out of those of the object. */
+/** Removes the entry of the source from those of the object and returns it. */
 function take({ entries }: Kept, source: string): Entry | undefined {
   for (let i = entries.length - 1; i >= 0; i--) {
     if (entries[i]?.source === source) return i === entries.length - 1 ? entries.pop() : entries.splice(i, 1)[0];
@@ -211,7 +211,7 @@ function take({ entries }: Kept, source: string): Entry | undefined {
 
 const cut = (text: string): string => (text.length > longestSummary ? `${text.slice(0, longestSummary)}…` : text);
 
-/** What an outcome says; of a function that fails, that it failed. */
+/** The description of an outcome; states the error when the function fails. */
 export function descriptionOf(description: Outcome["description"]): Description {
   if (typeof description === "string") return { summary: description };
   if (typeof description !== "function") return description;
@@ -229,7 +229,7 @@ function sizeOf(description: string | Description): number {
   return summary.length + plain.length + remedy.length + related.length * 300 + sizeOfValue(details);
 }
 
-/** Of what JSON can express. */
+/** Estimated size of a JSON value, in bytes. */
 function sizeOfValue(value: unknown): number {
   if (typeof value === "string") return 16 + 2 * value.length;
   if (typeof value !== "object" || value === null) return 8;

@@ -1,7 +1,7 @@
 import type { ResourceRef } from "../objects/meta/group-version.ts";
 import type { KubeObject } from "../objects/meta/types.ts";
 
-/** One object of the API. */
+/** A reference to an API object. */
 export interface ObjectRef {
   /** `""` for the core group. */
   readonly group: string;
@@ -11,7 +11,7 @@ export interface ObjectRef {
   /** `""` for objects without a namespace. */
   readonly namespace: string;
   readonly name: string;
-  /** `""` when it is not known. */
+  /** `""` when unknown. */
   readonly uid: string;
 }
 
@@ -21,35 +21,35 @@ export interface ObjectRef {
  */
 export type Verdict = "waiting" | "refused" | "failed" | "done";
 
-/** What a daemon last decided about an object, and why. */
+/** The last decision of a daemon about an object, with its reason. */
 export interface Decision {
   /** The daemon: `kube-scheduler`, `kube-controller-manager`, `kubelet`, `kube-apiserver`. */
   readonly component: string;
-  /** The part of it: `scheduler/NodeResourcesFit`, `replicaset-controller`, `volumes`, `admission/ResourceQuota`. */
+  /** Component of the daemon: `scheduler/NodeResourcesFit`, `replicaset-controller`, `volumes`, `admission/ResourceQuota`. */
   readonly source: string;
   readonly object: ObjectRef;
   readonly verdict: Verdict;
   /** CamelCase and stable, for programs: `InsufficientResources`, `FinalizerPending`. */
   readonly reason: string;
-  /** One line of plain English with the numbers: `needs 300m more CPU on any of 3 nodes`. */
+  /** One line of English with the relevant numbers: `needs 300m more CPU on any of 3 nodes`. */
   readonly summary: string;
   /** Shown instead of the summary to users who may not read `related`. Default: the reason as text. */
   readonly plain?: string;
   /** Since when verdict and reason are the same; RFC 3339, as `lastAt` and `nextTryAt`. */
   readonly since: string;
   readonly lastAt: string;
-  /** How often in a row it was decided so. */
+  /** Number of consecutive equal decisions. */
   readonly count: number;
-  /** When it is tried again without anything else happening. */
+  /** Time of the next attempt if nothing changes before. */
   readonly nextTryAt?: string;
-  /** What it waits for, or what refused it. */
+  /** Objects that it waits for, or that refused it. */
   readonly related?: readonly ObjectRef[];
   /** Numbers and parts for programs, by source: per node plugin and reason, the scores of the best three. */
   readonly details?: Readonly<Record<string, unknown>>;
   readonly remedy?: string;
 }
 
-/** What the daemons of a cluster decided, for the API server. */
+/** Queries the decisions of a cluster's daemons, for the API server. */
 export interface DecisionReader {
   /**
    * Queries the daemons involved, waits for about a second at most, and continues without those that did not answer.
@@ -63,7 +63,7 @@ export interface DecisionAnswers {
   readonly silent: readonly string[];
 }
 
-/** Where no authenticator is configured. */
+/** Used where no authenticator is configured. */
 export const noDecisions: DecisionReader = { of: async () => ({ decisions: [], silent: [] }) };
 
 /** Refers to an object of the API; its namespace is empty when it is cluster-scoped, its uid when it is not stored yet. */

@@ -23,8 +23,8 @@ interface List<E> {
 }
 
 /**
- * Objects by name, and in the order of their last change, those that are settled apart from the others. A Map keeps an order
- * too, but its iteration passes over everything that was deleted, and a key made of four strings costs more than all else here.
+ * Objects by name, and in the order of their last change, settled ones separately. A Map keeps an order,
+ * too, but its iteration passes over all deleted entries; and a key composed of four strings costs more than everything else here.
  */
 export class KeptObjects<E> {
   readonly #byNamespace = new Map<string, Map<string, KeptObject<E>>>();
@@ -66,7 +66,7 @@ export class KeptObjects<E> {
     append(object);
   }
 
-  /** The object is the one that was changed last, and larger by `grownBytes`. */
+  /** Moves the object to the end of its list, as the one changed last, larger by `grownBytes`. */
   touch(object: KeptObject<E>, grownBytes: number, isSettled: boolean): void {
     unlink(object);
     object.sizeBytes += grownBytes;

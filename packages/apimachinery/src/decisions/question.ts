@@ -3,8 +3,8 @@ import type { KubeObject } from "../objects/meta/types.ts";
 import type { Decision, ObjectRef } from "./decision.ts";
 
 /**
- * The resource by which API servers query daemons for their decisions. It is not in discovery: a daemon watches the questions to
- * itself, by its recipient's name in place of the object's, and creates the subresource `answers` of that name.
+ * The resource by which API servers query daemons for their decisions. It is not in discovery. A daemon watches its questions
+ * with its recipient's name in place of an object's name, and creates the subresource `answers` of that name.
  */
 export const questionsRef: ResourceRef = {
   group: "diagnostics.coxswain.dev",
@@ -16,7 +16,7 @@ export const questionsRef: ResourceRef = {
 
 export const answersSubresource = "answers";
 
-/** As a daemon gets it. `metadata.name` is the question's id. */
+/** A question as received by a daemon. `metadata.name` is the question's ID. */
 export interface Question extends KubeObject {
   refs: readonly ObjectRef[];
 }
@@ -24,11 +24,11 @@ export interface Question extends KubeObject {
 /** `metadata.name` is the question's id. */
 export interface Answer extends KubeObject {
   decisions: readonly Decision[];
-  /** Some decisions or their details did not fit. */
+  /** True when some decisions or their details did not fit. */
   cut?: boolean;
 }
 
-/** Of one question; a list of decisions beyond it is cut. */
+/** Limit of the answers to one question; longer lists of decisions are truncated. */
 export const answerLimitBytes = 128 * 1024;
 
 const kubeletPrefix = "kubelet.";

@@ -149,7 +149,7 @@ function normalize(table: FlagTable, argv: readonly string[]): string[] {
   return normalized;
 }
 
-/** The flag's name in a word `--flag=value`, the form that `normalize` makes; empty in another one. */
+/** The flag's name in `--flag=value`, the form that `normalize` produces; empty for other words. */
 const flagOf = (word: string): string => /^--([^=]+)=/.exec(word)?.[1] ?? "";
 
 function messageOf(err: CommanderError): string {

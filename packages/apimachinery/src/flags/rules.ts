@@ -1,16 +1,16 @@
 import { formatDuration } from "../objects/meta/time.ts";
 
-/** How a setting is called: on the command line, in the configuration file, or both. */
+/** The names of a setting: on the command line, in the configuration file, or both. */
 interface SettingNames {
   readonly flag?: string;
   readonly field?: string;
 }
 
-/** What the value of a setting must be. */
+/** A constraint on the value of a setting. */
 export interface Rule<T> {
   /** The constructor's name. */
   readonly kind: string;
-  /** For the documentation: `0 to 100`. */
+  /** The allowed range, for the documentation: `0 to 100`. */
   readonly allowed: string;
   /** @returns upstream's error text; undefined for a valid value */
   problem(value: T, names: SettingNames): string | undefined;
@@ -20,7 +20,7 @@ export interface Rule<T> {
 const nameOf = ({ field, flag }: SettingNames): string =>
   field === undefined ? `--${flag}` : flag === undefined ? field : `${field} (--${flag})`;
 
-/** Both limits are allowed. */
+/** Both limits are inclusive. */
 export const between = (min: number, max: number): Rule<number> => ({
   kind: "between",
   allowed: `${min} to ${max}`,
@@ -34,7 +34,7 @@ export const notNegative: Rule<number> = {
   problem: (value, names) => (value < 0 ? `${nameOf(names)} ${value} must not be a negative number` : undefined),
 };
 
-/** For fields of a file without a flag: the text names only the field. */
+/** For fields of a configuration file without a flag: the error names only the field. */
 export const atLeast = (min: number): Rule<number> => ({
   kind: "atLeast",
   allowed: `${min} or more`,

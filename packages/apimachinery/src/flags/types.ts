@@ -18,11 +18,11 @@ interface FlagOptions<T> {
   readonly check?: (value: T) => string | undefined;
   /** False: parsed but not implemented yet; a value other than the default logs a warning at startup. */
   readonly wired?: boolean;
-  /** Why the flag has no effect: it has none upstream either, or its behaviour is always on. */
+  /** Explains why the flag has no effect: it has none upstream either, or its behaviour is always on. */
   readonly idle?: string;
   /** Replaces the default in the help (a path that is only known at run time). */
   readonly defaultText?: string;
-  /** What the value must be; checked after flags and configuration file were merged. */
+  /** Constraint on the value; checked after flags and configuration file were merged. */
   readonly must?: Rule<T>;
 }
 
@@ -34,7 +34,7 @@ export interface SettingOptions<T> extends FlagOptions<T> {
   readonly field?: string;
   /** Type of the field, where it does not follow from the flag's type. */
   readonly shape?: Shape;
-  /** Default where there is a configuration file, if it is another one then. */
+  /** Default when there is a configuration file, if it differs. */
   readonly fileDefault?: T;
   /** 0 and "" stand for the default: `always`, or in the file but not in a flag. */
   readonly zeroIsDefault?: "always" | "inFile";
@@ -98,17 +98,17 @@ export const namedCertKeys = (options: SettingOptions<readonly string[]>): Flag<
   typeName: "namedCertKey",
 });
 
-/** `--x` and `--x=true`; other texts as Go's strconv.ParseBool takes them. Default false. */
+/** `--x` and `--x=true`; other values as in Go's strconv.ParseBool. Default false. */
 export const bool = (options: SettingOptions<boolean>): Flag<boolean> =>
   flag(options, false, { typeName: "", impliedText: "true", parse: parseBool, format: String });
 
 /** A 64-bit integer with sign; hexadecimal (0x), octal (0) and binary (0b), too. Default 0. */
 export const int = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("int", { signed: true, bits: 64, anyBase: true }));
-/** As `int`, with 32 bits. */
+/** Like `int`, with 32 bits. */
 export const int32 = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("int32", { signed: true, bits: 32, anyBase: true }));
-/** As `int`, without a sign. */
+/** Like `int`, unsigned. */
 export const uint = (options: SettingOptions<number>): Flag<number> =>
   flag(options, 0, integer("uint", { signed: false, bits: 64, anyBase: true }));
 
@@ -320,7 +320,7 @@ function splitCsv(line: string): string[] {
   return values;
 }
 
-/** What only a configuration file can set: an object or a list of them. */
+/** A setting that only a configuration file can have: an object or a list of objects. */
 export const structure = <T>(
   options: SettingOptions<T> & { readonly field: string; readonly shape: Shape; readonly default: T },
 ): Flag<T> =>

@@ -4,7 +4,7 @@ import type { Clock } from "../process/clock/clock.ts";
 export interface Backoff {
   /** @returns ms to wait before the next attempt */
   next(): number;
-  /** The next wait is the first one again: what was tried has worked since. */
+  /** Restarts with the first wait, after a success. */
   reset(): void;
 }
 

@@ -11,7 +11,7 @@ import type { SharedInformer } from "./shared-informer.ts";
 export interface Newest<T> {
   get(key: ObjectKey): T | undefined;
   list(): Iterable<T>;
-  /** Records the result of a write. Ignored when a newer version is known or the object is gone. */
+  /** Records the result of a write. Ignored when a newer version is known or the object was deleted. */
   written(object: T): void;
 }
 

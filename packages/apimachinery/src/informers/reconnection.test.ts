@@ -4,7 +4,7 @@ import { newFakeClock } from "../process/clock/fake-clock.ts";
 import { settle } from "../testing/wait-for.ts";
 import { Reconnection } from "./reconnection.ts";
 
-/** A program that tries again and again. @param attemptMs how long each attempt takes */
+/** Simulates a program that retries. @param attemptMs duration of each attempt */
 async function attempts(random: number, attemptMs: number, forMs: number, firstAtMs = 0): Promise<number[]> {
   const clock = newFakeClock();
   const reconnection = new Reconnection({ periodMs: () => 1_000, clock, random: () => random });

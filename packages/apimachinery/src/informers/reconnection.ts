@@ -1,19 +1,19 @@
 import type { Clock } from "../process/clock/clock.ts";
 
 interface ReconnectionOptions {
-  /** The longest time, in ms, between the starts of two attempts; asked for before each wait. */
+  /** The longest time, in ms, between the starts of two attempts; called before each wait. */
   readonly periodMs: () => number;
   readonly clock: Clock;
   readonly random?: (() => number) | undefined;
 }
 
-/** Without an attempt for that many periods the next one is the first of another outage. */
+/** After that many periods without an attempt, the next one counts as the first of a new outage. */
 const periodsOfOutage = 10;
 
 /**
- * When those of a process who lost the server try to reach it again: all at the same moment, so that one attempt to connect serves them all, and
- * each half to whole period, so that the processes of a cluster are spread over it. An attempt that took longer than that, because packets were
- * dropped, is followed by the next one soon.
+ * Schedules the attempts of a process's components to reach a lost server: all at the same moment, so that one connection serves them all, and
+ * at intervals of half to one period, at random, which spreads the processes of a cluster. An attempt that took longer, because packets were
+ * dropped, is soon followed by the next one.
  */
 export class Reconnection {
   readonly #options: ReconnectionOptions;

@@ -37,7 +37,7 @@ function listed(name: string): Pod {
 /** Runs a reflector against scripted responses and records its requests and its store. */
 async function reflecting(t: { after(fn: () => void): void }, lists: Page[], watches: Watch[], periodMs?: number) {
   const requested: string[] = [];
-  /** What of each request is the same for all of them. */
+  /** Selection parameters of each request, which must be the same in all of them. */
   const selections: unknown[] = [];
   const target = { ref: pods, namespace: "web", labelSelector: "app=a", fieldSelector: "spec.nodeName=n1", metadataOnly: false };
   const select = (
@@ -70,7 +70,7 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
       await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
     },
   } as unknown as Client;
-  /** Of the objects of all lists. */
+  /** The kinds of objects in all lists. */
   const kinds: string[] = [];
   const sink = {
     replace(objects: Pod[], isOtherHistory: boolean) {
@@ -92,7 +92,7 @@ async function reflecting(t: { after(fn: () => void): void }, lists: Page[], wat
   return { requested, reported, kinds, selections, target, after };
 }
 
-/** As a server that ends after a time, refuses connections once, and then has no events before its start. */
+/** Simulates a server restart: its watches end, it refuses connections once, and then has no events from before its start. */
 const restart = (afterMs: number, how: "closed" | Error): Watch[] => [
   { afterMs, end: how },
   { end: refused() },
@@ -109,7 +109,7 @@ for (const [name, how] of Object.entries({
     const lists = (): number => requested.filter((one) => one.startsWith("list")).length;
     for (let restarts = 1; restarts <= 10; restarts++) {
       assert.equal(lists(), restarts);
-      // It lasts a minute; then come at most waits of 0.8 and 1.6 s, and of 0.8 s before the list.
+      // The watch lasts a minute; then waits of at most 0.8 and 1.6 s follow, and of 0.8 s before the list.
       for (const ms of [60_000, 800, 1_600, 800]) await after(ms);
       assert.equal(lists(), restarts + 1, `restart ${restarts}`);
     }
@@ -371,6 +371,6 @@ test("a server that calls each version too old is listed at increasing intervals
   const tooOld: Watch[] = Array.from({ length: 20 }, () => ({ end: gone("too old resource version") }));
   const { requested, after } = await reflecting(t, [{ version: "5", names: [] }], tooOld, 1_000);
   for (let second = 0; second < 20; second++) await after(1_000);
-  // At 0, 0.8, 2.4, 5.6 and 12 s; without a wait once more, since the one before was of use for long.
+  // At 0, 0.8, 2.4, 5.6 and 12 s.
   assert.equal(requested.filter((one) => one.startsWith("list")).length, 5);
 });

@@ -33,8 +33,8 @@ interface ReflectorSink<T> {
 /**
  * Lists, then watches from the list's version until `signal` is aborted. A watch that ends is resumed from its last event or
  * bookmark; when the server no longer has that version, everything is listed again. Failures are logged and retried after 0.8 s
- * to 60 s, jitter included. A watch that has lasted for 10 s starts the waits over: by upstream's rule, two minutes without a failure,
- * they grow to 60 s for a server that is restarted every minute.
+ * to 60 s, jitter included. A watch that has lasted for 10 s resets the backoff: with upstream's rule, two minutes without a failure,
+ * the waits grow to 60 s for a server that is restarted every minute.
  *
  * The first list may come from the server's cache (resourceVersion "0"); later ones are never older than what was seen.
  * Source: k8s.io/client-go tools/cache/reflector.go
@@ -52,8 +52,8 @@ interface ReflectorOptions<T> {
   signal: AbortSignal;
   random?: (() => number) | undefined;
   /**
-   * Waits while the server cannot be reached; with it, a watch that is too old after a while is followed by a list at once. Default: as after
-   * other failures. Waits after the server has answered, for example that it is busy, do not become shorter.
+   * Schedules attempts while the server cannot be reached. With it, a too old version, reported after a stable time, causes an immediate list. Default:
+   * the usual backoff. It does not shorten waits after the server has responded, for example that it is busy.
    */
   reconnection?: Reconnection | undefined;
 }
@@ -169,7 +169,7 @@ class Reflector<T extends KubeObject> {
     return false;
   }
 
-  /** The server's history may be another one than the objects are from. @returns whether the last list was of use */
+  /** The objects may be from another history than the server's. @returns whether to list immediately, because the last list was long ago */
   #forgetVersion(): boolean {
     const { clock, reconnection } = this.#options;
     this.#resourceVersion = "";
@@ -177,7 +177,7 @@ class Reflector<T extends KubeObject> {
     return reconnection !== undefined && clock.monotonic() - this.#listedAt >= settledMs;
   }
 
-  /** After a watch that was not refused, but ended or broke. */
+  /** Called after a watch that was not refused, but ended or broke. */
   #resetIfItLasted(startedAt: number): void {
     if (this.#options.clock.monotonic() - startedAt < settledMs) return;
     this.#lists.reset();

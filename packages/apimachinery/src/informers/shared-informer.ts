@@ -86,12 +86,12 @@ export function newSharedInformer<T extends KubeObject>(options: SharedInformerO
   };
 }
 
-/** What an informer holds: the objects, the handlers that follow them, and whether the first list has arrived. */
+/** State of an informer: the objects, the handlers, and whether the first list has arrived. */
 class InformerState<T extends KubeObject> {
   readonly #options: SharedInformerOptions<T>;
   readonly #store = newObjectStore<T>();
   readonly #handlers = new Set<InformerHandler<T>>();
-  /** By the function that was given: the store compares identities. */
+  /** Wrapped index functions by the original one, because the store compares identities. */
   readonly #guardedIndexes = new WeakMap<IndexFunction<T>, IndexFunction<T>>();
   readonly #firstList = Promise.withResolvers<void>();
   #synced = false;

@@ -69,7 +69,7 @@ export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
   };
 }
 
-/** Objects with a value: the object while it is alone, for many indexes have thousands of values of one object, and a map takes 200 bytes. */
+/** Objects with an index value. A single object is not put in a map: many indexes have thousands of values with one object, and a map takes 200 bytes. */
 type Bucket<T> = T | Map<ObjectKey, T>;
 
 interface Index<T> {
@@ -93,7 +93,7 @@ function insertInto<T extends KubeObject>({ buckets }: Index<T>, key: ObjectKey,
   }
 }
 
-/** Most changes leave an object in its buckets, where it keeps its place: to remove it first would make the maps rehash again and again. */
+/** Most changes leave an object in its buckets, where it is replaced in place: removing it first would make the maps rehash repeatedly. */
 function replaceIn<T extends KubeObject>(index: Index<T>, key: ObjectKey, before: T, object: T): void {
   const values = index.valuesOf(object);
   for (const [place, value] of index.valuesOf(before).entries())
@@ -109,6 +109,6 @@ function removeFrom<T extends KubeObject>({ buckets }: Index<T>, key: ObjectKey,
   } else if (bucket !== undefined && isSame(bucket, object)) buckets.delete(value);
 }
 
-/** Whether both have the same key, which need not be made for it. */
+/** Compares the keys of two objects without building them. */
 const isSame = ({ metadata: one }: KubeObject, { metadata: other }: KubeObject): boolean =>
   one.name === other.name && (one.namespace ?? "") === (other.namespace ?? "");

@@ -9,7 +9,7 @@ export interface ServingPairOptions {
   readonly commonName: string;
   readonly dnsNames: readonly string[];
   readonly ips: readonly string[];
-  /** Of both certificates. */
+  /** Validity of both certificates. */
   readonly validDays: number;
 }
 

@@ -196,7 +196,7 @@ export class Connections {
     await this.#until(() => this.#exchanges.size === 0, graceMs);
     clearInterval(this.#sweeper);
     for (const exchange of this.#exchanges.all()) exchange.abort();
-    // From a final GOAWAY clients learn which requests were not processed and can be retried; from a closed socket they do not.
+    // A final GOAWAY tells clients which requests were not processed and can be retried; a closed socket does not.
     http.closeIdleConnections();
     for (const connection of this.#connections) connection.close();
     await this.#until(() => this.#sockets.size === 0, Math.min(graceMs, goodbyeMs));
@@ -222,7 +222,7 @@ const forgotTls = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request t
 /** Source: golang.org/x/net http2/server.go handleHeaderListTooLong */
 const tooManyHeaders = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>";
 
-/** As Go's http.Error sends text. */
+/** Headers of errors sent with Go's http.Error. */
 const plainText = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" } as const;
 
 /** An invalid percent escape in the path. */

@@ -1,4 +1,4 @@
-/** Clients that send many requests over HTTP/1.1 before they read an answer (RFC 9112, section 9.3.2). */
+/** Clients that send several HTTP/1.1 requests before they read a response (RFC 9112, section 9.3.2). */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";

@@ -273,7 +273,7 @@ const readAheadBytes = 16 * 1024;
 
 function ignore(): void {}
 
-/** Fields that must not be repeated; of several the first one counts, as in Node's HTTP/1.1. */
+/** Fields that must not be repeated; the first one counts, as in Node's HTTP/1.1. */
 const singleFields: ReadonlySet<string> = new Set(
   (
     "age authorization content-encoding content-language content-length content-location content-md5 content-range content-type " +

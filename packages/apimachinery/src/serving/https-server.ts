@@ -40,7 +40,7 @@ export interface HttpServerOptions extends ConnectionsOptions {
   readonly maxHeaderBytes?: number | undefined;
   /** Disables HTTP/2, for servers whose clients expect HTTP/1.1. */
   readonly http1Only?: boolean | undefined;
-  /** Those of the program; default: turns of this server only. */
+  /** The program's instance; default: one for this server only. */
   readonly turns?: Turns | undefined;
   /** Called for each failed TLS handshake, e.g. to count it. */
   readonly onHandshakeError?: ((err: Error) => void) | undefined;
@@ -163,7 +163,7 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections, re
     keepAliveInitialDelay: 180_000,
     shouldUpgradeCallback: isKnownUpgrade,
   };
-  // Node offers no place for own state on a connection that outlives a request.
+  // Node has no field for per-connection state that outlives a request.
   const pipelines = new WeakMap<Duplex, Http1Pipeline>();
   const pipelineOf = (socket: Socket): Http1Pipeline => {
     let pipeline = pipelines.get(socket);
@@ -242,12 +242,12 @@ function listenerFor(
       socket.destroy();
     },
   });
-  // This server never listens itself; without the event it would not check header timeouts.
+  // This server does not listen itself; without the event it would not check header timeouts.
   http.emit("listening");
   return listener;
 }
 
-/** What all HTTP/2 connections of a server have in common. */
+/** State shared by all HTTP/2 connections of a server. */
 interface Shared {
   readonly clients: ClientBudgets;
   readonly fieldWork: FieldWork;
@@ -268,7 +268,7 @@ function clientOf(socket: Socket): string {
   return `${plainAddress(socket.remoteAddress)} ${socket instanceof TLSSocket ? fingerprintOf(socket) : ""}`;
 }
 
-/** Only of verified certificates: a client could create any number of others. */
+/** The fingerprint of a verified certificate, otherwise empty, because a client can create any number of unverified ones. */
 function fingerprintOf(socket: TLSSocket): string {
   return socket.authorized ? (socket.getPeerX509Certificate()?.fingerprint256 ?? "") : "";
 }

@@ -11,7 +11,7 @@ export function answerInternalError(exchange: Exchange, err: Error): void {
   exchange.respond(500, headers, `${escapeHtml(text)}\n`);
 }
 
-/** For text between tags; quotes stay, so that it is not safe in an attribute. */
+/** Escapes text between tags; quotes are not escaped, so the result is not safe in an attribute. */
 export function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

@@ -48,7 +48,7 @@ function measureTurns(): { stop(): number } {
     const now = process.threadCpuUsage();
     longest = Math.max(longest, now.user + now.system - before.user - before.system);
     before = now;
-    // Without a reference, the loop waits for events instead of spinning, which would take CPU time from what is waited for.
+    // Unreferenced, so that the loop waits for events instead of spinning, which would take CPU time from the measured work.
     if (running) setImmediate(turn).unref();
   };
   turn();

@@ -66,7 +66,7 @@ export class FakeStore {
     this.#publish(ref, "DELETED", { ...object, metadata: { ...object.metadata, resourceVersion: this.version } }, object);
   }
 
-  /** As if written by another client. */
+  /** Stores an object as if another client had written it. */
   put(ref: ResourceRef, given: KubeObject): void {
     const object = deepClone(given) as Unstructured;
     object.apiVersion ??= formatGroupVersion(ref);

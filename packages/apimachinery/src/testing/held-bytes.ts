@@ -12,7 +12,7 @@ export function heldBytes(): number {
   return heapUsed + external;
 }
 
-/** Whether nothing holds the object any more. To be awaited: what a synchronous function has touched stays until it returns. */
+/** True when nothing references the object any more. Must be awaited, because a synchronous function keeps the objects it uses until it returns. */
 export async function isReleased(object: WeakRef<object>): Promise<boolean> {
   await new Promise((resolve) => setImmediate(resolve));
   collectGarbage();

@@ -8,7 +8,7 @@ import { reserve } from "./reserve.ts";
 
 const run = promisify(execFile);
 
-/** @returns what another process prints that reserves the names, one after the other */
+/** @returns the output of another process that reserves the names one after the other */
 async function elsewhere(...names: string[]): Promise<string> {
   const program = `const { reserve } = await import(${JSON.stringify(join(import.meta.dirname, "reserve.ts"))});
     console.log(${JSON.stringify(names)}.map(reserve).join());`;

@@ -5,9 +5,9 @@ import { join } from "node:path";
 const links = new Set<string>();
 
 /**
- * Reserves something of the machine, such as a port, for this process until it ends. Tests run in several processes, and what
- * one has chosen is not always in use yet when another one chooses.
- * @returns false when another running process has it
+ * Reserves a resource of the machine, such as a port, for this process until it exits. Tests run in several processes, and what
+ * one has chosen may not be in use yet when another one chooses.
+ * @returns false when another running process has reserved it
  */
 export function reserve(name: string): boolean {
   const link = join(tmpdir(), `cox-test-${name}`);
@@ -17,7 +17,7 @@ export function reserve(name: string): boolean {
   return linkToSelf(link);
 }
 
-/** Creating a symbolic link is atomic, and its target says who has it. */
+/** Creating a symbolic link is atomic, and its target names the owner. */
 function linkToSelf(link: string): boolean {
   try {
     symlinkSync(String(process.pid), link);

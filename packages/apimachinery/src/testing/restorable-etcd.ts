@@ -16,7 +16,7 @@ interface RestorableEtcd {
   restore(): Promise<void>;
 }
 
-/** Starts etcd and waits for its answer; it ends, and its data are removed, with the test. */
+/** Starts etcd and waits until it responds; after the test it is stopped and its data are removed. */
 export async function startRestorableEtcd(t: { after(fn: () => void | Promise<void>): void }): Promise<RestorableEtcd> {
   const directory = mkdtempSync(join(tmpdir(), "cox-restorable-etcd-"));
   const [data, backup] = [join(directory, "data"), join(directory, "backup")];

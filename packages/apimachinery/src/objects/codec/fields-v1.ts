@@ -15,7 +15,7 @@ const byText = new LRUCache<string, FieldsV1>({
   maxSize: 2 * 1024 * 1024,
   sizeCalculation: (_, text) => text.length + 64,
 });
-/** What the interned values take, for the memory budget. */
+/** Size of the interned values, for the memory budget. */
 export const fieldsMemory = {
   get bytes(): number {
     return byText.calculatedSize;

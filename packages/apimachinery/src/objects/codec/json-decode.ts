@@ -24,7 +24,7 @@ export function decodeValue(value: unknown, type: TypeDescriptor): Record<string
  */
 export const hadEmptyList = Symbol("hadEmptyList");
 
-/** Such lists, by type. */
+/** Field for which an empty list is noted, by type. */
 const listsNotedWhenEmpty: Readonly<Record<string, string>> = { PodSecurityContext: "supplementalGroups" };
 
 /** Has Go's error text: `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`. */
@@ -361,7 +361,7 @@ function listDecoder(elementType: FieldType, goType: string): Decode {
   };
 }
 
-/** @param dropsEmpty undefined for an empty map. Asking a map of many keys afterwards whether it has one collects all of them. */
+/** @param dropsEmpty undefined for an empty map. Testing a large map for keys afterwards would collect all of them. */
 function mapDecoder(valueType: FieldType, goType: string, dropsEmpty = false): Decode {
   const decode = typeDecoder(valueType);
   const zero = zeroOf(valueType);

@@ -1,4 +1,4 @@
-/** JSON of large objects, in steps: the same text as `json-encode.ts` writes. */
+/** Encodes large objects as JSON in steps, with the same result as `json-encode.ts`. */
 import type { Steps } from "../../process/event-loop/steps.ts";
 import { hasManyValues, valuesPerStep } from "../meta/deep-equal.ts";
 import { type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
@@ -32,7 +32,7 @@ const texts = new WeakMap<TypeDescriptor, ((object: Fields) => string)[]>();
 class Encoding {
   #count = 0;
 
-  /** Whether it is time to yield, after one more value. */
+  /** True when it is time to yield after one more value. */
   #isDue(): boolean {
     return ++this.#count % valuesPerStep === 0;
   }
@@ -75,7 +75,7 @@ class Encoding {
     }
   }
 
-  /** @param inner for items that are containers and not empty @param other for all others @returns "" for none */
+  /** @param inner for items that are non-empty containers @param other for all other items @returns "" for an empty list */
   *#list(list: readonly unknown[], inner: (item: object) => Steps<string>, other: (item: unknown) => string): Steps<string> {
     let text = "";
     for (const item of list) {

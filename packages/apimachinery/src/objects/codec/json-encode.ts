@@ -81,8 +81,8 @@ const mostByCharacter = 64;
 const surrogate = /[\ud800-\udfff]/;
 const escaped = /["\\<>&\u0000-\u001f\u2028\u2029]/g;
 /**
- * No object: where an object has the keys `"` and `\`, V8 14.6 reads the text `{"\"":1,"\n":2}` with the second key `\`, since it takes the raw
- * text of an escaped key for the key that came next in an earlier object.
+ * A Map, because of a bug in V8 14.6: where an object has the keys `"` and `\`, `JSON.parse` reads the text `{"\"":1,"\n":2}` with the second key `\`.
+ * It takes the raw text of an escaped key for the key that followed in an earlier object.
  */
 const shortEscapes: ReadonlyMap<string, string> = new Map([
   ['"', '\\"'],
@@ -147,7 +147,7 @@ function compareUtf8(a: string, b: string): number {
   return left.length - right.length;
 }
 
-/** Surrogates stand for characters above all that take one unit. */
+/** Orders UTF-16 units by code point: surrogates stand for characters above all single units. */
 const rankOf = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit);
 
 function hasSurrogate(text: string): boolean {

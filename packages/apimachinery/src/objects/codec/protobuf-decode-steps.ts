@@ -1,4 +1,4 @@
-/** Protobuf messages of many values, in steps: the same values as `protobuf-decode.ts` reads. */
+/** Decodes protobuf messages of many values in steps, with the same result as `protobuf-decode.ts`. */
 import type { Steps } from "../../process/event-loop/steps.ts";
 import type { MessageField, TypeDescriptor } from "../schema/descriptor.ts";
 import { sharedFieldsInSteps } from "./fields-v1.ts";
@@ -107,7 +107,7 @@ class SteppedReader {
   }
 }
 
-/** Whether the field is one JSON text, such as the fields of a manager. */
+/** True when the field is a single JSON text, such as the fields of a manager. */
 function isJsonText(field: MessageField): field is MessageField & { readonly name: string } {
   return field.name !== undefined && ["fieldsV1", "raw", "json"].includes(field.type.kind);
 }

@@ -62,7 +62,7 @@ export function readingInGoWords<T>(read: () => T): T {
 /** Smaller messages are read in a few milliseconds. */
 export const largeMessageBytes = 64 * 1024;
 
-/** Reads a message field by field, so that others have their turn in between. */
+/** Reads a message field by field, to yield in between. */
 interface FieldwiseReader {
   /** Reads one field. */
   readonly one: ReadMessage;
@@ -209,7 +209,7 @@ function fieldWireType({ name, type }: MessageField): 0 | 1 | 2 {
   return name !== undefined && type.kind === "list" && !type.wrapped ? wireTypeOf(type.element) : wireTypeOf(type);
 }
 
-/** Whether a field of this type is `metadata.managedFields`. */
+/** True when fields of this type are `metadata.managedFields`. */
 export function areManagedFields(type: FieldType): boolean {
   return type.kind === "list" && type.element.kind === "struct" && type.element.struct.goName === "ManagedFieldsEntry";
 }

@@ -1,4 +1,4 @@
-/** Protobuf messages of many values, in steps: the same bytes as `protobuf-encode.ts` writes. */
+/** Encodes protobuf messages of many values in steps, with the same result as `protobuf-encode.ts`. */
 import type { Steps } from "../../process/event-loop/steps.ts";
 import { valuesPerStep } from "../meta/deep-equal.ts";
 import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
@@ -19,11 +19,11 @@ const writersOfFields = new WeakMap<TypeDescriptor, Write[]>();
 const nothing: Fields = Object.freeze({});
 
 class SteppedWriting {
-  /** Not shared: others encode between two steps. */
+  /** Not shared, because other messages may be encoded between two steps. */
   readonly writer = new BackWriter();
   #count = 0;
 
-  /** Whether it is time to yield, after one more value. */
+  /** True when it is time to yield after one more value. */
   #isDue(): boolean {
     return ++this.#count % valuesPerStep === 0;
   }

@@ -1,4 +1,4 @@
-/** Encoding and decoding in steps give the same as at once, for every kind. */
+/** Encoding and decoding in steps give the same result as at once, for every kind. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { atOnce, type Steps } from "../../process/event-loop/steps.ts";

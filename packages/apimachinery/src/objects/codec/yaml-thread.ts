@@ -15,7 +15,7 @@ export interface YamlJob {
 /** The result as JSON text, which is faster to parse than a structured clone; or the error. */
 export type YamlAnswer = { readonly json: string; readonly repeated: readonly string[] } | { readonly failure: Status };
 
-/** More than real objects of 3 MiB have; takes about two seconds. */
+/** More than in real objects of 3 MiB; parsing them takes about two seconds. */
 const maxTokens = 1_000_000;
 
 function answerTo({ text, strict }: YamlJob): YamlAnswer {

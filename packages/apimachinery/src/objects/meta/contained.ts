@@ -1,6 +1,6 @@
 import { semanticEqual } from "./deep-equal.ts";
 
-/** Whether `stored` has all fields of `wanted`, with lists as they are there. */
+/** True when `stored` has all fields of `wanted` with equal values; lists must be equal as a whole. */
 export function isContained(wanted: unknown, stored: unknown): boolean {
   if (typeof wanted !== "object" || wanted === null || Array.isArray(wanted)) return semanticEqual(wanted, stored);
   if (typeof stored !== "object" || stored === null) return false;

@@ -5,8 +5,8 @@ const mostLines = 16;
 const longestValue = 120;
 
 /**
- * Where an update differs from the stored object, for an error's text: `containers[0].image: "a" -> "b"`, one line for each
- * place and at most 16. Absent and empty values are equal.
+ * The differences between an update and the stored object, for an error's text: `containers[0].image: "a" -> "b"`, one line per
+ * path and at most 16. Absent and empty values are equal.
  */
 export function differencesText(stored: unknown, next: unknown): string {
   const places = [...differences(stored, next, "")];

@@ -8,7 +8,7 @@ export function controllerOf(object: HasMeta): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find((reference) => reference.controller === true);
 }
 
-/** Compares uids: an owner that was deleted and created again is another one. */
+/** Compares UIDs: an owner that was deleted and recreated is a different object. */
 export function isControlledBy(object: HasMeta, owner: HasMeta): boolean {
   const controller = controllerOf(object);
   return controller !== undefined && controller.uid === owner.metadata.uid;

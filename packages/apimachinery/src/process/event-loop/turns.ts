@@ -1,6 +1,6 @@
 import type { Steps } from "./steps.ts";
 
-/** What long work on the event loop takes of each iteration, in ms, before I/O, timers and others get their turn. */
+/** Maximum time in ms that long work takes of each event-loop iteration before I/O and timers run. */
 export const sliceMs = 5;
 
 /** Bytes whose encryption and sending, after the work itself, count as one slice. */
@@ -11,31 +11,31 @@ const workBytesPerSlice = 64 * 1024;
 const longPieceMs = 4 * sliceMs;
 /** Pieces that work on no more than this are short: their work is small beside that of a turn. */
 const shortBytes = 4 * 1024;
-/** Steps of work that is said to be short, and are taken for short: it has a few. */
+/** Steps of work given as short that are scheduled as short; real short work has only a few. */
 const shortSteps = 8;
-/** Short pieces that are served before the next one of the others. */
+/** Number of short pieces served before the next long one. */
 const shortPerLong = 8;
 /** Number of served waiters after which the queue is compacted if it never becomes empty. */
 const mostServed = 1024;
 
 /**
- * The turns of long work on the event loop. A program makes one and passes it to all its parts: per iteration they take at most
- * `sliceMs` together; then I/O and timers run before the next piece, in the order of the requests. A hundred long lists
- * delay a short request no more than one does. Pieces known to be short wait among themselves: a write has a dozen of them, and
- * would wait a dozen times for all others otherwise, which renewals of leases cannot afford on a machine that is out of CPU time.
+ * Schedules long work on the event loop. A program creates one and passes it to all its parts. Per iteration, their work takes at most
+ * `sliceMs` in total; then I/O and timers run before the next piece, in the order of the requests. A hundred long lists
+ * delay a short request no more than one does. Pieces known to be short have a separate queue: a write has a dozen of them, and
+ * would otherwise wait a dozen times for all others, which lease renewals cannot afford when CPU time is scarce.
  */
 export class Turns {
   readonly #now: () => number;
   readonly #schedule: (run: () => void) => void;
   readonly #short = new Waiters();
   readonly #others = new Waiters();
-  /** Short pieces served since the last one of the others. */
+  /** Number of short pieces served since the last long one. */
   #shortInRow = 0;
-  /** When the first piece of work in this iteration began. */
+  /** Start time of the first piece of work in this iteration. */
   #began: number | undefined;
   /** Charged to this iteration, in ms. */
   #charged = 0;
-  /** Work that I/O or a timer has caused began the slice: `setImmediate` then still runs in the same iteration. */
+  /** True when I/O or a timer began the slice: `setImmediate` then still runs in the same iteration. */
   #isFirst = false;
 
   /**
@@ -51,7 +51,7 @@ export class Turns {
   }
 
   /**
-   * To be called before each piece of work, of a few milliseconds at most.
+   * Must be called before each piece of work, of a few milliseconds at most.
    * @param sizeBytes bytes that the piece works on, when known: short pieces are served first; of several long ones that call this in
    * the same turn, before the first of them has begun, each gets a separate turn
    * @returns undefined when it may start now, without a microtask; otherwise a promise to await
@@ -67,7 +67,7 @@ export class Turns {
 
   /**
    * Runs the steps in turns.
-   * @param sizeBytes bytes that they work on, when known; steps beyond the eighth are not short, whatever it says
+   * @param sizeBytes size of the data that they process, when known; steps beyond the eighth count as long regardless
    * @returns a promise only if they do not end within this turn
    */
   run<T>(steps: Steps<T>, sizeBytes = 0): T | Promise<T> {
@@ -79,13 +79,13 @@ export class Turns {
     }
   }
 
-  /** Charges this iteration for work that is done outside of the pieces. @param part of a slice */
+  /** Charges this iteration for work outside of the scheduled pieces. @param part fraction of a slice */
   charge(part: number): void {
     if (this.#began === undefined) this.#begin();
     this.#charged += part * sliceMs;
   }
 
-  /** Whether at least one slice was charged in this iteration. */
+  /** True when at least one slice was charged in this iteration. */
   get isCharged(): boolean {
     return this.#began !== undefined && this.#charged >= sliceMs;
   }
@@ -159,7 +159,7 @@ class Waiters {
     return new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  /** @returns whether there was one */
+  /** Serves the oldest waiter. @returns false when there is none */
   serve(): boolean {
     const resolve = this.#waiting[this.#served];
     if (resolve === undefined) return false;
@@ -168,7 +168,7 @@ class Waiters {
     return true;
   }
 
-  /** Forgets those that were served, now and then: each time would copy those that wait. */
+  /** Removes served waiters from time to time; doing so each time would copy the waiting ones. */
   compact(): void {
     if (this.#served === 0) return;
     if (!this.isEmpty && (this.#served <= mostServed || this.#served <= this.#waiting.length / 2)) return;

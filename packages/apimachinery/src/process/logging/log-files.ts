@@ -62,7 +62,7 @@ function datedName({ program, logDir }: LogFileOptions, name: string): string {
   try {
     unlinkSync(link);
   } catch {
-    // It did not exist.
+    // The link did not exist.
   }
   try {
     symlinkSync(file, link);

@@ -1,13 +1,13 @@
-/** Bytes in a cache, which can be made again. Kept apart from what they are made of, so that the share does not keep that alive. */
+/** Bytes in a cache that can be recomputed. A separate object from their source, so that the share does not keep the source alive. */
 export interface CachedBytes {
   readonly sizeBytes: number;
-  /** Set by readers; cleared when the bytes are passed over once. */
+  /** Set by readers; cleared when eviction passes over the bytes. */
   used: boolean;
-  /** When they were last passed over, as `performance.now()`. Set by the share. */
+  /** Time when eviction last passed over them, as `performance.now()`. Set by the share. */
   since: number;
-  /** Bytes of one owner do not evict each other: those of a list that is larger than the share would, from one reader to the next. */
+  /** Items of one owner do not evict each other. Otherwise the items of a list larger than the share would do so for each reader. */
   readonly owner?: object;
-  /** Forgets the bytes. `sizeBytes` stays as it is. */
+  /** Releases the bytes. `sizeBytes` does not change. */
   drop(): void;
 }
 
@@ -15,7 +15,7 @@ export interface CachedBytes {
 export const idleMs = 5 * 60_000;
 
 /**
- * The bytes that one use of memory may keep. Eviction is second chance (CLOCK): items used since they were last passed over are
+ * A memory limit for one cache. Eviction is second chance (CLOCK): items used since they were last passed over are
  * kept for another round.
  */
 export class ByteShare {
@@ -32,12 +32,12 @@ export class ByteShare {
     this.#largestBytes = largestBytes;
   }
 
-  /** What is kept; at most `limitBytes`. */
+  /** Size of all items; at most `limitBytes`. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Takes the item in, and drops others when it has to. @returns false when there is no room for it; it is not kept then */
+  /** Adds the item and evicts others if necessary. @returns false when it does not fit and was not added */
   keep(item: CachedBytes): boolean {
     if (item.sizeBytes > this.#largestBytes) return false;
     const now = performance.now();

@@ -2,7 +2,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 const quietMs = 1_000;
-/** Of the interval between two checks. */
+/** Event-loop utilization below which the process counts as idle. */
 const quietShare = 0.05;
 /** A larger heap takes too long to collect, and the startup garbage is a small part of it. */
 const largestBytes = 80 * 1024 * 1024;

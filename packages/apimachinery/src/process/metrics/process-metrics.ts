@@ -19,7 +19,7 @@ const statistics: readonly (readonly [string, string, Read])[] = [
   ),
 ];
 
-/** For prom-client's own measurement of the delay, which cannot be switched off: the longest interval of a timer. */
+/** Interval that disables prom-client's own measurement, which has no switch: the longest one of a timer. */
 const neverMs = 2 ** 31 - 1;
 
 /** Registers prom-client's metrics of this process: memory, CPU, garbage collection, event loop. */

@@ -69,7 +69,7 @@ export interface MetricsRegistryOptions {
   readonly processMetrics?: boolean;
   /** Adds what the program was built from. Default: with the metrics of the process. */
   readonly buildInfo?: boolean;
-  /** Those of the program; default: turns of this registry only. */
+  /** The program's instance; default: one for this registry only. */
   readonly turns?: Turns;
 }
 

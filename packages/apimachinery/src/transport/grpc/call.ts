@@ -114,7 +114,7 @@ export interface GrpcStreamHandlers {
 interface MessageStreamOptions {
   readonly mostMessageBytes: number;
   readonly observer?: GrpcMethod | undefined;
-  /** Called when the stream is over, however it ends. */
+  /** Called when the stream has ended, for any reason. */
   readonly onOver?: () => void;
 }
 
@@ -339,7 +339,7 @@ export class RequestBlocks {
 
 const noFields: Fields = new Map();
 
-/** Whether the fields hold the status of the call: trailers, or headers of a response without a body. */
+/** True when the fields contain the status of the call: trailers, or headers of a response without a body. */
 function isStatus(fields: Fields): boolean {
   return fields.has("grpc-status") || fields.get(":status") !== "200";
 }

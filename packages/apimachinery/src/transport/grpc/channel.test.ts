@@ -186,7 +186,7 @@ test("a call that the server refused is repeated when it waits", async (t) => {
   assert.equal(calls, 2);
 });
 
-/** Collects what a stream says. */
+/** Collects the events of a stream. */
 function aStream(channel: GrpcChannel, path = "/stream") {
   const got: string[] = [];
   const ended = Promise.withResolvers<GrpcError | undefined>();

@@ -79,7 +79,7 @@ export class GrpcChannel {
   }
 
   /**
-   * As {@link unary}, but until the deadline it waits for a server that cannot be reached. A call that the server may have seen is
+   * Like {@link unary}, but waits until the deadline for an unreachable server. A call that the server may have received is
    * not repeated.
    */
   async unaryWhenReady(path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
@@ -235,7 +235,7 @@ class Connector {
     return this.#connecting;
   }
 
-  /** New calls get another connection; calls on this one continue to their end. */
+  /** New calls use another connection; calls on this one continue until they end. */
   drop(session: Session): void {
     if (this.#session === session) this.#session = undefined;
   }
@@ -342,7 +342,7 @@ class Attempt {
 
   #ready(): void {
     clearTimeout(this.#timer);
-    // After a pause of the process the timer and the connection fire in the same event-loop turn: a failed attempt stays failed.
+    // After a suspension of the process the timeout and the connection can fire in the same event-loop turn; the attempt stays failed.
     if (this.#state === "failed") return;
     this.#state = "ready";
     const session = this.#session as Session;
@@ -364,7 +364,7 @@ interface KeepaliveOptions {
   readonly checkMs: number;
   /** A server that is silent for this time while unary calls are pending is pinged. */
   readonly silenceMs: number;
-  /** The same while only streams are open, which may be idle for long. */
+  /** Silence limit while only streams are open, which may be idle for long. */
   readonly streamSilenceMs: number;
   /** The connection is closed when a ping is not answered within this time. */
   readonly pingTimeoutMs: number;
@@ -411,7 +411,7 @@ export class Keepalive {
 
   callBegan(): void {
     if (this.#calls++ > 0 || this.#options === undefined) return;
-    // Before the first call the server has no reason to send anything: that time does not count as silence.
+    // Time before the first call does not count as silence, because the server has no reason to send anything.
     const { clock, silenceMs } = this.#options;
     this.#heardAt = Math.max(this.#heardAt, clock.monotonic() - silenceMs / 2);
   }

@@ -4,7 +4,7 @@ import { type Connect, connectTls } from "../connect.ts";
 
 /** A server's address, from a gRPC target or a URL. */
 export interface GrpcTarget {
-  /** For messages: `https://10.0.0.1:2379`, `unix:///run/kms.sock`. */
+  /** Name for messages: `https://10.0.0.1:2379`, `unix:///run/kms.sock`. */
   readonly name: string;
   readonly scheme: "http" | "https";
   readonly authority: string;

@@ -30,7 +30,7 @@ function echo(request: Http2ServerRequest, response: Http2ServerResponse): void 
   request.on("end", () => response.end(Buffer.concat(chunks)));
 }
 
-/** A TCP server that sends what the test writes, regardless of its input. */
+/** A TCP server that sends what the test specifies, regardless of its input. */
 function aTalker(t: TestContext, say: (socket: Socket) => void): Promise<string> {
   return originOf(
     t,
@@ -289,7 +289,7 @@ test("received bytes are returned in halves of the window, those of a stream onl
   assert.deepEqual(await says(...Array.from({ length: frames }, () => data(1))), []);
   const more = half + defaultMaxFrameBytes;
   assert.deepEqual(await says(data(1)), [`windowUpdate 0 ${more}`, `windowUpdate 1 ${more}`]);
-  // The connection's other half is reached by stream 3, whose own grant would come with its last frame.
+  // Stream 3 uses up the other half of the connection's window; its own window update would come with its last frame.
   assert.deepEqual(await says(...Array.from({ length: frames }, () => data(3))), []);
   assert.deepEqual(await says(data(3, flags.endStream)), [`windowUpdate 0 ${more}`]);
 });

@@ -64,7 +64,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
   #waiting: ClientStream[] = [];
   #nextId = 1;
   #mostStreams = Number.POSITIVE_INFINITY;
-  /** More than half of it is always open, so that the server cannot exceed it with a frame. */
+  /** More than half of the window is always open, so that the server cannot exceed it with a frame. */
   readonly #receiveWindow: ReceiveWindow;
   /** The server reduced its header table: each block has to acknowledge it (RFC 7541, section 4.2). */
   #acknowledgesTable = false;
@@ -107,7 +107,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
 
   // Operations of the client
 
-  /** How many streams may be open at once; 0 when no further requests are accepted. */
+  /** Maximum number of concurrent streams; 0 when no further requests are accepted. */
   get maxStreams(): number {
     return this.#acceptsMore ? this.#mostStreams : 0;
   }
@@ -237,7 +237,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
     this.#pings.shift()?.();
   }
 
-  /** Not limited, unlike at a server: only the answers that frames require are, see `#countAnswer`. */
+  /** Not limited, unlike in a server: only required replies are, see `#countAnswer`. */
   onIdleFrame(): void {}
 
   onGoAway(last: number): void {
@@ -248,7 +248,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
 
   onWindowUpdate(id: number, increment: number): void {
     if (id === 0) {
-      // Otherwise no stream waits for it, and etcd widens it with every request.
+      // If the output was not blocked, no stream waits for the window, and etcd updates it with every request.
       if (this.output.widen(increment)) for (const stream of this.#streams.values()) stream.pump();
       return;
     }
@@ -333,7 +333,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
     this.#socket.destroy();
   }
 
-  /** Reports to the server why the connection ends, as far as it is still written. */
+  /** Tells the server why the connection ends, if it can still be written to. */
   #goAway(code: number): void {
     const payload = Buffer.alloc(8);
     payload.writeUInt32BE(code, 4);
@@ -358,7 +358,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
   }
 }
 
-/** What the client does with a server's frames. Each method may throw a ConnectionError, which ends the connection. */
+/** Handles a server's frames. Each method may throw a ConnectionError, which ends the connection. */
 interface ServerFrames extends FrameReceiver {
   /** A complete header block: headers or trailers. */
   onFields(stream: number, fields: Fields, ends: boolean): void;
@@ -384,7 +384,7 @@ class ClientInput extends FrameInput<ClientHeaderBlock> {
 }
 
 const mostHeaderBytes = 1024 * 1024;
-/** Of one block: frames may be empty. */
+/** Limit of frames in one header block, which may be empty. */
 const mostHeaderFrames = 500;
 
 class ClientHeaderBlock implements PartialHeaderBlock {

@@ -237,7 +237,7 @@ function both(first: (() => void) | undefined, second: (() => void) | undefined)
 
 /** How long a ping reply waits to be sent with other frames. Servers allow several seconds. */
 const pongDelayMs = 50;
-/** With this many pending replies they are sent at once. */
+/** With this many pending replies they are sent immediately. */
 const mostPongs = 16;
 const largestFrameBytes = 2 ** 24 - 1;
 
@@ -318,7 +318,7 @@ export class ClientOutput {
     if (!this.#socket.destroyed) this.#socket.write(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames));
   };
 
-  /** To be called when the connection is closed. */
+  /** Must be called when the connection is closed. */
   close(): void {
     clearTimeout(this.#pongTimer);
   }

@@ -3,7 +3,7 @@ import { protocolError, tooMuch } from "../wire/connection-error.ts";
 import { FrameInput, type FrameReceiver, type PartialHeaderBlock, preface } from "../wire/frames.ts";
 import { type DecodedFields, type FieldsDecoder, newFieldsDecoder } from "../wire/hpack.ts";
 
-/** What the server does with a client's frames. Each method may throw a ConnectionError, which ends the connection. */
+/** Handles a client's frames. Each method may throw a ConnectionError, which ends the connection. */
 export interface ServerFrameReceiver extends FrameReceiver {
   /** A complete header block. @param isWhole END_STREAM was set: no body follows */
   onHeaders(stream: number, isWhole: boolean, decoded: DecodedFields): void;
@@ -26,7 +26,7 @@ export class ServerInput extends FrameInput<HeaderBlock> {
     this.#decoder = newFieldsDecoder({ mostListBytes: maxHeaderBytes });
   }
 
-  /** When the incomplete header block began, as `performance.now()`; undefined without one. */
+  /** Start time of the incomplete header block, as `performance.now()`; undefined without one. */
   get headersSince(): number | undefined {
     return this.partialBlock?.since;
   }
@@ -69,7 +69,7 @@ export interface RequestHead {
   readonly authority: string | undefined;
   /** Value of `content-length`, in bytes; undefined without one. */
   readonly contentLength: number | undefined;
-  /** Why the request is to be answered with 400: it has a field of HTTP/1.1's connections. */
+  /** Why the request must be answered with 400: it has a connection-specific field of HTTP/1.1. */
   readonly refusal?: string;
 }
 
@@ -120,7 +120,7 @@ export function areTrailers(fields: readonly string[]): boolean {
   return faultOf(fields, 0) === undefined && connectionFault(fields, 0) === undefined;
 }
 
-/** @returns what is said to a client that sends fields of HTTP/1.1's connections, in the words of Go's server */
+/** @returns the error text for fields that are connection-specific in HTTP/1.1, as in Go's server */
 function connectionFault(fields: readonly string[], from: number): string | undefined {
   let transferCodings: string | undefined;
   for (let at = from; at < fields.length; at += 2) {

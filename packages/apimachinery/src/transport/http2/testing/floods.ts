@@ -21,7 +21,7 @@ interface Flood {
   readonly again: Buffer;
   /** Fewer repetitions than usual, because each is large. */
   readonly times?: number;
-  /** The server tolerates it; others end the connection. */
+  /** The server must tolerate it; all others must end the connection. */
   readonly isHarmless?: true;
 }
 

@@ -105,7 +105,7 @@ export function priorityOctets(dependsOn: number): Buffer {
   return octets;
 }
 
-/** @param lastStream the last one that the sender has handled, or will @param code default NO_ERROR */
+/** @param lastStream the last stream that the sender has handled or will handle @param code default NO_ERROR */
 export function goAwayFrame(lastStream: number, code = 0): Buffer {
   const payload = Buffer.alloc(8);
   payload.writeUInt32BE(lastStream, 0);

@@ -2,8 +2,8 @@ const smallBytes = 1024;
 const roomBytes = 4096;
 
 /**
- * Accumulates received chunks in about as much memory as they have bytes. A client chooses the size of its chunks: a Buffer for
- * each of a million chunks of one byte would take 200 times as much.
+ * Accumulates received chunks in about as much memory as they have bytes. Clients choose the size of chunks: a Buffer for
+ * each of a million one-byte chunks would take 200 times as much.
  */
 export class GatheredBytes {
   #parts: Buffer[] = [];
@@ -84,7 +84,7 @@ const mostKeptBytes = 16 * 1024 * 1024;
 const kept: Buffer[][] = Array.from({ length: largestSlabBytes / stepBytes + 1 }, () => []);
 let keptBytes = 0;
 
-/** What the free slabs take, for the memory budget. */
+/** Size of the free slabs, for the memory budget. */
 export const slabMemory = {
   get bytes(): number {
     return keptBytes;

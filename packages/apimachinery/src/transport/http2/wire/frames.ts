@@ -170,7 +170,7 @@ export interface FrameReceiver {
   onReset(stream: number, code: number): void;
   onWindowUpdate(stream: number, increment: number): void;
   onSetting(id: number, value: number): void;
-  /** All settings of one frame were reported. */
+  /** Called after all settings of a frame were reported. */
   onSettings(): void;
   onPing(payload: Buffer): void;
   /** The peer acknowledged a PING. */
@@ -221,7 +221,7 @@ export abstract class FrameInput<Block extends PartialHeaderBlock> {
   /** Decodes and reports a complete header block. @param ends END_STREAM was set */
   protected abstract onHeaderBlock(stream: number, ends: boolean, block: Buffer): void;
 
-  /** Whether the peer's first SETTINGS were received. */
+  /** True after the peer's first SETTINGS. */
   get hasBegun(): boolean {
     return this.#hasSettings;
   }
