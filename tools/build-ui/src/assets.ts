@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { build } from "esbuild";
 
 export interface UiAssets {
-  /** By file name; all files belong into one folder. */
+  /** By file name; all files must be served from one folder. */
   readonly files: ReadonlyMap<string, Uint8Array>;
   /** Paths of all sources, third-party ones included, below the root. */
   readonly inputs: readonly string[];

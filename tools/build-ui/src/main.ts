@@ -1,12 +1,12 @@
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** File that identifies the sources which the built page was made of. */
+/** File that identifies the sources from which the page was built. */
 const markFile = ".made-of";
 
 /**
- * `main.ts`: builds the page of the API server into `packages/ui/dist/assets`, from where a server that runs from this clone
- * takes it. Does nothing when it is up to date.
+ * `main.ts`: builds the API server's page into `packages/ui/dist/assets`, from which a server that runs from this clone
+ * serves it. Does nothing when it is up to date.
  */
 async function buildUi(root: string): Promise<"built" | "up to date"> {
   const sources = globSync(
@@ -21,10 +21,10 @@ async function buildUi(root: string): Promise<"built" | "up to date"> {
     .join("");
   const folder = join(root, "packages", "ui", "dist", "assets");
   if (existsSync(join(folder, markFile)) && readFileSync(join(folder, markFile), "utf8") === mark) return "up to date";
-  const { uiAssets } = await import("./assets.ts"); // loads the bundler
+  const { uiAssets } = await import("./assets.ts"); // loads the bundler, only when it is needed
   const { files } = await uiAssets(root);
   mkdirSync(join(folder, ".."), { recursive: true });
-  // A server that is running must not meet half of it.
+  // Built beside the folder and then renamed, so that a running server never serves a partial build.
   const made = mkdtempSync(`${folder}-`);
   try {
     for (const [name, content] of files) writeFileSync(join(made, name), content);

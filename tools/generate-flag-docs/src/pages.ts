@@ -12,7 +12,7 @@ export interface DocumentedProgram {
   /** Folder below packages/. */
   readonly package: string;
   readonly program: Program;
-  /** Tables that the flags and the fields of the configuration file are made from. */
+  /** Tables from which the flags and the configuration file's fields are generated. */
   readonly settings?: readonly Settings[];
 }
 
@@ -26,7 +26,7 @@ export const programs: readonly DocumentedProgram[] = [
 
 type AnyFlag = FlagTable[string];
 
-/** The page of one program: a table for each section, hidden flags too, because unit files may carry them. */
+/** The page of one program: a table for each section, including hidden flags, because unit files may contain them. */
 export function flagPage({ program, package: folder, settings }: DocumentedProgram): string {
   const withFields = (settings ?? []).some((table) => Object.values(table).some(({ field }) => field !== undefined));
   const sections = program.flags.sections.map(({ title, flags }) => `## ${title}\n\n${sectionTable(flags, withFields)}`);

@@ -5,7 +5,7 @@ import type { DocumentedProgram } from "./pages.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
-/** What reads flags of every daemon, and what serves those that have a port of that kind. */
+/** Shared code that reads flags: of every daemon, and below of those with a component server. */
 const everywhere = ["run-main.ts", "metrics.ts"].map((file) => `packages/apimachinery/src/flags/${file}`);
 const leaderElection = "packages/apimachinery/src/controller/leader-election.ts";
 const componentServer = ["component-server.ts", "delegated/trust.ts"].map((file) => `packages/apimachinery/src/serving/${file}`);
@@ -13,9 +13,9 @@ const componentServer = ["component-server.ts", "delegated/trust.ts"].map((file)
 const withComponentServer = ["scheduler", "controller-manager", "cluster-services"];
 
 /**
- * Names of the flags that the code of a program reads: `flags["x"]`, `flags.x`, and one of several alike by a template,
- * where each part that varies is one word; of a table of settings, those whose name the code mentions outside of the
- * table. A flag that is read and not used is for a reviewer to find.
+ * Names of the flags that a program's code reads: `flags["x"]`, `flags.x`, or a template for several similar names,
+ * where each placeholder is one word. For a table of settings: those whose name occurs in the code outside of the
+ * table. Whether a flag that is read has an effect is not checked.
  */
 export function flagsThatAreRead({ package: folder, program, settings = [] }: DocumentedProgram): Set<string> {
   const own = globSync(`packages/${folder}/src/**/*.ts`, { cwd: root }).filter(
@@ -38,7 +38,7 @@ export function flagsThatAreRead({ package: folder, program, settings = [] }: Do
 
 function mentions(source: string, name: string): boolean {
   const places = [`flags["${name}"]`, `values["${name}"]`, `flags.${name}`];
-  // A name with a dash is hardly anything else; a bare word is.
+  // A name with a dash is hardly used for anything else; a single word may be.
   if (name.includes("-")) places.push(`["${name}"`, `("${name}"`);
   return places.some((place) => source.includes(place));
 }

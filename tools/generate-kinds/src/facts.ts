@@ -1,6 +1,6 @@
 /**
- * The input: every API type by Go package, as a JSON file holds it.
- * Types that are no wire types (interfaces, function types, codecs) are cut here, once.
+ * The generator's input: every API type by Go package, read from a JSON file.
+ * Types that are not sent over the wire (interfaces, function types, codecs) are removed here.
  */
 export interface Facts {
   [goPackage: string]: Record<string, TypeFact>;
@@ -15,7 +15,7 @@ export interface TypeFact {
 }
 
 export interface FieldFact {
-  /** JSON name; `""` for inline fields, `-` for fields that JSON never shows. */
+  /** JSON name; `""` for inline fields, `-` for fields that are not in JSON. */
   name: string;
   type: string;
   /** `wire,number,label` */
@@ -33,10 +33,10 @@ export interface FieldFact {
   unionDiscriminator?: boolean;
 }
 
-/** One group version, as the generator writes it. */
+/** One group version, the generator's unit of output. */
 export interface PackageFacts {
   readonly goPackage: string;
-  /** Where it goes below `schema/kinds`: `core/v1`. */
+  /** Output folder below `schema/kinds`: `core/v1`. */
   readonly folder: string;
   /** API group; `""` for core. */
   readonly group: string;
@@ -67,7 +67,7 @@ const groupOfFolder: Readonly<Record<string, string>> = {
   storage: "storage.k8s.io",
 };
 
-/** Types with special JSON and protobuf forms: the codecs know them by these names. */
+/** Types with special JSON and protobuf encodings, which the codecs know by these names. */
 export const builtinTypes: Readonly<Record<string, string>> = {
   "k8s.io/apimachinery/pkg/apis/meta/v1.Time": "Time",
   "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime": "MicroTime",
@@ -112,14 +112,14 @@ export function packagesOf(facts: Facts): PackageFacts[] {
   return packages.sort((a, b) => (a.folder < b.folder ? -1 : 1));
 }
 
-/** A Go type split into its outer form and what is inside. */
+/** A Go type split into its outermost constructor and the inner type. */
 export type GoType =
   | { form: "pointer"; element: GoType }
   | { form: "list"; element: GoType }
   | { form: "map"; element: GoType }
   | { form: "plain"; name: string; goPackage: string | undefined };
 
-/** Parses `*pkg.T`, `[]T`, `map[K]T` and names. Map keys are strings on the wire, whatever their Go type is called. */
+/** Parses `*pkg.T`, `[]T`, `map[K]T` and names. Map keys are strings on the wire, whatever their Go type is. */
 export function parseGoType(text: string): GoType {
   if (text === "[]byte") return { form: "plain", name: "[]byte", goPackage: undefined };
   if (text.startsWith("*")) return { form: "pointer", element: parseGoType(text.slice(1)) };

@@ -7,7 +7,7 @@ import { sameTypes } from "./same-types.ts";
 import { writeTable } from "./tables.ts";
 import { typeTexts, writeTypes } from "./types.ts";
 
-/** Handwritten types of meta/v1 in `meta/types.ts`, which everything imports. */
+/** Names of the handwritten meta/v1 types in `meta/types.ts`, which all generated files import. */
 function handWrittenTypes(metaTypesFile: string): Set<string> {
   const source = readFileSync(metaTypesFile, "utf8");
   return new Set([...source.matchAll(/^export interface (\w+)/gm)].map((match) => match[1] as string));
@@ -35,7 +35,7 @@ function main(argv: readonly string[]): void {
   writeFileSync(join(target, "resources.ts"), writeResources(readFileSync(resourcesFile, "utf8")));
 }
 
-/** `tables.ts`: all tables by folder. Static imports, so that bundlers and `tsc` carry the JSON along. */
+/** `tables.ts`: all tables by folder. Static imports, so that bundlers and `tsc` include the JSON. */
 function writeTableList(folders: readonly string[]): string {
   const nameOf = (folder: string): string => folder.replace(/\/(.)/, (_, c: string) => c.toUpperCase());
   return [

@@ -12,14 +12,14 @@ interface Row {
   servedByDefault: boolean;
 }
 
-/** Subresources whose kind is of another group version than their parent. */
+/** Subresources whose kind belongs to another group version than their parent. */
 const kindsOfOthers: Readonly<Record<string, { group: string; version: string }>> = {
   Scale: { group: "autoscaling", version: "v1" },
   Eviction: { group: "policy", version: "v1" },
   TokenRequest: { group: "authentication.k8s.io", version: "v1" },
 };
 
-/** Verbs that the input lacks, since the server that it was read off was older. */
+/** Verbs missing in the input, which was recorded from an older server. */
 const laterVerbs: Readonly<Record<string, readonly string[]>> = { services: ["deletecollection"] };
 
 /** `resources.ts`: a constant for each resource at its preferred version, and every row as data. */
@@ -87,7 +87,7 @@ function parseRows(tsv: string): Row[] {
     });
 }
 
-/** The version that is served by default and ranks highest, for each resource of each group. */
+/** The version with the highest priority for each resource of each group; versions served by default come first. */
 function constantsOf(rows: readonly Row[]): Map<string, Row> {
   const preferred = new Map<string, Row>();
   for (const row of rows) {

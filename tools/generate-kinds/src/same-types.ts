@@ -1,13 +1,13 @@
 import { compareKubeVersions } from "@coxswain/apimachinery/objects/meta/group-version";
 import type { PackageFacts } from "./facts.ts";
 
-/** By folder: the types of a group version that are those of another one, by that one's folder. */
+/** By folder of a group version: its types that are identical to another one's, with that one's folder. */
 type SameTypes = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
 /**
- * Which types a version of a group has in common with a better one (stable before beta before alpha): those whose text is
- * the same, and that of every type of the group that it names.
- * @param textsOf the types of a group version as they are written, by name
+ * Types that a version of a group shares with a more stable one (stable before beta before alpha): their generated text is
+ * identical, and so is that of every type of the group that they refer to.
+ * @param textsOf generated types of a group version, by name
  */
 export function sameTypes(
   packages: readonly PackageFacts[],
@@ -42,7 +42,7 @@ function commonTypes(texts: Texts, others: Texts): Set<string> {
   return common;
 }
 
-/** Words that may be types of the same file; a word after a dot belongs to another file. */
+/** Words that may refer to types of the same file; a word after a dot refers to another file. */
 function namesIn(text: string): string[] {
   return [...text.matchAll(/(?<![.\w])[A-Z]\w*/g)].map(([name]) => name);
 }

@@ -1,6 +1,6 @@
 import { builtinTypes, type FieldFact, folderOf, type PackageFacts, parseGoType, type TypeFact } from "./facts.ts";
 
-/** The data table of one group version, one type a line so that changes read well in a diff. `schema/tables.ts` says what is what. */
+/** The data table of one group version, with one type per line for readable diffs. The format is described in `schema/tables.ts`. */
 export function writeTable(facts: PackageFacts): string {
   const lines = [...facts.types].map(([name, type]) => `  ${JSON.stringify(name)}: ${JSON.stringify(typeRow(facts, type))}`);
   const head = `"goPackage": ${JSON.stringify(facts.goPackage)},\n"group": ${JSON.stringify(facts.group)},\n"version": ${JSON.stringify(facts.version)},`;
@@ -36,12 +36,12 @@ function fieldRow(facts: PackageFacts, field: FieldFact): unknown[] {
   return row;
 }
 
-/** 0 for fields that protobuf does not carry. Wire type and label follow from the Go type, which the tags sometimes contradict. */
+/** 0 for fields without a protobuf encoding. Wire type and label follow from the Go type, because the tags sometimes contradict it. */
 function protoNumber(field: FieldFact): number {
   return field.proto === undefined ? 0 : Number(field.proto.split(",")[1]);
 }
 
-/** Go types with the package as the folder below `schema/kinds`, left out for the table's own package. */
+/** Go types with their package as folder below `schema/kinds`, which is omitted for the table's own package. */
 function shortType(facts: PackageFacts, text: string): string {
   const type = parseGoType(text);
   switch (type.form) {

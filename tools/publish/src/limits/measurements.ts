@@ -8,29 +8,29 @@ export interface Cost {
 }
 
 export interface Memory {
-  /** Of the process, in megabytes. */
+  /** Resident set size of the process, in MB. */
   readonly rssMb: number;
 }
 
 export interface Cycles {
   readonly cycles: number;
   readonly cpuMsEach: number;
-  /** Used after garbage collection, before the cycles that are counted and after them. */
+  /** Heap in use after garbage collection, before and after the measured cycles. */
   readonly heapMbBefore: number;
   readonly heapMbAfter: number;
-  /** Of the process, at the same moments. */
+  /** Resident set size of the process, at the same times. */
   readonly rssMbBefore: number;
   readonly rssMbAfter: number;
   readonly handlesLeft: number;
 }
 
 export interface Measurements {
-  /** The first cluster of a process: controllers, scheduler, 3 fake nodes. */
+  /** Cost of the first cluster in a process: controllers, scheduler, 3 fake nodes. */
   readonly first: Cost;
   readonly fork: Cost;
-  /** A Deployment of 10 until all are ready. */
+  /** Cost of a Deployment with 10 replicas until all are ready. */
   readonly deployment: Cost;
-  /** Clusters at once. */
+  /** Memory of several concurrent clusters. */
   readonly together: Memory;
   readonly cycles: Cycles;
 }
@@ -38,8 +38,8 @@ export interface Measurements {
 const run = promisify(execFile);
 
 /**
- * Measures the package as it is published, in a separate process, in the order of `counts`; `first` is the first cluster only when it comes first.
- * @param folder of the package @param counts rounds, clusters at once or cycles @param nodeFlags for example `--cpu-prof`
+ * Measures the package as published, in a separate process, in the order of `counts`; `first` must come first to measure the first cluster.
+ * @param folder folder of the package @param counts number of rounds, clusters or cycles @param nodeFlags for example `--cpu-prof`
  */
 export async function measure<Name extends keyof Measurements>(
   folder: string,
@@ -53,11 +53,11 @@ export async function measure<Name extends keyof Measurements>(
   return JSON.parse(stdout) as Pick<Measurements, Name>;
 }
 
-/** Growth of the heap that cycles of start and stop may leave: compiled code. One cluster that is kept is some 5 MB. */
+/** Allowed growth of the heap by cycles of start and stop, for compiled code. A leaked cluster takes some 5 MB. */
 export const mostHeapGrowthMb = 5;
 
-/** Growth of the process in 1,000 cycles after 50: V8 lets its heap grow. 18 MB were seen. */
+/** Allowed growth of the process in 1,000 cycles after the first 50, because V8 lets its heap grow. 18 MB were observed. */
 export const mostRssGrowthMb = 100;
 
-/** What must hold on an idle machine of two cores. */
+/** Limits on an idle machine with two cores. */
 export const limits = { firstMs: 1_000, forkMs: 50, deploymentMs: 150, togetherMb: 600, together: 20 } as const;

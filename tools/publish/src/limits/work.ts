@@ -1,6 +1,6 @@
 /**
  * Measurements of `@coxswain/testing` in a separate process: `work.ts <index.js of the package> <measurement>=<count>…` prints a
- * line of JSON. Without imports of this repository: the package is what users install.
+ * line of JSON. Imports nothing from this repository, because users only install the package.
  */
 import { pathToFileURL } from "node:url";
 import type { Cost, Cycles, Measurements, Memory } from "./measurements.ts";
@@ -41,7 +41,7 @@ async function deployTen(cluster: Cluster, name: string): Promise<void> {
 }
 
 const measurements: { [name in keyof Measurements]: (count: number) => Promise<Measurements[name]> } = {
-  /** From the start of the process, with all that Node does before. */
+  /** Includes Node's own start. */
   async first() {
     const cluster = await createCluster({ nodes: 3 });
     const result = { wallMs: process.uptime() * 1000, cpuMs: cpuMs() };
@@ -49,7 +49,7 @@ const measurements: { [name in keyof Measurements]: (count: number) => Promise<M
     return result;
   },
 
-  /** The copy answers requests then; its other parts start meanwhile. */
+  /** Ends when the copy answers requests; its other parts start in the background. */
   async fork(times) {
     await using prepared = await createCluster({ nodes: 3 });
     const costs: Cost[] = [];
@@ -88,7 +88,7 @@ const measurements: { [name in keyof Measurements]: (count: number) => Promise<M
     const cycle = async (): Promise<void> => {
       await using _ = await createCluster({ nodes: 3 });
     };
-    // Code is compiled, and caches are filled; many cycles compile more of it, and better.
+    // Warm-up: compiles code and fills caches. Large numbers of cycles compile and optimize more of it.
     for (let i = 0; i < (times < 100 ? 5 : 50); i++) await cycle();
     const [heapMbBefore, rssMbBefore] = [await heapMb(), rssMb()];
     const handles = process.getActiveResourcesInfo().length;
