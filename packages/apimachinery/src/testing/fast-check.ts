@@ -1,6 +1,6 @@
 /**
- * fast-check with the same values in each run, so that a run fails only for what was changed; with COX_TEST_LONG they are others
- * each time, and a failure prints the seed that repeats it.
+ * fast-check with a fixed seed, so that a run fails only because of a change; with COX_TEST_LONG the seed is random, and a failure
+ * prints it for reproduction.
  */
 import fc from "fast-check";
 

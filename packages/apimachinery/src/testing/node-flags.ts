@@ -1,6 +1,6 @@
 /**
- * Flags of Node for programs of this repository that a test starts. They preload what this process preloads: the compile cache, which
- * halves the CPU time of a short command, when `./cox test` started it.
+ * Node flags for programs of this repository that a test starts. Includes this process's preloads: under `./cox test` the compile cache,
+ * which halves the CPU time of a short command.
  */
 export const nodeFlags: readonly string[] = [
   "-C",
