@@ -71,6 +71,7 @@ export function portRules(port: ServicePort, settings: RuleSettings): PortRules 
     chains.set(name, balanceRules(port, endpoints, `${settings.prefix}${hash}`));
     return chain(name);
   };
+  const rejection = rejectionOf(port, settings);
   const isLocal = port.internalPolicy === "Local";
   const external = externalDestinations(port);
   const usesAll = !isLocal || external;
@@ -79,7 +80,7 @@ export function portRules(port: ServicePort, settings: RuleSettings): PortRules 
   const local = usesLocal && port.localEndpoints.length > 0 ? balance(`L-${hash}`, port.localEndpoints) : undefined;
 
   const internal = isLocal ? local : all;
-  if (internal === undefined) onAddress("filter", port.clusterIp, [`${toAddress(port.clusterIp)} ${reject}`]);
+  if (internal === undefined) onAddress("filter", port.clusterIp, [`${toAddress(port.clusterIp)} ${rejection}`]);
   else {
     const marked = settings.masqueradeAll ? "" : settings.clusterCidr === undefined ? undefined : `! -s ${settings.clusterCidr} `;
     onAddress("nat", port.clusterIp, [
@@ -89,7 +90,7 @@ export function portRules(port: ServicePort, settings: RuleSettings): PortRules 
   }
   if (!external) return { chains, dispatch };
 
-  const leftOver = all === undefined ? reject : port.externalPolicy === "Local" && local === undefined ? "-j DROP" : undefined;
+  const leftOver = all === undefined ? rejection : port.externalPolicy === "Local" && local === undefined ? "-j DROP" : undefined;
   const entry = all === undefined ? undefined : `X-${hash}`;
   if (all !== undefined) chains.set(`X-${hash}`, externalRules(port, settings, all, local));
   const open = (ip: string, sources: readonly string[], otherwise: string | undefined): void => {
@@ -119,7 +120,12 @@ export function portRules(port: ServicePort, settings: RuleSettings): PortRules 
 const externalDestinations = ({ nodePort, externalIps, loadBalancerIps }: ServicePort): boolean =>
   nodePort !== undefined || externalIps.length > 0 || loadBalancerIps.length > 0;
 
-const reject = "-j REJECT";
+/**
+ * TCP over IPv6 is reset: a client on Linux (seen with 6.18) ignores the ICMPv6 error for its first SYN, and is refused a second later, when it has
+ * repeated it.
+ */
+const rejectionOf = ({ protocol }: ServicePort, { family }: RuleSettings): string =>
+  family === "IPv6" && protocol === "tcp" ? "-j REJECT --reject-with tcp-reset" : "-j REJECT";
 
 /** From outside: policy Cluster masquerades, so that the answer comes back this way; policy Local keeps the client's address. */
 function externalRules(port: ServicePort, settings: RuleSettings, all: string, local: string | undefined): string[] {

@@ -22,6 +22,9 @@ export const addresses = {
   outside: "192.168.77.2",
 } as const;
 
+/** Those of `addIpv6`. */
+export const addresses6 = { pod1: "fd00:77::11", pod2: "fd00:77::12", node: "fd00:168::1", outside: "fd00:168::2" } as const;
+
 interface NodeNetwork {
   readonly node: Namespace;
   /** Two pods of the node, each serving its name on port 8080. */
@@ -78,6 +81,31 @@ export async function newNodeNetwork(t: TestContext): Promise<NodeNetwork> {
   return { node, pod1, pod2, remote, outside };
 }
 
+/** Gives the node, its pods and the client outside IPv6 addresses beside those of IPv4. */
+export async function addIpv6({ node, pod1, pod2, outside }: NodeNetwork): Promise<void> {
+  await node.request({ op: "set", file: "/proc/sys/net/ipv6/conf/all/forwarding", value: "1" });
+  // Without the detection of duplicates, which takes a second.
+  const add = (on: Namespace, address: string, device: string): Promise<string> =>
+    on.ip(`-6 address add ${address}/64 dev ${device} nodad`);
+  await add(node, "fd00:77::1", "br0");
+  for (const [pod, address] of [
+    [pod1, addresses6.pod1],
+    [pod2, addresses6.pod2],
+  ] as const) {
+    await add(pod, address, "eth0");
+    await pod.ip("-6 route add default via fd00:77::1");
+  }
+  await add(node, addresses6.node, "eth0");
+  await add(outside, addresses6.outside, "eth0");
+  await node.ip(`-6 route add default via ${addresses6.outside}`);
+  await outside.ip(`-6 route add fd00:96::/112 via ${addresses6.node}`);
+  // Until an interface's own link-local address has been found to be unique, its neighbours may not be found.
+  await waitFor(async () => {
+    const tentative = await Promise.all([node, pod1, pod2, outside].map((on) => on.ip("-6 address show tentative")));
+    return tentative.every((addressesLeft) => addressesLeft === "");
+  });
+}
+
 export const testSettings: RuleSettings = {
   family: "IPv4",
   prefix: "COX-",
@@ -92,19 +120,17 @@ export const testSettings: RuleSettings = {
 export type Change = readonly [Service, ...EndpointSlice[]];
 
 /** The rules of a node called `n1`, over Services that a test puts and removes. */
-export function startRules(t: TestContext, node: Namespace, checkPeriodMs = 50) {
+export function startRules(t: TestContext, node: Namespace, checkPeriodMs = 50, settings = testSettings) {
   const services = new Map<string, { service: Service; slices: readonly EndpointSlice[] }>();
   const metrics = newMetricsRegistry();
   const own = newProxyMetrics(metrics);
   const refused: [service: string, reason: string][] = [];
   const rules = new ServiceRules({
-    settings: testSettings,
+    settings,
     keys: () => services.keys(),
     portsOf(key) {
       const found = services.get(key);
-      return found === undefined
-        ? []
-        : servicePorts(found.service, found.slices, { name: "n1", zone: "z1" }, testSettings.family);
+      return found === undefined ? [] : servicePorts(found.service, found.slices, { name: "n1", zone: "z1" }, settings.family);
     },
     masqueradedNetworks: [],
     checkPeriodMs,
