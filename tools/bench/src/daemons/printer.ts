@@ -1,5 +1,6 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { loadavg } from "node:os";
+import { dirname } from "node:path";
 import { type DaemonBenchOptions, machineLine } from "./options.ts";
 import { type RowReport, reportHeader, reportLines } from "./report.ts";
 import { svgOf } from "./svg.ts";
@@ -54,7 +55,9 @@ export class ReportPrinter {
     const { isJson, svgFile } = this.#options;
     const all = { machine: this.#machine, notes: this.#notes, reports: this.#reports };
     if (isJson) console.log(JSON.stringify(all, undefined, 2));
-    if (svgFile !== undefined) writeFileSync(svgFile, svgOf(title, this.#reports));
+    if (svgFile === undefined) return this.#reports;
+    mkdirSync(dirname(svgFile), { recursive: true });
+    writeFileSync(svgFile, svgOf(title, this.#reports));
     return this.#reports;
   }
 }
