@@ -207,7 +207,8 @@ describe("the first week, as the guide says", { skip: why }, () => {
 /** @param inside a program with arguments that runs the shell, such as in a network namespace */
 function bash(commands: string, variables: NodeJS.ProcessEnv, inside: readonly string[] = []): Promise<string> {
   const env = { ...elsewhere, ...variables, PATH: `${folder}:${process.env["PATH"]}`, HOME: folder };
-  const [program = "", ...args] = [...inside, "bash", "-euo", "pipefail", "-c", commands];
+  // Debian's bash reads its rc file when its input is a socket, as with execFile, and that file does not expect -u.
+  const [program = "", ...args] = [...inside, "bash", "--norc", "-euo", "pipefail", "-c", commands];
   return new Promise((resolve, reject) => {
     execFile(program, args, { cwd: folder, env, timeout: 600_000, maxBuffer: 16 << 20 }, (err, stdout, stderr) => {
       if (err === null) resolve(stdout);
