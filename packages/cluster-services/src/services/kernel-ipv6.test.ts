@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ServiceSpec } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
 import { runProgram } from "../host/run-program.ts";
-import { needsRoot } from "../testing/namespaces.ts";
+import { needsRoot, serversOf } from "../testing/namespaces.ts";
 import {
   addIpv6,
   addresses,
@@ -50,8 +50,6 @@ test("connections through Services of two families, in network namespaces", { sk
     startRules(t, node, 50, { ...testSettings, family: "IPv6", clusterCidr: "fd00:77::/64" }),
   ];
   const put = (...changes: readonly Change[]) => Promise.all(families.map((rules) => rules.put(...changes)));
-  const serversOf = (answers: readonly string[]): string[] =>
-    [...new Set(answers.map((answer) => answer.split(" ")[0] as string))].sort();
   await put(dualStack("web", 10, ["pod1", "pod2"]));
 
   await t.test("the cluster IP of each family answers from all endpoints, to pods with their own address", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { ProgramError } from "../host/run-program.ts";
-import { needsRoot } from "../testing/namespaces.ts";
+import { needsRoot, serversOf } from "../testing/namespaces.ts";
 import { addresses, type Change, newNodeNetwork, startRules } from "../testing/node-network.ts";
 import { anEndpoint, aService, aSlice } from "../testing/objects.ts";
 import { cleanUp, isOfServices, removeChains } from "./iptables.ts";
@@ -16,8 +16,6 @@ test("connections through Services, in network namespaces", { skip: needsRoot },
   const { node, pod1, pod2, outside } = await newNodeNetwork(t);
   const rules = startRules(t, node);
   const tcp = { protocol: "tcp", port: 80 } as const;
-  const serversOf = (answers: readonly string[]): string[] =>
-    [...new Set(answers.map((answer) => answer.split(" ")[0] as string))].sort();
   await rules.put([aService("web"), aSlice("web", [ep1, ep2, far])]);
 
   await t.test("a cluster IP answers from all endpoints, to pods with their own address", async () => {

@@ -20,6 +20,10 @@ export interface Namespace {
 
 export const needsRoot = process.getuid?.() === 0 ? false : "network namespaces need root";
 
+/** The names of the servers in answers of `Namespace.ask`, sorted, each once; `refused` and `timeout` stay as they are. */
+export const serversOf = (answers: readonly string[]): string[] =>
+  [...new Set(answers.map((answer) => answer.split(" ")[0] as string))].sort();
+
 /** Makes a namespace with its loopback interface up. */
 export async function newNamespace(t: TestContext): Promise<Namespace> {
   const agent = join(import.meta.dirname, "namespace-agent.ts");
