@@ -9,7 +9,7 @@ const bytesPerSlice = 1024 * 1024;
 const workBytesPerSlice = 64 * 1024;
 /** After a piece of work of this length, the next one waits for a full iteration of the event loop. */
 const longPieceMs = 4 * sliceMs;
-/** Pieces that work on no more than this are short: their work is small beside that of a turn. */
+/** Pieces that process at most this many bytes are short: they take a small part of `sliceMs`. */
 const shortBytes = 4 * 1024;
 /** Steps of work given as short that are scheduled as short; real short work has only a few. */
 const shortSteps = 8;
