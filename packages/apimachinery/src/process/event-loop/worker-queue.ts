@@ -59,7 +59,10 @@ export function newWorkerQueue<Job, Answer>(options: WorkerQueueOptions): Worker
 
   function start(): Worker {
     const started = new Worker(options.file, { resourceLimits: { maxOldGenerationSizeMb: options.heapMb } });
-    started.on("message", (answer: Answer) => next((first) => first.resolve(answer)));
+    started.on("message", (answer: Answer) => {
+      // A thread that is being terminated still delivers what it has sent; by now another job is the first.
+      if (thread === started) next((first) => first.resolve(answer));
+    });
     started.on("error", () => {
       if (thread === started) lose("memory");
     });

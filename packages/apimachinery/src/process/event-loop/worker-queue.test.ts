@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { JobError, newWorkerQueue } from "./worker-queue.ts";
+
+/** What the thread does: answers with `text`, then sets `answered`; or never answers; or runs out of memory. */
+interface Job {
+  readonly text?: string;
+  readonly answered?: Int32Array;
+  readonly fails?: "never" | "memory";
+}
+
+const thread = `
+  import { parentPort, threadId } from "node:worker_threads";
+  parentPort.on("message", ({ text, answered, fails }) => {
+    if (fails === "never") return;
+    if (fails === "memory") for (const all = []; ; ) all.push(new Array(100_000).fill({}));
+    parentPort.postMessage({ text, threadId });
+    if (answered === undefined) return;
+    Atomics.store(answered, 0, 1);
+    Atomics.notify(answered, 0);
+  });
+`;
+
+const aQueue = (options: { timeoutMs?: number; idleMs?: number } = {}) =>
+  newWorkerQueue<Job, { text: string; threadId: number }>({
+    file: new URL(`data:text/javascript,${encodeURIComponent(thread)}`),
+    heapMb: 16,
+    timeoutMs: 3_600_000,
+    idleMs: 3_600_000,
+    ...options,
+  });
+
+test("jobs get their own answers, in order, from one thread", async () => {
+  const queue = aQueue();
+  const jobs = ["a", "b", "c"].map((text) => queue.run({ text }));
+  assert.equal(queue.size, 3);
+  const answers = await Promise.all(jobs);
+  assert.deepEqual([answers.map(({ text }) => text), queue.size], [["a", "b", "c"], 0]);
+  assert.equal(new Set(answers.map(({ threadId }) => threadId)).size, 1);
+});
+
+test("a thread that runs out of memory fails its job only; the next one gets another thread", async () => {
+  const queue = aQueue();
+  const lost = queue.run({ fails: "memory" });
+  const next = queue.run({ text: "next" });
+  await assert.rejects(lost, (err) => err instanceof JobError && err.reason === "memory");
+  assert.equal((await next).text, "next");
+});
+
+test("a job that takes too long is given up, and those behind it are served", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const queue = aQueue({ timeoutMs: 1_000 });
+  const lost = queue.run({ fails: "never" });
+  const next = queue.run({ text: "next" });
+  t.mock.timers.tick(1_000);
+  await assert.rejects(lost, (err) => err instanceof JobError && err.reason === "timeout");
+  assert.deepEqual([(await next).text, queue.size], ["next", 0]);
+});
+
+test("an answer that comes when its job was given up is not that of the next job", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const queue = aQueue({ timeoutMs: 1_000 });
+  await queue.run({ text: "warm" });
+  const answered = new Int32Array(new SharedArrayBuffer(4));
+  const late = queue.run({ text: "late", answered });
+  const next = queue.run({ text: "next" });
+  Atomics.wait(answered, 0, 0, 60_000); // the answer is on its way, and this thread has not received it
+  t.mock.timers.tick(1_000);
+  await assert.rejects(late, JobError);
+  assert.equal((await next).text, "next");
+});
+
+test("an idle thread is stopped, and the next job starts another", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const queue = aQueue({ idleMs: 1_000 });
+  const first = await queue.run({ text: "first" });
+  t.mock.timers.tick(999);
+  assert.equal((await queue.run({ text: "again" })).threadId, first.threadId);
+  t.mock.timers.tick(1_000);
+  assert.notEqual((await queue.run({ text: "later" })).threadId, first.threadId);
+});
