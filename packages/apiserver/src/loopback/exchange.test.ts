@@ -46,3 +46,26 @@ test("a request that the server breaks off is no longer worked on", async () => 
   assert.equal(exchange.isGone, true);
   await assert.rejects(exchange.response, /broken off/);
 });
+
+test("a handler waits for its reader as often as it has to, and leaves nothing behind; it is told when the reader has gone", async () => {
+  const exchange = new LoopbackExchange(requestOf(new AbortController().signal));
+  const stream = exchange.stream(200, {});
+  const { body } = await exchange.response;
+  const listeners = body.listenerCount("close") + body.listenerCount("drain");
+  const fill = (): void => {
+    for (let i = 0; i < 100 && stream.write(Buffer.alloc(16 * 1024)); i++);
+  };
+  for (let i = 0; i < 20; i++) {
+    fill();
+    const drained = stream.drained();
+    while (body.read() !== null);
+    await drained;
+  }
+  assert.equal(body.listenerCount("close") + body.listenerCount("drain"), listeners);
+  fill();
+  const waiting = stream.drained();
+  body.destroy();
+  await assert.rejects(waiting, /went away/);
+  assert.equal(stream.write("more"), false);
+  assert.equal(exchange.isGone, true);
+});

@@ -3,6 +3,7 @@ import { PassThrough, Readable } from "node:stream";
 import type { TransportRequest, TransportResponse } from "@coxswain/apimachinery/client/transport-messages";
 import { requestEntityTooLarge } from "@coxswain/apimachinery/objects/errors/status-error";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+import { whenDrained } from "@coxswain/apimachinery/serving/exchange-parts";
 
 /** A request from the server to itself: no socket, no TLS; the response has the form that the client's transport expects. */
 export class LoopbackExchange implements Exchange {
@@ -92,13 +93,7 @@ export class LoopbackExchange implements Exchange {
         this.bytesWritten += chunk.length;
         return body.destroyed ? false : body.write(chunk);
       },
-      drained: () =>
-        new Promise((resolve, reject) => {
-          if (body.destroyed) return reject(new Error("the reader went away"));
-          if (!body.writableNeedDrain) return resolve();
-          body.once("drain", resolve);
-          body.once("close", () => reject(new Error("the reader went away")));
-        }),
+      drained: () => whenDrained(body),
       end: (chunk) => {
         body.end(chunk);
       },
