@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { endpointSlices, endpoints } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { type LiveServers, runKubernetesService } from "./kubernetes-service.ts";
 
 const never = new Promise<never>(() => {});
@@ -34,3 +37,95 @@ for (const { name, remove } of [
     assert.equal(clock.waiting, 0);
   });
 }
+
+interface Endpoints extends KubeObject {
+  subsets?: { addresses: { ip: string }[]; ports: { name: string; port: number; protocol: string }[] }[];
+}
+interface Slice extends KubeObject {
+  endpoints: { addresses: string[] }[];
+  ports: { name: string; port: number; protocol: string }[];
+}
+const ports = [{ name: "https", port: 6443, protocol: "TCP" }];
+const metadata = { namespace: "default", name: "kubernetes" };
+
+function bench(servers: LiveServers) {
+  const clock = newFakeClock();
+  const client = newFakeClient();
+  const warnings: string[] = [];
+  const log = { ...discardLogger, warn: (message: string) => void warnings.push(message) };
+  const options = { advertiseAddress: "192.0.2.2", securePort: 6443, clusterIp: "10.0.0.1", nodePort: 0 };
+  const start = () => runKubernetesService({ client, servers, ...options, clock, log });
+  const there = () => client.object<Endpoints>(endpoints, "default/kubernetes");
+  const slice = () => client.object<Slice>(endpointSlices, "default/kubernetes");
+  return { clock, client, start, there, slice, warnings };
+}
+
+test("endpoints and slice hold the addresses that are alive in order, whatever else was written there", async () => {
+  const alive = ["192.0.2.10", "192.0.2.2"];
+  const { clock, client, start, there, slice } = bench({ renew: async () => () => alive, remove: async () => () => [] });
+  const wrong = [{ name: "https", port: 443, protocol: "TCP" }];
+  const loop = start();
+  await loop.begun;
+  const want = [{ addresses: [{ ip: "192.0.2.2" }, { ip: "192.0.2.10" }], ports }];
+  const wantSlice = [["192.0.2.2"], ["192.0.2.10"]];
+  const isRight = async (what: string): Promise<void> => {
+    await clock.advance(10_000);
+    await settle(20);
+    assert.deepEqual(there()?.subsets, want, what);
+    assert.equal(there()?.metadata.labels?.["endpointslice.kubernetes.io/skip-mirror"], "true", what);
+    assert.deepEqual(
+      slice()?.endpoints.map(({ addresses }) => addresses),
+      wantSlice,
+      what,
+    );
+    assert.deepEqual(slice()?.ports, ports, what);
+  };
+  await isRight("as it began");
+  client.put(endpoints, { metadata, subsets: want } as Endpoints);
+  await isRight("the label was missing");
+  client.put(endpoints, { ...there(), subsets: [{ ...want[0], ports: wrong }] } as Endpoints);
+  await isRight("another port in the endpoints");
+  client.put(endpointSlices, { ...slice(), ports: wrong } as Slice);
+  await isRight("another port in the slice");
+  client.put(endpointSlices, { ...slice(), endpoints: [] } as unknown as Slice);
+  await isRight("an empty slice");
+  client.clearActions();
+  await isRight("nothing");
+  assert.deepEqual(client.writes, []);
+  await loop.stop();
+  assert.deepEqual([there()?.subsets, slice()?.endpoints, clock.waiting], [[], [], 0]);
+});
+
+test("a round that fails is followed by the next; one that is running ends before the server leaves", async () => {
+  const steps: string[] = [];
+  const held = Promise.withResolvers<void>();
+  let renewals = 0;
+  const { clock, start, there, warnings } = bench({
+    async renew(address) {
+      steps.push(`renew ${++renewals}`);
+      if (renewals === 1) throw new Error("no leader");
+      if (renewals === 3) await held.promise;
+      steps.push(`renewed ${renewals}`);
+      return () => [address];
+    },
+    async remove() {
+      steps.push("remove");
+      return () => [];
+    },
+  });
+  const loop = start();
+  await loop.begun;
+  assert.deepEqual(warnings, ["cannot reconcile the kubernetes service"]);
+  await clock.advance(10_000);
+  await settle(20);
+  assert.equal(there()?.subsets?.length, 1);
+  await clock.advance(10_000);
+  await settle(20);
+  const stopping = loop.stop();
+  await settle(20);
+  assert.deepEqual(steps, ["renew 1", "renew 2", "renewed 2", "renew 3"]);
+  held.resolve();
+  await stopping;
+  assert.deepEqual(steps.slice(4), ["renewed 3", "remove"]);
+  assert.deepEqual(there()?.subsets, []);
+});

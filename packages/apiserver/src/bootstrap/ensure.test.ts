@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isConflict } from "@coxswain/apimachinery/objects/errors/predicates";
+import { conflict } from "@coxswain/apimachinery/objects/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
+import { configMaps } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { attempts, ensure, forEachLimited } from "./ensure.ts";
+
+type ConfigMap = KubeObject & { data?: Record<string, string> };
+const aConfigMap = (data: Record<string, string>): ConfigMap => ({ metadata: { namespace: "kube-system", name: "a" }, data });
+const bring = (existing: ConfigMap): ConfigMap | undefined =>
+  existing.data?.["own"] === "1" ? undefined : { ...existing, data: { ...existing.data, own: "1" } };
+const verbs = (client: ReturnType<typeof newFakeClient>): string[] => client.writes.map(({ verb }) => verb);
+const stored = (client: ReturnType<typeof newFakeClient>) => client.object<ConfigMap>(configMaps, "kube-system/a")?.data;
+
+test("what is missing is made, what differs is updated, what is right is not written", async () => {
+  const client = newFakeClient();
+  await ensure(client, configMaps, aConfigMap({ own: "1" }), bring);
+  await ensure(client, configMaps, aConfigMap({ own: "1" }), bring);
+  assert.deepEqual(verbs(client), ["create"]);
+  client.put(configMaps, aConfigMap({ others: "2" }));
+  await ensure(client, configMaps, aConfigMap({ own: "1" }), bring);
+  assert.deepEqual([verbs(client), stored(client)], [["create", "update"], { others: "2", own: "1" }]);
+});
+
+test("what another server makes in between is brought up to date", async () => {
+  const client = newFakeClient();
+  let isFirst = true;
+  client.react("create", "configmaps", () => {
+    if (isFirst) client.put(configMaps, aConfigMap({ others: "2" }));
+    isFirst = false;
+  });
+  await ensure(client, configMaps, aConfigMap({ own: "1" }), bring);
+  assert.deepEqual([verbs(client), stored(client)], [["create", "update"], { others: "2", own: "1" }]);
+});
+
+test("conflicts are tried again with what is there then, at most five times", async () => {
+  const client = newFakeClient({ objects: [[configMaps, aConfigMap({})]] });
+  let conflicts = attempts - 1;
+  client.react("update", "configmaps", () => {
+    if (conflicts-- > 0) throw conflict(configMaps, "a", "changed");
+  });
+  await ensure(client, configMaps, aConfigMap({}), bring);
+  assert.deepEqual([client.writes.length, stored(client)], [attempts, { own: "1" }]);
+  client.put(configMaps, aConfigMap({}));
+  client.clearActions();
+  client.react("update", "configmaps", () => {
+    if (client.writes.length > attempts) throw new Error("it does not give up");
+    throw conflict(configMaps, "a", "changed");
+  });
+  await assert.rejects(ensure(client, configMaps, aConfigMap({}), bring), isConflict);
+  assert.equal(client.writes.length, attempts);
+});
+
+test("another failure is not tried again", async () => {
+  const client = newFakeClient();
+  client.react("create", "configmaps", () => {
+    throw new Error("the store is full");
+  });
+  await assert.rejects(ensure(client, configMaps, aConfigMap({}), bring), /the store is full/);
+  assert.equal(client.writes.length, 1);
+});
+
+test("items are worked on by so many at once, all of them, until one fails", async () => {
+  let running = 0;
+  let most = 0;
+  const done: number[] = [];
+  const work = async (item: number): Promise<void> => {
+    most = Math.max(most, ++running);
+    await Promise.resolve();
+    running--;
+    done.push(item);
+  };
+  await forEachLimited([1, 2, 3, 4, 5], 2, work);
+  assert.deepEqual([most, done.toSorted()], [2, [1, 2, 3, 4, 5]]);
+  await assert.rejects(
+    forEachLimited([1, 2], 2, async (item) => {
+      if (item === 2) throw new Error("no");
+    }),
+    /no/,
+  );
+});
