@@ -1,25 +1,28 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
-import type { Storage } from "../storage/storage.ts";
+import type { Entry, Storage } from "../storage/storage.ts";
 import { newServerLeases } from "./server-leases.ts";
 
 /** A storage that holds only these objects, by key, and says which time to live they were written with. */
 function aStorage() {
   const objects = new Map<string, KubeObject>();
   const ttls: (number | undefined)[] = [];
-  const storage = {
-    list: async () => ({ entries: [...objects.keys()].map((key) => ({ key })), revision: 1 }),
+  const entryOf = (key: string) => ({ key, object: () => objects.get(key) }) as unknown as Entry;
+  const storage: Partial<Storage> = {
+    list: async () => ({ entries: [...objects.keys()].map(entryOf), revision: 1 }),
     async guaranteedUpdate(key, change, { ttlSeconds } = {}) {
-      const before = objects.get(key);
-      objects.set(key, await change(before === undefined ? undefined : ({ object: () => before } as never)));
+      objects.set(key, await change(objects.has(key) ? entryOf(key) : undefined));
       ttls.push(ttlSeconds);
+      return entryOf(key);
     },
     async delete(key) {
+      const entry = entryOf(key);
       objects.delete(key);
+      return entry;
     },
-  } as Partial<Storage> as Storage;
-  return { storage, objects, ttls };
+  };
+  return { storage: storage as Storage, objects, ttls };
 }
 
 test("each renewal is another object, so that it is written, with the time to live of a lease", async () => {
