@@ -68,7 +68,7 @@ test("endpoints and slice hold the addresses that are alive in order, whatever e
   await loop.begun;
   const want = [{ addresses: [{ ip: "192.0.2.2" }, { ip: "192.0.2.10" }], ports }];
   const wantSlice = [["192.0.2.2"], ["192.0.2.10"]];
-  const isRight = async (what: string): Promise<void> => {
+  const expectRight = async (what: string): Promise<void> => {
     await clock.advance(10_000);
     await settle(20);
     assert.deepEqual(there()?.subsets, want, what);
@@ -80,17 +80,17 @@ test("endpoints and slice hold the addresses that are alive in order, whatever e
     );
     assert.deepEqual(slice()?.ports, ports, what);
   };
-  await isRight("as it began");
+  await expectRight("as it began");
   client.put(endpoints, { metadata, subsets: want } as Endpoints);
-  await isRight("the label was missing");
+  await expectRight("the label was missing");
   client.put(endpoints, { ...there(), subsets: [{ ...want[0], ports: wrong }] } as Endpoints);
-  await isRight("another port in the endpoints");
+  await expectRight("another port in the endpoints");
   client.put(endpointSlices, { ...slice(), ports: wrong } as Slice);
-  await isRight("another port in the slice");
+  await expectRight("another port in the slice");
   client.put(endpointSlices, { ...slice(), endpoints: [] } as unknown as Slice);
-  await isRight("an empty slice");
+  await expectRight("an empty slice");
   client.clearActions();
-  await isRight("nothing");
+  await expectRight("nothing");
   assert.deepEqual(client.writes, []);
   await loop.stop();
   assert.deepEqual([there()?.subsets, slice()?.endpoints, clock.waiting], [[], [], 0]);
