@@ -60,3 +60,13 @@ test("an object that was added and is deleted before the next list does not come
     ["a/x", "b/x", "b/y"],
   );
 });
+
+test("a list that replaces the state leaves nothing of it, not even what was added since the last read", () => {
+  const state = newSortedEntries();
+  state.set(entry("b/x"));
+  state.range("b/");
+  state.set(entry("b/y"));
+  state.reset([entry("a/x")]);
+  for (const prefix of ["", "b/"]) assert.equal(state.range(prefix).length, prefix === "" ? 1 : 0);
+  assert.deepEqual([state.size, state.get("b/x"), state.get("b/y")], [1, undefined, undefined]);
+});

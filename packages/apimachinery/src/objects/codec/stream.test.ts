@@ -39,3 +39,11 @@ test("refuses what is no event", () => {
   assert.throws(() => new WatchEventDecoder(protobuf).push(Buffer.from("ffffffff", "hex")), { code: 400 });
   assert.throws(() => new WatchEventDecoder(protobuf).push(Buffer.from("0000000108", "hex")), { code: 400 });
 });
+
+test("refuses an object that is longer than its event", () => {
+  const frame = frameWatchEvent("ADDED", encodeProtobuf(object), protobuf);
+  const lengthAt = 4 + 2 + "ADDED".length + 1;
+  assert.equal(frame[lengthAt], frame.length - lengthAt - 1);
+  frame.writeUInt8(frame.readUInt8(lengthAt) + 1, lengthAt);
+  assert.throws(() => new WatchEventDecoder(protobuf).push(frame), { code: 400 });
+});
