@@ -9,12 +9,13 @@ import { parseRequestInfo } from "../request/request-info.ts";
 import { type AuditBackend, buffered, type PluginError, truncating, union } from "./backend.ts";
 import { AuditEvent, type AuditRecord, eventJson } from "./event.ts";
 import { newLogBackend } from "./log-backend.ts";
+import { newObjectRecorder } from "./recorded-object.ts";
 import { newRotatingFile } from "./rotating-file.ts";
 
 const v1 = "audit.k8s.io/v1";
 const never: PluginError = (plugin, err) => assert.fail(`${plugin}: ${err}`);
 
-function aRecord(id: string, padding = 0): AuditRecord {
+function aRecord(id: string, padding = 0, objects = newObjectRecorder()): AuditRecord {
   const event = new AuditEvent(
     {
       auditId: id,
@@ -26,6 +27,7 @@ function aRecord(id: string, padding = 0): AuditRecord {
       receivedMs: Date.UTC(2022, 0, 1) + 120,
     },
     { level: "Request", omitStages: new Set(), omitManagedFields: false },
+    objects,
   );
   if (padding > 0) event.requestObject(undefined, () => `{"kind":"Pod","x":"${"x".repeat(padding)}"}`);
   // Objects of this size are converted synchronously.
@@ -141,9 +143,9 @@ test("a batch that is too large is split", async () => {
   const sink = collector();
   const size = Buffer.byteLength(eventJson(aRecord("1"), v1)) + 1;
   await truncating(sink, { version: v1, maxEventBytes: size, maxBatchBytes: 2 * size }, never).process(
-    ["1", "2", "3"].map((id) => aRecord(id)),
+    ["1", "2", "3", "4", "5"].map((id) => aRecord(id)),
   );
-  assert.deepEqual(sink.batches, [["1", "2"], ["3"]]);
+  assert.deepEqual(sink.batches, [["1", "2"], ["3", "4"], ["5"]]);
 });
 
 for (const { format, want } of [
@@ -253,4 +255,100 @@ test("of two backends both have to accept the events, whichever answers first", 
     await clock.advance(20);
     assert.equal(await taken, want);
   }
+});
+
+/** A record that is taken to hold objects of this size. */
+const sized = (id: string, objectBytes: number): AuditRecord => ({
+  ...aRecord(id),
+  objectBytes,
+  truncated: () => ({ ...aRecord(`${id} without objects`), objectBytes: 0 }),
+});
+
+test("objects count for the buffer's memory until they are sent, those that were left out not at all", async () => {
+  const clock = newFakeClock();
+  const sink = collector();
+  const options = { bufferSize: 10, maxBatchSize: 5, maxBatchWaitMs: 1_000, throttle: undefined, concurrent: false };
+  const buffer = buffered(sink, options, clock, never);
+  const large = 40 * 1024 * 1024;
+  for (const id of ["1", "2", "3"]) {
+    void buffer.process([sized(id, large), sized(`${id}b`, large)]);
+    await clock.advance(1_000);
+  }
+  assert.deepEqual(sink.batches, [
+    ["1", "1b without objects"],
+    ["2", "2b without objects"],
+    ["3", "3b without objects"],
+  ]);
+});
+
+test("a batch that was due does not hurry the events after it", async () => {
+  const clock = newFakeClock();
+  const sink = collector();
+  const options = { bufferSize: 10, maxBatchSize: 2, maxBatchWaitMs: 1_000, throttle: undefined, concurrent: false };
+  const buffer = buffered(sink, options, clock, never);
+  void buffer.process([aRecord("1")]);
+  await clock.advance(1_000);
+  void buffer.process(["2", "3", "4"].map((id) => aRecord(id)));
+  await clock.advance(999);
+  assert.deepEqual(sink.batches, [["1"], ["2", "3"]]);
+  await clock.advance(1);
+  assert.deepEqual(sink.batches.at(-1), ["4"]);
+});
+
+for (const concurrent of [true, false]) {
+  test(`the end waits for batches that are being sent ${concurrent ? "together" : "in turn"}, until its signal is aborted`, async () => {
+    const sent = Promise.withResolvers<boolean>();
+    let isStopped = false;
+    const slow: AuditBackend = {
+      process: () => sent.promise,
+      async stop() {
+        isStopped = true;
+      },
+    };
+    const options = { bufferSize: 10, maxBatchSize: 1, maxBatchWaitMs: 1_000, throttle: undefined, concurrent };
+    const ended = async (signal: AbortSignal) => {
+      isStopped = false;
+      const buffer = buffered(slow, options, newFakeClock(), never);
+      void buffer.process([aRecord("1")]);
+      void buffer.stop(signal);
+      for (let turn = 0; turn < 5; turn++) await new Promise((next) => setImmediate(next));
+      return isStopped;
+    };
+    assert.equal(await ended(new AbortController().signal), false);
+    assert.equal(await ended(AbortSignal.abort()), true);
+    sent.resolve(true);
+    assert.equal(await ended(new AbortController().signal), true);
+  });
+}
+
+test("a backend that refuses events at once keeps them from no other", () => {
+  const refusing: AuditBackend = { process: () => false, stop: async () => {} };
+  const [first, last] = [collector(), collector()];
+  assert.equal(union([first, refusing, last]).process([aRecord("1")]), false);
+  assert.deepEqual([first.batches, last.batches], [[["1"]], [["1"]]]);
+});
+
+test("of several lines only the one that cannot be written is lost", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-audit-lines-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const lost: string[] = [];
+  const fail: PluginError = (plugin, _err, records) =>
+    void lost.push(plugin, ...records.map((record) => JSON.parse(String(record.item(v1))).auditID));
+  const maxBytes = eventJson(aRecord("a"), v1).length + 1;
+  const path = join(folder, "audit.log");
+  const options = { path, format: "json", version: v1, maxBytes, maxAgeDays: 0, maxBackups: 0, compress: false } as const;
+  const backend = newLogBackend(options, newFakeClock(), fail);
+  assert.equal(await backend.process([aRecord("a"), aRecord("too long"), aRecord("b")]), false);
+  await backend.stop(t.signal);
+  assert.deepEqual(lost, ["log", "too long"]);
+  assert.match(readFileSync(path, "utf8"), /"auditID":"b"/);
+});
+
+test("an event that was truncated before says so once when it is truncated again", () => {
+  const text = String(
+    aRecord("1", 100, newObjectRecorder({ maxObjectBytes: 10 }))
+      .truncated()
+      .item(v1),
+  );
+  assert.equal(text.split("audit.k8s.io/truncated").length - 1, 1);
 });

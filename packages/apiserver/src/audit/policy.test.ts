@@ -34,6 +34,12 @@ for (const { name, method = "GET", url = pods, user = jane, matcher, want } of [
   { name: "a subresource of anything", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["*/log"] }] }, want: true },
   { name: "everything", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["*"] }] }, want: true },
   {
+    name: "the second entry of a group",
+    url: `${pods}/a`,
+    matcher: { resources: [{ resources: ["secrets"] }, { resources: ["pods"] }] },
+    want: true,
+  },
+  {
     name: "a name",
     url: `${pods}/a`,
     matcher: { resources: [{ resources: ["pods"], resourceNames: ["a"] }] },
@@ -108,6 +114,11 @@ for (const { name, text, error } of [
   {
     name: "paths and resources together",
     text: "rules: [{level: None, nonResourceURLs: [/a], namespaces: [b]}]",
+    error: /rules cannot apply to both regular resources and non-resource URLs/,
+  },
+  {
+    name: "paths and a group together",
+    text: "rules: [{level: None, nonResourceURLs: [/a], resources: [{group: apps}]}]",
     error: /rules cannot apply to both regular resources and non-resource URLs/,
   },
   {

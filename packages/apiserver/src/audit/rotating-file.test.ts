@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -7,12 +7,12 @@ import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newRotatingFile } from "./rotating-file.ts";
 
 /** A log of at most 10 bytes and one backup. */
-async function aLog(t: TestContext) {
+async function aLog(t: TestContext, more: { compress?: boolean } = {}) {
   const dir = await mkdtemp(join(tmpdir(), "cox-rotating-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, "audit.log");
   const errors: unknown[] = [];
-  const options = { path, maxBytes: 10, maxAgeDays: 0, maxBackups: 1, compress: false };
+  const options = { path, maxBytes: 10, maxAgeDays: 0, maxBackups: 1, compress: false, ...more };
   const log = newRotatingFile(options, newFakeClock(), (err) => errors.push(err));
   t.after(() => log.close());
   return { dir, path, log, errors };
@@ -53,4 +53,19 @@ test("a file is opened again after a write that failed", async (t) => {
   await rm(path);
   await log.write("2\n");
   assert.equal(await readFile(path, "utf8"), "2\n");
+});
+
+test("the mode of a file is that of its successor", async (t) => {
+  const { path, log } = await aLog(t);
+  await log.write("12345678\n");
+  await chmod(path, 0o640);
+  await log.write("abcdefgh\n");
+  assert.equal((await stat(path)).mode & 0o777, 0o640);
+});
+
+test("at the close all backups are compressed and cleaned up", async (t) => {
+  const { dir, log } = await aLog(t, { compress: true });
+  for (const text of ["12345678\n", "abcdefgh\n"]) await log.write(text);
+  await log.close();
+  assert.deepEqual((await readdir(dir)).toSorted(), ["audit-2022-01-01T00-00-00.000.log.gz", "audit.log"]);
 });

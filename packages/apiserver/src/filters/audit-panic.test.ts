@@ -6,7 +6,7 @@ import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
 import { newAuditMetrics } from "../audit/backend.ts";
 import { newPolicyEvaluator, type PolicyRule } from "../audit/policy.ts";
-import { newObjectRecorder } from "../audit/recorded-object.ts";
+import { newObjectRecorder, type ObjectRecorder } from "../audit/recorded-object.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
@@ -17,29 +17,36 @@ import type { Handler } from "./filter.ts";
 type Event = any;
 
 /** Runs one request through the filter. @returns the audit events, in order */
-async function eventsOf(path: string, handler: Handler, rule: Partial<PolicyRule> = {}): Promise<Event[]> {
+async function eventsOf(
+  path: string,
+  handler: Handler,
+  rule: Partial<PolicyRule> = {},
+  { objects = newObjectRecorder(), delay }: { objects?: ObjectRecorder; delay?: Promise<boolean> } = {},
+): Promise<Event[]> {
   const events: Event[] = [];
   const auditor = {
     evaluate: newPolicyEvaluator({ rules: [{ level: "Metadata", ...rule }] }),
     backend: {
       process(records: readonly { item(version: "audit.k8s.io/v1"): Buffer }[]) {
         events.push(...records.map((record) => JSON.parse(String(record.item("audit.k8s.io/v1")))));
-        return true;
+        return delay ?? true;
       },
       stop: async () => {},
     },
-    objects: newObjectRecorder(),
+    objects,
     metrics: newAuditMetrics(newMetricsRegistry()),
   };
   const clock = newFakeClock();
   const exchange = new LoopbackExchange({ method: "GET", path, headers: {} });
+  void exchange.response.then(({ body }) => body.on("error", () => {})); // the client of a request that is broken off
   const info = parseRequestInfo("GET", path);
   const request = new ServerRequest(exchange, info, clock.now(), isLongRunning(info));
   try {
     await audit(auditor, clock, discardLogger)(request, handler);
   } catch {
     // Stands for the chain's panic recovery, which responds on the exchange that the filter installed.
-    if (!request.exchange.headersSent) request.exchange.respond(500, {});
+    if (request.exchange.headersSent) request.exchange.destroy();
+    else request.exchange.respond(500, {});
   }
   return events;
 }
@@ -82,3 +89,69 @@ test("stages that the policy leaves out are left out, panics too", async () => {
   assert.deepEqual(stagesOf(await eventsOf("/api/v1/pods", broken, { omitStages: ["Panic"] })), ["RequestReceived"]);
   assert.deepEqual(await eventsOf("/api/v1/pods", broken, { level: "None" }), []);
 });
+
+const object = `{"kind":"Pod","name":"${"x".repeat(50)}"}`;
+const json = { "content-type": "application/json" };
+for (const { how, handler, seen } of [
+  { how: "is answered", handler: ({ exchange }) => exchange.respond(200, json, object), seen: ["request", "response"] },
+  {
+    how: "is answered in parts",
+    handler({ exchange }) {
+      const stream = exchange.stream(200, json);
+      stream.write(object.slice(0, 10));
+      stream.end(object.slice(10));
+    },
+    seen: ["request", "response"],
+  },
+  {
+    how: "is answered with more than fits",
+    handler({ exchange }) {
+      const stream = exchange.stream(200, json);
+      for (const part of [object, object, object]) stream.write(part);
+      stream.end();
+    },
+    seen: ["truncated"],
+  },
+  {
+    how: "has an answer that cannot be decoded",
+    handler: ({ exchange }) => exchange.respond(200, { ...json, "content-encoding": "gzip" }, object),
+    seen: ["truncated"],
+  },
+  {
+    how: "is broken off",
+    handler({ exchange }) {
+      exchange.stream(200, json).write(object);
+      throw notFound({ group: "", resource: "pods" } as never, "x");
+    },
+    seen: ["request"],
+  },
+  {
+    how: "panics",
+    handler() {
+      throw new TypeError("no");
+    },
+    seen: ["request"],
+  },
+] as { how: string; handler: (request: ServerRequest) => void; seen: string[] }[]) {
+  for (const slow of [false, true]) {
+    test(`a request that ${how} gives back the memory of its objects, once${slow ? ", when its backend has them" : ""}`, async () => {
+      const maxHeldBytes = object.length * 2.5;
+      const objects = newObjectRecorder({ maxHeldBytes });
+      const taken = Promise.withResolvers<boolean>();
+      const received: Handler = async (request) => {
+        request.audit?.requestObject(undefined, () => object);
+        handler(request);
+      };
+      const rule: Partial<PolicyRule> = { level: "RequestResponse", omitStages: ["RequestReceived"] };
+      const events = eventsOf("/api/v1/pods", received, rule, { objects, ...(slow && { delay: taken.promise }) });
+      taken.resolve(true);
+      const last = (await events).at(-1);
+      await new Promise((next) => setImmediate(next));
+      const truncated = last.annotations?.["audit.k8s.io/truncated"] === "true";
+      const has = [last.requestObject && "request", last.responseObject && "response", truncated && "truncated"];
+      assert.deepEqual(has.filter(Boolean), seen);
+      assert.equal(objects.reserve(maxHeldBytes), true, "nothing is held");
+      assert.equal(objects.reserve(1), false, "nothing was given back twice");
+    });
+  }
+}
