@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { newBackends, send } from "./backends.ts";
 
@@ -73,4 +75,72 @@ test("a backend is kept while its APIService and the certificate are the same, a
   backends.forget("v1.example.com");
   assert.notEqual(of(), last);
   assert.equal(of({ service: undefined }), undefined);
+});
+
+/** A server that handles the n-th request of the n-th connection with `serve`. @returns a function that sends a request to it */
+async function served(t: TestContext, serve: (connection: number, request: number, socket: Socket) => void) {
+  const ca = await newCa({ commonName: "ca" });
+  const pair = await newCertificate({ commonName: "b", dnsNames: ["b.a.svc"], usages: ["server"], ca });
+  const seen = new Map<Socket, number>();
+  const server = createHttpsServer({ cert: pair.certPem, key: pair.keyPem }, (request) => {
+    const { socket } = request;
+    const connections = [...seen.keys()];
+    const nth = (seen.get(socket) ?? 0) + 1;
+    seen.set(socket, nth);
+    serve(connections.includes(socket) ? connections.indexOf(socket) + 1 : seen.size, nth, socket);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const caBundle = Buffer.from(ca.certPem).toString("base64");
+  const spec = { groupPriorityMinimum: 1, versionPriority: 1, caBundle, service: { namespace: "a", name: "b", port } };
+  const backend = newBackends({ current: undefined }).of({ metadata: { name: "v1.example.com" }, spec });
+  assert.ok(backend);
+  const { signal } = new AbortController();
+  const request = async (method: string) => {
+    const answer = await send(backend, { host: "127.0.0.1", port }, { method, path: "/", headers: { host: "b" }, signal });
+    answer.resume();
+    if (!answer.complete && answer.statusCode !== 101) await once(answer, "end");
+    await settle(); // until the connection is free
+    return answer.statusCode;
+  };
+  return { request, seen };
+}
+
+const answerOk = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+test("a read over a kept connection that the server has closed is sent once more; when that fails too, it fails", async (t) => {
+  const { request, seen } = await served(t, (connection, nth, socket) => {
+    if (connection < 3 && nth === 1) socket.write(answerOk);
+    else socket.destroy();
+  });
+  assert.equal(await request("GET"), 200);
+  assert.equal(await request("GET"), 200);
+  assert.equal(seen.size, 2);
+  await assert.rejects(request("GET"), { code: "ECONNRESET" });
+  assert.equal(seen.size, 3);
+});
+
+test("a write without a body has a connection of its own, and is sent once", async (t) => {
+  const { request, seen } = await served(t, (connection, _nth, socket) => {
+    if (connection === 1) socket.write(answerOk);
+    else socket.destroy();
+  });
+  assert.equal(await request("GET"), 200);
+  await assert.rejects(request("DELETE"), { code: "ECONNRESET" });
+  assert.equal(seen.size, 2);
+});
+
+test("a connection that the server upgrades without being requested to is closed", async (t) => {
+  const closed = Promise.withResolvers<void>();
+  const { request } = await served(t, (_connection, _nth, socket) => {
+    socket.once("close", () => closed.resolve());
+    socket.on("error", () => {});
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
+  });
+  assert.equal(await request("GET"), 101);
+  await closed.promise;
 });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
@@ -16,11 +17,14 @@ import { newProxy } from "./proxy.ts";
 
 const ca = await newCa({ commonName: "ca" });
 
-/** @returns a function that sends a request to a server that accepts requests and never responds */
-async function silent(t: TestContext, clock: FakeClock) {
+/** @returns a function that sends a request to a server that accepts requests and handles them with `serve`, by default never */
+async function silent(t: TestContext, clock: FakeClock, serve: (response: ServerResponse) => void = () => {}) {
   const pair = await newCertificate({ commonName: "a", dnsNames: ["b.a.svc"], usages: ["server"], ca });
   let requested = 0;
-  const server = createServer({ cert: pair.certPem, key: pair.keyPem }, () => void requested++);
+  const server = createServer({ cert: pair.certPem, key: pair.keyPem }, (_request, response) => {
+    requested++;
+    serve(response);
+  });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => {
     server.closeAllConnections();
@@ -42,9 +46,11 @@ async function silent(t: TestContext, clock: FakeClock) {
   const backend = newBackends({ current: undefined }).of(apiService);
   assert.ok(backend);
   const proxy = newProxy({ resolve: () => ({ host: "127.0.0.1", port }), refused() {}, clock, log: discardLogger });
+  let released = 0;
   return {
     requested: () => requested,
-    async ask(path: string, signal: AbortSignal) {
+    released: () => released,
+    async ask(path: string, signal: AbortSignal, more: Partial<Exchange> = {}) {
       const answer = { status: 0, text: "" };
       const exchange = {
         method: "GET",
@@ -58,10 +64,13 @@ async function silent(t: TestContext, clock: FakeClock) {
         respond(status: number, _headers: object, text: string) {
           Object.assign(answer, { status, text });
         },
+        ...more,
       } as unknown as Exchange;
       const user = { name: "jane", groups: [] };
       const info = parseRequestInfo("GET", path);
-      const ctx = { exchange, info, query: new URLSearchParams(), user, auditId: "a", signal } as unknown as RequestContext;
+      const watchStarted = (): void => void released++;
+      const query = new URLSearchParams();
+      const ctx = { exchange, info, query, user, auditId: "a", signal, watchStarted } as unknown as RequestContext;
       await proxy(ctx, apiService, backend);
       return answer;
     },
@@ -83,8 +92,31 @@ test("another request waits for its own deadline, and gets its own answer", asyn
   const deadline = new AbortController();
   const answer = server.ask("/apis/example.com/v1/things", deadline.signal);
   await waitFor(() => server.requested() === 1, { what: "the server to be queried" });
+  assert.equal(server.released(), 1, "it holds no seat of its priority level meanwhile");
   await clock.advance(60_000);
   const err = timeout("request did not complete within the allotted timeout", 0);
   deadline.abort(err);
   await assert.rejects(answer, err);
+});
+
+test("a redirect is not passed on, and its connection is closed, whatever the server still has to say", async (t) => {
+  const closed = Promise.withResolvers<void>();
+  const server = await silent(t, newFakeClock(), (response) => {
+    response.once("close", () => closed.resolve());
+    response.writeHead(302, { location: "https://elsewhere.example" }).write("more is to come");
+  });
+  const answer = await server.ask("/apis/example.com/v1/things", new AbortController().signal);
+  assert.deepEqual(answer, {
+    status: 502,
+    text: "the backend attempted to redirect this request, which is not permitted",
+  });
+  await closed.promise;
+});
+
+test("an upgrade whose path is another one when it is resolved is not sent", async (t) => {
+  const server = await silent(t, newFakeClock());
+  const upgrade = { socket: {}, head: Buffer.alloc(0) } as never;
+  const answer = await server.ask("/apis/example.com/v1/../v2/secrets", new AbortController().signal, { upgrade });
+  assert.deepEqual(answer, { status: 503, text: "invalid path\n" });
+  assert.equal(server.requested(), 0);
 });
