@@ -1,6 +1,7 @@
 /** Which addresses nodes, pods and names may resolve to, and that the checked address is the one dialed. */
 import assert from "node:assert/strict";
-import { createServer as createTcpServer, isIPv4, type Socket } from "node:net";
+import { once } from "node:events";
+import { connect, createServer as createTcpServer, isIPv4, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { type TestContext, test } from "node:test";
 import { createServer } from "node:tls";
@@ -14,6 +15,13 @@ const log = { v: () => undefined, warn: () => undefined } as never;
 
 function target(url: string, parts: Partial<ConnectTarget> = {}): ConnectTarget {
   return { url: new URL(url), toNode: true, as: "text", ...parts };
+}
+
+/** A tunnel that leads where it is told to. */
+async function connected(host: string, port: number): Promise<Socket> {
+  const socket = connect(port, host);
+  await once(socket, "connect");
+  return socket;
 }
 
 /** A resolver that returns the addresses in order and counts lookups. */
@@ -175,15 +183,20 @@ test("a kubelet's certificate may be for several addresses, and --kubelet-timeou
   assert.equal((await answerOf(openRequest(dial, to, { method: "GET", path: "/x", headers: {} }).end(), dial)).statusCode, 302);
 });
 
-for (const secure of [true, false]) {
-  test(`an answer may take longer than --kubelet-timeout, once it is connected ${secure ? "with TLS" : "in plain text"}`, async (t) => {
+for (const { secure, tunnel } of [
+  { secure: true, tunnel: undefined },
+  { secure: false, tunnel: undefined },
+  { secure: false, tunnel: connected },
+]) {
+  const way = `${secure ? "with TLS" : "in plain text"}${tunnel === undefined ? "" : " over a tunnel"}`;
+  test(`an answer may take longer than --kubelet-timeout, once it is connected ${way}`, async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const requested = Promise.withResolvers<Socket>();
     const hear = (socket: Socket): void => void socket.on("error", () => {}).once("data", () => requested.resolve(socket));
     const pair = await newCa({ commonName: "node" });
     const server = secure ? createServer({ cert: pair.certPem, key: pair.keyPem }, hear) : createTcpServer(hear);
     const to = target(`${secure ? "https" : "http"}://127.0.0.1:${await listening(t, server)}/x`);
-    const dial = await resolveTarget(to, { log });
+    const dial = await resolveTarget(to, { log, tunnel });
     const answered = answerOf(openRequest(dial, to, { method: "GET", path: "/x", headers: {} }).end(), dial);
     answered.catch(() => {}); // observed below
     const socket = await requested.promise;
@@ -192,6 +205,21 @@ for (const secure of [true, false]) {
     assert.equal((await answered).statusCode, 204);
   });
 }
+
+test("a kubelet that connects and then says nothing of TLS is left after --kubelet-timeout, also for an exec", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const reached = Promise.withResolvers<Socket>();
+  const server = createTcpServer((socket) => void socket.on("error", () => {}).once("data", () => reached.resolve(socket)));
+  const port = await listening(t, server);
+  const to = target(`https://127.0.0.1:${port}/exec`, { as: "tunnel" });
+  const opened = openSocket(await resolveTarget(to, { log, dialTimeoutMs: 7_000 }), to);
+  const left = assert.rejects(opened, { message: `error dialing backend: dial tcp 127.0.0.1:${port}: i/o timeout` });
+  const socket = await reached.promise;
+  const closed = once(socket, "close");
+  t.mock.timers.tick(7_000);
+  await left;
+  await closed;
+});
 
 test("a redirect of a kubelet is not followed: a log that is elsewhere is an error", async (t) => {
   const ca = await newCa({ commonName: "ca" });
