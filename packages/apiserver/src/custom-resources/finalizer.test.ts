@@ -61,12 +61,15 @@ function started(t: { after(fn: () => void): void }, left: string[], remove: (na
 }
 
 test("instances of all namespaces are deleted though one cannot be, and the failures are named", async (t) => {
-  const { asked, last, message } = started(t, ["a", "b", "c"], (namespace) => {
+  const { asked, clock, last, message } = started(t, ["a", "b", "c"], (namespace) => {
     if (namespace !== "b") throw new Error(`no ${namespace}`);
   });
   await waitFor(() => message() === "could not issue all deletes: [no a, no c]");
   assert.deepEqual(asked, ["a", "b", "c"]);
   assert.deepEqual(last()?.metadata.finalizers, [customResourceCleanupFinalizer]);
+  await waitFor(() => clock.waiting > 0, { what: "the next attempt to be planned" });
+  await clock.advance(1_000);
+  await waitFor(() => asked.length >= 6, { what: "the next attempt" });
 });
 
 test("the definition stays until no instance is left, also of those that were made meanwhile", async (t) => {
@@ -79,4 +82,14 @@ test("the definition stays until no instance is left, also of those that were ma
   await clock.advance(5_000);
   await waitFor(() => message() === "removed all instances");
   assert.deepEqual(last()?.metadata.finalizers, []);
+});
+
+test("instances that do not go are waited for a minute, then the failure is named and the definition stays", async (t) => {
+  const { clock, last, message } = started(t, ["a"], () => undefined);
+  await waitFor(() => clock.nextDue === clock.now() + 5_000);
+  for (let s = 0; s < 55; s += 5) await clock.advance(5_000);
+  assert.equal(message(), "CustomResource deletion is in progress");
+  await clock.advance(5_000);
+  await waitFor(() => message()?.includes("timed out waiting for the condition") === true);
+  assert.deepEqual(last()?.metadata.finalizers, [customResourceCleanupFinalizer]);
 });

@@ -80,3 +80,9 @@ test("a name that is no longer asked for is no longer accepted", () => {
   const definition = aDefinition(without, widget);
   assert.deepEqual(decideNames(definition, [definition]).acceptedNames, without);
 });
+
+test("a definition whose names were refused is installed when they are free", () => {
+  const refused = { type: "Established", status: "False", reason: "NotAccepted", message: "not all names are accepted" };
+  const definition = aDefinition(widget, undefined, [refused]);
+  assert.partialDeepStrictEqual(decideNames(definition, [definition]).established, { status: "False", reason: "Installing" });
+});

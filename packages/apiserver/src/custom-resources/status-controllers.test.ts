@@ -105,6 +105,31 @@ test("a conflict or a deleted definition is left to the next event; other errors
   }
 });
 
+test("a condition goes with what it was about, the others stay, also in a definition that is being deleted", async () => {
+  const one = definition("as", "1");
+  one.metadata.deletionTimestamp = "2022-01-01T00:00:00Z";
+  const state = { status: "True", reason: "x", message: "x", lastTransitionTime: "2022-01-01T00:00:00Z" } as const;
+  one.status = {
+    acceptedNames: one.spec.names,
+    conditions: [
+      { type: "NonStructuralSchema", ...state },
+      { type: "Established", ...state },
+    ],
+    storedVersions: ["v1"],
+  } as never;
+  const { status, written, show } = controllers(one);
+  const stop = new AbortController();
+  const running = status.run(stop.signal);
+  show(one);
+  await waitFor(() => written.length > 0, { what: "the status to be written" });
+  assert.deepEqual(
+    written[0]?.status?.conditions?.map(({ type }) => type),
+    ["Established"],
+  );
+  stop.abort();
+  await running;
+});
+
 test("a violation in a second version is reported, whatever the first one has", () => {
   const one = definition("a", "1");
   const violating = {
