@@ -79,7 +79,7 @@ function authenticatorOf(t: TestContext, { peer }: Provider, changes: Partial<Oi
     exp: clock.now() / 1000 + 300,
     ...more,
   });
-  return { authenticate: (token: string) => authenticate(token, undefined), clock, claims };
+  return { authenticate: (token: string) => authenticate(token, undefined), clock, claims, stop };
 }
 
 /** Retries until the background discovery has completed. */
@@ -319,6 +319,15 @@ test("OIDC: a provider that is down at the start is queried again every ten seco
   await oidc.clock.advance(10_000);
   await ready(oidc, token);
   assert.equal((await oidc.authenticate(token))?.user.name, "jane");
+});
+
+test("OIDC: a server that stops no longer waits for its provider", async (t) => {
+  const provider = await startProvider(t);
+  provider.state.up = false;
+  const { clock, stop } = authenticatorOf(t, provider);
+  await waitFor(() => clock.waiting === 1, { what: "the pause" });
+  stop.abort();
+  assert.equal(clock.waiting, 0);
 });
 
 test("OIDC: a provider that says it is another, or whose authority is not known, is not believed", async (t) => {

@@ -8,6 +8,7 @@ import { newCa } from "@coxswain/apimachinery/serving/certificates";
 import type { ApiserverConfig } from "../config.ts";
 import { serviceAccountKeys } from "../server/service-accounts.ts";
 import { parseKeys, readSigningKey } from "./service-account-keys.ts";
+import { issuerDocuments } from "./token-issuer.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cox-keys-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -72,4 +73,14 @@ test("--service-account-key-file may be repeated; without it the key of the serv
   assert.throws(() => keys([empty], tls), {
     message: `failed to parse service account issuer key file ${empty}: data does not contain any valid RSA or ECDSA public keys`,
   });
+});
+
+test("relying parties are told the algorithms of all keys, each once", () => {
+  const keys = [rsa.publicKey, p256.publicKey, rsa.publicKey].flatMap((key) => parseKeys(pem(key, "spki")));
+  const { configuration, keySet } = issuerDocuments({ issuer: "https://a.example", jwksUri: "https://a.example/jwks", keys });
+  assert.deepEqual(JSON.parse(configuration).id_token_signing_alg_values_supported, ["RS256", "ES256"]);
+  assert.deepEqual(
+    JSON.parse(keySet).keys.map(({ kid }: { kid: string }) => kid),
+    keys.map(({ id }) => id),
+  );
 });

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
@@ -185,7 +188,13 @@ test("concurrent reviews of one token and audience share one result or failure; 
   assert.deepEqual(await Promise.all(again), [jane, jane, undefined]);
 });
 
-test("versions that are not known, and files that are not there, end the start", () => {
+test("a refusal whose body says Success is still a refusal", async (t) => {
+  const body = { kind: "Status", apiVersion: "v1", status: "Success", metadata: {} };
+  const { authenticate } = await peerWith(t, () => ({ status: 403, body }));
+  await assert.rejects(authenticate("t", undefined), { code: 403 });
+});
+
+test("versions that are not known, and files that are not there, end the start", (t) => {
   for (const version of ["v1", "v1beta1"]) assert.doesNotThrow(() => checkTokenWebhookVersion(version));
   assert.throws(() => checkTokenWebhookVersion("v2"), {
     message: 'unsupported authentication webhook version "v2", supported versions are "v1", "v1beta1"',
@@ -193,4 +202,23 @@ test("versions that are not known, and files that are not there, end the start",
   assert.throws(() => loadWebhookConfig("/nonexistent/webhook"), {
     message: "stat /nonexistent/webhook: no such file or directory",
   });
+  const folder = mkdtempSync(join(tmpdir(), "cox-webhook-config-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const missing of ["certificate-authority", "client-certificate", "client-key"]) {
+    for (const name of ["certificate-authority", "client-certificate", "client-key"]) {
+      if (name === missing) rmSync(join(folder, name), { force: true });
+      else writeFileSync(join(folder, name), "x");
+    }
+    const cluster = { server: "https://a.example", "certificate-authority": "certificate-authority" };
+    const user = { "client-certificate": "client-certificate", "client-key": "client-key" };
+    const config = {
+      clusters: [{ name: "c", cluster }],
+      users: [{ name: "u", user }],
+      contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+      "current-context": "x",
+    };
+    writeFileSync(join(folder, "config"), JSON.stringify(config));
+    const message = `stat ${join(folder, missing)}: no such file or directory`;
+    assert.throws(() => loadWebhookConfig(join(folder, "config")), { message });
+  }
 });

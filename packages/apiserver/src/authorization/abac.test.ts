@@ -191,3 +191,13 @@ test("the rules of a user are those of the policies that fit", async () => {
     errors: [],
   });
 });
+
+test("the paths of a policy are its user's in every namespace", async () => {
+  const { policies, legacy } = parseAbacPolicies(
+    [`{"user":"bob"}`, v1beta1({ user: "alice", namespace: "db", resource: "pods", nonResourcePath: "/healthz" })].join("\n"),
+    "p",
+  );
+  assert.equal(legacy, true, "one line of the former format is enough");
+  const { rules } = await abacRules(policies)(alice, "web");
+  assert.deepEqual(rules, [{ verbs: ["*"], nonResourceURLs: ["/healthz"] }]);
+});

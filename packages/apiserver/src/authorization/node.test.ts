@@ -124,6 +124,9 @@ test("a pod refers to what each of its parts names, a mirror pod to nothing", ()
       { name: "w", projected: { sources: [{ configMap: { name: "projected" } }, { secret: { name: "projected" } }] } },
       { name: "x", persistentVolumeClaim: { claimName: "claim" } },
       { name: "y", ephemeral: {} },
+      { name: "z", csi: { driver: "d", nodePublishSecretRef: { name: "csi" } } },
+      { name: "iscsi", iscsi: { secretRef: { name: "iscsi" } } },
+      { name: "azure", azureFile: { secretName: "azure" } },
     ],
   };
   const found = podReferences({ metadata, spec } as never);
@@ -136,6 +139,9 @@ test("a pod refers to what each of its parts names, a mirror pod to nothing", ()
     ["configmaps", "settings"],
     ["secrets", "debug"],
     ["secrets", "vol"],
+    ["secrets", "csi"],
+    ["secrets", "iscsi"],
+    ["secrets", "azure"],
     ["configmaps", "projected"],
     ["persistentvolumeclaims", "claim"],
     ["persistentvolumeclaims", "p-y"],

@@ -99,6 +99,11 @@ for (const { name, changes, allowed } of [
   { name: "an object by name", changes: { verb: "update", resource: "configmaps", name: "one" }, allowed: true },
   { name: "another name", changes: { verb: "update", resource: "configmaps", name: "two" }, allowed: false },
   {
+    name: "all objects where a name is in the rule",
+    changes: { verb: "update", resource: "configmaps", name: "" },
+    allowed: false,
+  },
+  {
     name: "a named object in another namespace",
     changes: { namespace: "x", verb: "update", resource: "configmaps", name: "one" },
     allowed: false,
@@ -137,8 +142,8 @@ test("names a role that is missing", async () => {
   const resolver = newRuleResolver(missing);
   const decision = await rbac(resolver)(asks({}));
   assert.deepEqual(decision, { decision: "no-opinion", reason: 'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found' });
-  const { incomplete, errors } = await resolver.resolve(jane, "web");
-  assert.deepEqual([incomplete, errors.length], [true, 1], "the rules that are known may not be all");
+  const { rules, incomplete, errors } = await resolver.resolve(jane, "web");
+  assert.deepEqual([rules, incomplete, errors.length], [[], true, 1], "the rules that are known may not be all");
 });
 
 test("names each role that is missing, and takes no account without a namespace for one of the cluster", async () => {
@@ -331,6 +336,7 @@ test("the rules of a user are collected once for each version of the policy, and
     appliedRules(jane, "db");
     appliedRules({ ...jane, groups: ["dev"] }, "web");
     appliedRules({ ...jane, groups: ["devs", "ystem:authenticated"] }, "web");
-    assert.equal(collected, 4);
+    appliedRules({ ...jane, groups: ["devs:ystem:authenticated"] }, "web");
+    assert.equal(collected, 5);
   }
 });
