@@ -92,6 +92,13 @@ for (const { ttl, allowed, times } of [
   });
 }
 
+test("what is noted of an image that is allowed is noted each time", async (t) => {
+  const { requested, review } = await policy(t, {}, { allowed: true, auditAnnotations: { why: "x", who: "y" } });
+  const want = ["allowed", ...["why=x", "who=y"].map((note) => `imagepolicywebhook.image-policy.k8s.io/${note}`)];
+  assert.deepEqual([await review(), await review()], [want, want]);
+  assert.equal(requested.length, 1);
+});
+
 test("the backend sees all images, its own annotations and the namespace; other writes it does not see", async (t) => {
   const { requested, review } = await policy(t, {}, { allowed: true });
   const annotations = { "x.image-policy.k8s.io/ticket": "1", other: "2" };

@@ -38,6 +38,13 @@ for (const { name, limited, pod, quotas, want } of [
     want: ["requests.cpu"],
   },
   {
+    name: "a quota bounds the resource for other pods",
+    limited: byName,
+    pod: aPod(""),
+    quotas: [{ spec: { scopes: ["BestEffort"] }, status: { hard: { "requests.cpu": "5" } } }],
+    want: ["requests.cpu"],
+  },
+  {
     name: "a quota bounds the resource",
     limited: byName,
     pod: aPod(""),

@@ -5,7 +5,7 @@ import type { KubeObject } from "@coxswain/apimachinery/objects/meta/types";
 import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
-import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { AdmissionAttributes } from "../plugin.ts";
 import type { PluginContext } from "../plugin-context.ts";
 import { serviceAccount } from "./service-account.ts";
@@ -22,8 +22,8 @@ function pluginWith(...cached: KubeObject[]) {
       ...{ operation: "CREATE", resource: { group: "", version: "v1", resource: "pods" }, subresource: "" },
       ...{ namespace: "web", name: "p", object, signal: new AbortController().signal },
     }) as AdmissionAttributes;
-  const admit = async (object: object) => plugin.admit?.(request(object));
-  const validate = async (object: object) => plugin.validate?.(request(object));
+  const admit = async (object: object, more: object = {}) => plugin.admit?.({ ...request(object), ...more });
+  const validate = async (object: object, more: object = {}) => plugin.validate?.({ ...request(object), ...more });
   return { client, clock, admit, validate };
 }
 
@@ -106,4 +106,41 @@ test("an account limits the second envFrom too, and what a webhook has added aft
   await validate(pod);
   container.envFrom = envFrom;
   await assert.rejects(validate(pod), why);
+});
+
+test("an account limits containers that are added for debugging, and those alone", async () => {
+  const annotations = { "kubernetes.io/enforce-mountable-secrets": "true" };
+  const { validate } = pluginWith(account("default", { secrets: [{ name: "mine" }] }, { annotations }));
+  const debugger_ = (secret: string) => ({ name: "d", image: "i", envFrom: [{ secretRef: { name: secret } }] });
+  const added = { operation: "UPDATE", subresource: "ephemeralcontainers" };
+  const volumes = [{ name: "old", secret: { secretName: "hidden" } }];
+  await validate(aPod({ volumes, ephemeralContainers: [debugger_("mine")] }), added);
+  await assert.rejects(
+    validate(aPod({ ephemeralContainers: [debugger_("mine"), debugger_("hidden")] }), added),
+    /ephemeral container d with envFrom referencing secret.secretName="hidden" is not allowed/,
+  );
+});
+
+test("a pod gets a token's volume when a container of it lacks the mount, init containers first, and no other one", async () => {
+  const { admit } = pluginWith(account("default"));
+  const volumeMounts = [{ name: "own", mountPath: "/var/run/secrets/kubernetes.io/serviceaccount" }];
+  const container = (name: string, more: object = {}) => ({ name, image: "i", ...more });
+  const provided = aPod({ containers: [container("a", { volumeMounts }), container("b", { volumeMounts })] });
+  await admit(provided);
+  assert.equal(provided.spec["volumes"], undefined);
+  const initContainers = [container("i")];
+  const mixed = aPod({ initContainers, containers: [container("a", { volumeMounts })] });
+  await admit(mixed);
+  assert.equal((mixed.spec["volumes"] as unknown[]).length, 1);
+  assert.equal((initContainers[0] as { volumeMounts?: unknown[] }).volumeMounts?.length, 1);
+});
+
+test("a pod whose client has left no longer waits for its account", async () => {
+  const { clock, admit } = pluginWith();
+  const client = new AbortController();
+  const ended = assert.rejects(admit(aPod(), { signal: client.signal }));
+  await waitFor(() => clock.waiting > 0, { what: "the pod to wait" });
+  client.abort(new Error("gone"));
+  await ended;
+  assert.equal(clock.waiting, 0);
 });

@@ -63,3 +63,15 @@ test("one pod of each controller comes first, and each pod without one", async (
   const names = (await warningsAbout("web", all.slice(0, 2), restricted, () => 0, new Turns(() => 0)))[1];
   assert.match(names ?? "", /^a1 \(and 1 other pod\)/);
 });
+
+test("pods that violate nothing are looked at for a second at most, too", async () => {
+  let nowMs = 0;
+  const fine = Array.from({ length: 5 }, (_, i) => ({ metadata: { name: `p${i}` }, spec: { containers: [] } })) as never[];
+  const now = () => {
+    nowMs += 300;
+    return nowMs;
+  };
+  const baseline = { level: "baseline", version: "latest" } as const;
+  const warnings = await warningsAbout("web", fine, baseline, now, new Turns(() => 0));
+  assert.deepEqual(warnings, ["new PodSecurity enforce level only checked against the first 4 of 5 existing pods"]);
+});

@@ -44,6 +44,8 @@ for (const { target, order } of [
 test("a webhook that matches no user gets that of the current context, else the proxy's certificate of the moment", () => {
   const contexts = { contexts: [{ name: "c", context: { user: "own" } }], "current-context": "c" };
   assert.deepEqual(credentialsOf({ own: token("own") }, contexts)("a.com:443").headers, bearer("own"));
+  const both = credentialsOf({ own: token("own"), "*.com": token("matching") }, contexts);
+  assert.deepEqual([both("a.com:443").headers, both("a.org:443").headers], [bearer("matching"), bearer("own")]);
   const proxy: { current: object | undefined } = { current: { cert: "1", key: "1" } };
   for (const find of [credentialsOf({ other: token("t") }, {}, proxy), webhookCredentials(undefined, proxy as never)]) {
     proxy.current = { cert: "1", key: "1" };
