@@ -108,3 +108,8 @@ test("a text of many values takes several steps", () => {
   while (!steps.next().done) count++;
   assert.ok(count >= 10, `${count} steps`);
 });
+
+test("a text that is nested too deeply is refused for that, also where it is malformed as well", () => {
+  for (const text of ["[".repeat(1_001), `${"[".repeat(1_001)}${"]".repeat(1_001)} x`, "[".repeat(200_000)])
+    assert.throws(() => parseJsonText(text, { anyDepth: true }), { message: "invalid character '[' exceeded max depth" });
+});

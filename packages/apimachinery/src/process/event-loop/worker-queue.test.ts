@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { JobError, newWorkerQueue } from "./worker-queue.ts";
 
 /** What the thread does: answers with `text`, then sets `answered`; or never answers; or runs out of memory. */
@@ -78,4 +80,17 @@ test("an idle thread is stopped, and the next job starts another", async (t) => 
   assert.equal((await queue.run({ text: "again" })).threadId, first.threadId);
   t.mock.timers.tick(1_000);
   assert.notEqual((await queue.run({ text: "later" })).threadId, first.threadId);
+});
+
+test("a process does not end before its jobs, also those after an idle time, and does not wait for its idle thread", async () => {
+  const program = `
+    import { newWorkerQueue } from ${JSON.stringify(new URL("./worker-queue.ts", import.meta.url).href)};
+    const file = new URL(${JSON.stringify(`data:text/javascript,${encodeURIComponent(thread)}`)});
+    const queue = newWorkerQueue({ file, heapMb: 16, timeoutMs: 3_600_000, idleMs: 3_600_000 });
+    queue.run({ text: "first" }).then(() => setTimeout(() => {
+      queue.run({ text: "second" }).then(({ text }) => console.log(text));
+    }, 1));
+  `;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", program]);
+  assert.equal(stdout, "second\n");
 });

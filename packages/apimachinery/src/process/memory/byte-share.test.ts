@@ -67,3 +67,25 @@ test("when all were used, one is dropped nevertheless", () => {
   assert.ok(share.keep(anItem(10)));
   assert.equal(items.filter(({ isKept }) => !isKept).length, 1);
 });
+
+test("one use saves an item once: it goes when it has not been used again by the next round", () => {
+  const share = new ByteShare(24, 8);
+  const used = anItem(8);
+  share.keep(used);
+  used.used = true;
+  for (let i = 0; i < 4; i++) share.keep(anItem(8));
+  assert.equal(used.isKept, true);
+  for (let i = 0; i < 3; i++) share.keep(anItem(8));
+  assert.equal(used.isKept, false);
+});
+
+test("of thousands of items that come and go the newest stay, and their bytes", () => {
+  const share = new ByteShare(80, 8);
+  const items = Array.from({ length: 5_000 }, () => anItem(8));
+  for (const item of items) assert.equal(share.keep(item), true);
+  assert.equal(share.bytes, 80);
+  assert.deepEqual(
+    items.map(({ isKept }) => isKept),
+    items.map((_, i) => i >= 4_990),
+  );
+});

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ClientStream, StreamHandlers } from "../http2/client/stream.ts";
+import { framedMessage, MessageStream } from "./call.ts";
+
+/** A stream of messages over an HTTP/2 stream that only records what it is told. */
+function aStream() {
+  const told: string[] = [];
+  const ends: unknown[] = [];
+  const messages: string[] = [];
+  let over = 0;
+  const stream = new MessageStream(
+    { message: (message) => void messages.push(String(message)), ended: (err) => void ends.push(err?.message) },
+    { mostMessageBytes: 100, onOver: () => over++ },
+  );
+  const under = {
+    write: (bytes: Buffer, sent?: () => void) => {
+      told.push(`write ${bytes.subarray(5)}`);
+      sent?.();
+    },
+    end: () => void told.push("end"),
+    cancel: () => void told.push("cancel"),
+    consumed: (bytes: number) => void told.push(`consumed ${bytes}`),
+  } as unknown as ClientStream;
+  let handlers: StreamHandlers | undefined;
+  const start = (): void =>
+    stream.start((given) => {
+      handlers = given;
+      return under;
+    });
+  const receive = (...texts: string[]): void => {
+    for (const text of texts) handlers?.data(framedMessage(Buffer.from(text)));
+  };
+  return { stream, told, ends, messages, start, receive, over: () => over };
+}
+
+test("what is written before the call begins is sent in order, then its end; each writer is told once", () => {
+  const { stream, told, start } = aStream();
+  const sent: string[] = [];
+  for (const text of ["a", "b"]) stream.write(Buffer.from(text), () => void sent.push(text));
+  stream.end();
+  assert.deepEqual([told, sent], [[], []]);
+  start();
+  assert.deepEqual(
+    [told, sent],
+    [
+      ["write a", "write b", "end"],
+      ["a", "b"],
+    ],
+  );
+  stream.cancel();
+  assert.deepEqual(sent, ["a", "b"]);
+});
+
+test("who has written to a call that never begins is told so, and so is who writes later", () => {
+  for (const finish of ["cancel", "fail"] as const) {
+    const { stream, told, start, ends, over } = aStream();
+    const sent: string[] = [];
+    stream.write(Buffer.from("a"), () => void sent.push("a"));
+    if (finish === "cancel") stream.cancel();
+    else stream.fail(new Error("no server") as never);
+    stream.cancel();
+    stream.write(Buffer.from("b"), () => void sent.push("b"));
+    start();
+    assert.deepEqual([sent, told, ends, over()], [["a", "b"], [], finish === "fail" ? ["no server"] : [], 1]);
+  }
+});
+
+test("what arrives during a pause is given back to the window once, when it is over", () => {
+  const { stream, told, messages, start, receive } = aStream();
+  start();
+  stream.pause();
+  receive("one", "two");
+  assert.deepEqual([told, messages], [[], ["one", "two"]]);
+  stream.resume();
+  stream.resume();
+  receive("three");
+  assert.deepEqual(told, ["consumed 16", "consumed 10"]);
+  stream.pause();
+  receive("4");
+  stream.resume();
+  assert.deepEqual(told.slice(2), ["consumed 6"]);
+});
