@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { connect as connectTcp } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { type TestContext, test } from "node:test";
+import { newFakeClock } from "../../process/clock/fake-clock.ts";
 import { freePort } from "../../testing/etcd.ts";
-import { waitFor } from "../../testing/wait-for.ts";
+import { settle, waitFor } from "../../testing/wait-for.ts";
 import { framedMessage } from "./call.ts";
 import { GrpcChannel, type GrpcChannelOptions } from "./channel.ts";
 import { GrpcError } from "./grpc-error.ts";
@@ -276,4 +279,74 @@ test("a reader that pauses stops the server, and only this stream", async (t) =>
   assert.ok(got.length <= 17, `${got.length} MiB passed a window of 16`);
   stream.resume();
   await waitFor(() => got.length >= 39, { what: "the rest" });
+});
+
+test("the pause between attempts to connect begins anew after a connection", async (t) => {
+  const { port, sessions } = await startGrpcServer(t, (stream, _, request) => answer(stream, request));
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  let dials = 0;
+  let fails = true;
+  const connect = async () => {
+    dials++;
+    if (fails) throw new Error("not now");
+    return connectTcp(port, "127.0.0.1");
+  };
+  const channel = channelTo(t, "192.0.2.9:1", { connect, firstBackoffMs: 100, longestBackoffMs: 10_000 });
+  const call = () => channel.unary("/x", message, 60_000);
+  const failsAt = async (ms: number): Promise<number> => {
+    now = ms;
+    await failureOf(call());
+    return dials;
+  };
+  assert.deepEqual([await failsAt(0), await failsAt(99), await failsAt(100), await failsAt(299)], [1, 1, 2, 2]);
+  now = 300;
+  fails = false;
+  await call();
+  for (const session of sessions) session.destroy();
+  fails = true;
+  await waitFor(() =>
+    call().then(
+      () => false,
+      () => dials === 4,
+    ),
+  );
+  assert.deepEqual([await failsAt(399), await failsAt(400)], [4, 5]);
+});
+
+test("a socket that comes when its attempt has timed out is closed", async (t) => {
+  const dialled = Promise.withResolvers<PassThrough>();
+  const channel = channelTo(t, "192.0.2.9:1", { connect: () => dialled.promise as never, connectTimeoutMs: 10 });
+  assert.match((await failureOf(channel.unary("/x", message, 60_000))).message, /timed out/);
+  const socket = new PassThrough();
+  dialled.resolve(socket);
+  await settle();
+  assert.equal(socket.destroyed, true);
+});
+
+test("nothing is pinged for when all calls and streams are over, however they ended", async (t) => {
+  const { port, sessions } = await startGrpcServer(t, (stream, headers, request) => {
+    if (headers[":path"] === "/x") answer(stream, request);
+    if (headers[":path"] === "/stream/ends") answerRaw(stream, Buffer.alloc(0));
+  });
+  const clock = newFakeClock();
+  const times = { checkMs: 500, silenceMs: 1_000, streamSilenceMs: 1_000, pingTimeoutMs: 3_600_000, leastPingMs: 1_000 };
+  const channel = channelTo(t, `127.0.0.1:${port}`, { keepalive: { clock, ...times } });
+  await channel.ready(60_000);
+  let pings = 0;
+  for (const session of sessions) session.on("ping", () => pings++);
+  await channel.unary("/x", message, 60_000);
+  await failureOf(channel.unary("/never", message, 20));
+  await aStream(channel, "/stream/ends").ended;
+  aStream(channel).stream.cancel(); // before it is opened
+  const { stream } = aStream(channel);
+  await settle();
+  await clock.advance(5_000);
+  await waitFor(() => pings > 0, { what: "a ping for the stream that is open" });
+  stream.cancel();
+  await channel.unary("/x", message, 60_000); // the ping has been answered before this
+  const before = pings;
+  await clock.advance(60_000);
+  await channel.unary("/x", message, 60_000);
+  assert.equal(pings, before);
 });
