@@ -27,7 +27,7 @@ and shows the faults that no test detects. The working tree is never changed.
   --kind NAME       only faults of this kind; may be given several times
   --only ID         only this fault, as an earlier run named it; may be given several times
   --tests N         test files that are run for one fault at most, the nearest first; default 12
-  --timeout SECONDS of one test file; a fault that makes a test hang counts as caught; default 120
+  --timeout SECONDS of one test file; a fault that makes a test hang counts as caught, and is listed; default 120
   --min-caught N    percent that must be caught, otherwise the exit code is 1; default 95
   --json FILE       writes the results to FILE too
   --list            shows the faults that would be tried, and runs nothing

@@ -4,7 +4,8 @@ import type { Mutant } from "./mutants.ts";
 export interface Outcome {
   readonly mutant: Mutant;
   readonly diff: string;
-  readonly result: "caught" | "survived" | "no tests";
+  /** `timed out`: a test hung, which counts as caught but may also be due to a busy machine. */
+  readonly result: "caught" | "timed out" | "survived" | "no tests";
   /** The test file that failed or timed out. */
   readonly by?: string;
   /** Number of test files run. */
@@ -14,31 +15,38 @@ export interface Outcome {
 
 interface Summary {
   readonly tried: number;
+  /** Including those that timed out. */
   readonly caught: number;
+  readonly timedOut: number;
   readonly percent: number;
 }
 
 /** `percent` has one decimal, rounded down, so that 100 means all. */
 export function summaryOf(outcomes: readonly Outcome[]): Summary {
-  const caught = outcomes.filter(({ result }) => result === "caught").length;
+  const timedOut = outcomes.filter(({ result }) => result === "timed out").length;
+  const caught = timedOut + outcomes.filter(({ result }) => result === "caught").length;
   const tried = outcomes.length;
-  return { tried, caught, percent: tried === 0 ? 100 : Math.floor((caught * 1000) / tried) / 10 };
+  return { tried, caught, timedOut, percent: tried === 0 ? 100 : Math.floor((caught * 1000) / tried) / 10 };
 }
 
 export function lineOf({ mutant, result, by, tests, seconds }: Outcome): string {
   const what = `${mutant.id} ${mutant.kind} ${mutant.file}:${mutant.line}`;
   const ran = `${tests} test file${tests === 1 ? "" : "s"}, ${seconds.toFixed(1)} s`;
   if (result === "caught") return `caught    ${what} by ${by} (${ran})`;
+  if (result === "timed out") return `TIMED OUT ${what} in ${by} (${ran})`;
   return result === "survived" ? `SURVIVED  ${what} (${ran})` : `NO TESTS  ${what}: no test imports this file`;
 }
 
-/** Final report: survivors with their diffs, then one line of totals. */
+/** Final report: survivors with their diffs, mutants whose test timed out, then one line of totals. */
 export function textOfReport(outcomes: readonly Outcome[]): string {
-  const survivors = outcomes.filter(({ result }) => result !== "caught");
+  const survivors = outcomes.filter(({ result }) => result === "survived" || result === "no tests");
+  const hung = outcomes.filter(({ result }) => result === "timed out");
   const shown = survivors.map((outcome) => `\n${lineOf(outcome)}\n${outcome.diff}\n`);
-  const { tried, caught, percent } = summaryOf(outcomes);
-  return [...shown, `${caught} of ${tried} faults caught (${percent} %), ${survivors.length} survived`].join("\n");
+  return [...shown, ...hung.map(lineOf), `${totalsOf(summaryOf(outcomes))}, ${survivors.length} survived`].join("\n");
 }
+
+const totalsOf = ({ tried, caught, timedOut, percent }: Summary): string =>
+  `${caught} of ${tried} faults caught (${percent} %), ${timedOut} of them by a timeout`;
 
 /** Machine-readable report of all mutants, for `--json`. */
 export function jsonOfReport(seed: number, folders: readonly string[], outcomes: readonly Outcome[]): string {

@@ -61,7 +61,7 @@ test("programs that a test starts have the fault too", async (t) => {
 
 test("a test that hangs with the fault has noticed it", async (t) => {
   const outcome = await tried(t, ["hangs.test.ts"]);
-  assert.deepEqual([outcome.result, outcome.by], ["caught", "hangs.test.ts"]);
+  assert.deepEqual([outcome.result, outcome.by], ["timed out", "hangs.test.ts"]);
 });
 
 test("a test that fails without the fault too is reported, and notices nothing", async (t) => {

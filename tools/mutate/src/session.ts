@@ -42,7 +42,7 @@ export class Session {
       tests++;
       // A test that fails without the mutation too has not detected it.
       if (run.result !== "passed" && (await this.#passesWithout(test)))
-        return { mutant, diff, result: "caught", by: test, tests, seconds };
+        return { mutant, diff, result: run.result === "failed" ? "caught" : run.result, by: test, tests, seconds };
     }
     return { mutant, diff, result: tests === 0 ? "no tests" : "survived", tests, seconds };
   }

@@ -197,9 +197,9 @@ async function mutationTests(): Promise<void> {
   rmSync(results, { force: true });
   const isPassed = await check(name, node("tools/mutate/src/main.ts", "packages", ...flags), minutes * 60_000);
   const isFinished = existsSync(results);
-  const { tried, caught, percent } = (
-    isFinished ? JSON.parse(readFileSync(results, "utf8")) : { tried: 0, caught: 0, percent: 0 }
-  ) as Record<"tried" | "caught" | "percent", number>;
+  const { tried, caught, timedOut, percent } = (
+    isFinished ? JSON.parse(readFileSync(results, "utf8")) : { tried: 0, caught: 0, timedOut: 0, percent: 0 }
+  ) as Record<"tried" | "caught" | "timedOut" | "percent", number>;
   runs.push({
     ...{
       file: mutation.name,
@@ -213,7 +213,13 @@ async function mutationTests(): Promise<void> {
       ? []
       : [{ name: isFinished ? "too few faults were caught" : "it did not finish", where: results, error: "" }],
     outcomes: [],
-    figures: [{ kind: "figure", name: `seed ${seed}`, text: `${caught} of ${tried} faults caught (${percent} %)` }],
+    figures: [
+      {
+        kind: "figure",
+        name: `seed ${seed}`,
+        text: `${caught} of ${tried} faults caught (${percent} %), ${timedOut} of them by a timeout`,
+      },
+    ],
   });
 }
 
