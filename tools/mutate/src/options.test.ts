@@ -6,7 +6,6 @@ import { test } from "node:test";
 import { diffOf } from "./diff.ts";
 import { outdated, readEquivalents } from "./equivalents.ts";
 import { optionsOf, UsageError } from "./options.ts";
-import { jsonOfReport, lineOf, type Outcome, textOfReport } from "./report.ts";
 
 test("flags have defaults, folders may end in a slash", () => {
   const options = optionsOf(["./packages/a/src/", "--count", "3", "--kind", "boundary"]);
@@ -52,25 +51,4 @@ test("a diff shows what changed with a line around it", () => {
   assert.equal(diffOf("a\nb\nc\nd\ne", "a\nb\nC\nd\ne"), " b\n-c\n+C\n d");
   assert.equal(diffOf("a\nb", "a\nx\nb"), " a\n+x\n b");
   assert.equal(diffOf("a\nb", "b"), "-a\n b");
-});
-
-test("the report shows survivors with their diffs, and how many were caught", () => {
-  const mutant = { id: "1", kind: "boundary", file: "a.ts", line: 3, edit: { start: 0, end: 0, text: "" } };
-  const outcomes: Outcome[] = [
-    { mutant, diff: "-a\n+b", result: "survived", tests: 2, seconds: 1 },
-    { mutant, diff: "-a\n+c", result: "caught", by: "a.test.ts", tests: 1, seconds: 0.5 },
-    { mutant, diff: "-a\n+d", result: "no tests", tests: 0, seconds: 0 },
-  ];
-  const text = textOfReport(outcomes);
-  assert.match(text, /^SURVIVED {2}1 boundary a\.ts:3 \(2 test files, 1\.0 s\)\n-a\n\+b$/m);
-  assert.match(text, /^NO TESTS/m);
-  assert.match(text, /\n1 of 3 faults caught \(33\.3 %\), 2 survived$/);
-  assert.doesNotMatch(text, /\+c/);
-  assert.equal(lineOf(outcomes[1] as Outcome), "caught    1 boundary a.ts:3 by a.test.ts (1 test file, 0.5 s)");
-  assert.partialDeepStrictEqual(JSON.parse(jsonOfReport(7, ["a"], outcomes)), {
-    seed: 7,
-    tried: 3,
-    caught: 1,
-    mutants: [{ result: "survived" }, {}, {}],
-  });
 });
