@@ -50,6 +50,7 @@ export async function startPlugins(options: PluginsOptions): Promise<void> {
       pods: options.activePods,
       allocatable: featureGates.enabled("KubeletPodResourcesGetAllocatable"),
       onRequest: options.onResourcesRequest,
+      log,
     });
     signal.addEventListener("abort", close, { once: true });
   } catch (err) {

@@ -151,6 +151,7 @@ export const orderedModules: Readonly<Record<string, readonly OrderedModule[]>> 
     environment: "environment variables, DNS and host name of a pod",
     runtime: "the container runtime (CRI): sandboxes, containers and their preStop hooks (`containers.ts`), images",
     "events.ts": "",
+    "grpc-server.ts": "gRPC on a unix socket; the library is loaded with the first connection",
     probes: "probes, and execution of lifecycle hooks",
     sources: "sources of pods: API server, static pod files, HTTP",
     plugins: "registration sockets of CSI and device plugins (`plugins_registry`)",

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { Client, credentials } from "@grpc/grpc-js";
 import type { OpenedManagers } from "../resources/open-resource-managers.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
@@ -40,7 +41,7 @@ async function call(t: TestContext, path: string, response: string, allocatable 
   const dir = await mkdtemp(join(tmpdir(), "cox-podres-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const pod = aNodePod({ containers: [aContainer(), aContainer({ name: "other" })] });
-  const server = await servePodResources({ dir, managers, pods: () => [pod], allocatable });
+  const server = await servePodResources({ dir, managers, pods: () => [pod], allocatable, log: discardLogger });
   t.after(() => server.close());
   const client = new Client(`unix://${join(dir, "kubelet.sock")}`, credentials.createInsecure());
   t.after(() => client.close());

@@ -1,7 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
-import { Server, ServerCredentials, type sendUnaryData, status } from "@grpc/grpc-js";
+import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
+import { serveGrpc, type UnaryHandler } from "../grpc-server.ts";
 import type { NodePod } from "../pod/pod.ts";
 import { nodesOf } from "../resources/devices/choose-devices.ts";
 import type { GivenDevices } from "../resources/devices/device-checkpoint.ts";
@@ -43,6 +44,7 @@ interface PodResourcesOptions {
   /** Feature gate KubeletPodResourcesGetAllocatable. */
   allocatable: boolean;
   onRequest?: (version: string) => void;
+  log: Logger;
 }
 
 /**
@@ -54,40 +56,27 @@ export async function servePodResources(options: PodResourcesOptions): Promise<{
   await makeFolder(options.dir, 0o750);
   const socket = join(options.dir, "kubelet.sock");
   await rm(socket, { force: true });
-  const server = new Server();
-  const method = (version: string, name: string, response: string) => ({
-    path: `/${version}.PodResourcesLister/${name}`,
-    requestStream: false as const,
-    responseStream: false as const,
-    requestSerialize: (message: object) => messages.encode("Empty", message),
-    requestDeserialize: (bytes: Buffer) => messages.decode("Empty", bytes),
-    responseSerialize: (message: object) => messages.encode(response, message),
-    responseDeserialize: (bytes: Buffer) => messages.decode(response, bytes),
-  });
-  for (const version of ["v1", "v1alpha1"]) {
-    const list = (_: unknown, answer: sendUnaryData<object>): void => {
+  const listOf =
+    (version: string): UnaryHandler =>
+    () => {
       options.onRequest?.(version);
-      answer(null, { podResources: options.pods().map((pod) => resourcesOf(pod, options.managers, version)) });
+      const podResources = options.pods().map((pod) => resourcesOf(pod, options.managers, version));
+      return messages.encode("ListPodResourcesResponse", { podResources });
     };
-    const getAllocatable = (_: unknown, answer: sendUnaryData<object>): void => {
-      options.onRequest?.(version);
-      if (options.allocatable) answer(null, allocatableOf(options.managers));
-      else answer({ code: status.UNKNOWN, details: "Pod Resources API GetAllocatableResources disabled" });
-    };
-    server.addService(
-      {
-        List: method(version, "List", "ListPodResourcesResponse"),
-        ...(version === "v1" && {
-          GetAllocatableResources: method(version, "GetAllocatableResources", "AllocatableResourcesResponse"),
-        }),
-      },
-      { List: list, ...(version === "v1" && { GetAllocatableResources: getAllocatable }) },
-    );
-  }
-  await new Promise<void>((resolve, reject) => {
-    server.bindAsync(`unix://${socket}`, ServerCredentials.createInsecure(), (err) => (err === null ? resolve() : reject(err)));
+  const getAllocatable: UnaryHandler = () => {
+    options.onRequest?.("v1");
+    if (!options.allocatable) throw new Error("Pod Resources API GetAllocatableResources disabled");
+    return messages.encode("AllocatableResourcesResponse", allocatableOf(options.managers));
+  };
+  return serveGrpc({
+    socket,
+    methods: {
+      "/v1.PodResourcesLister/List": listOf("v1"),
+      "/v1alpha1.PodResourcesLister/List": listOf("v1alpha1"),
+      "/v1.PodResourcesLister/GetAllocatableResources": getAllocatable,
+    },
+    log: options.log,
   });
-  return { close: () => server.forceShutdown() };
 }
 
 const placeOf = (nodes: readonly number[]) => ({ nodes: nodes.map((ID) => ({ ID })) });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { isExtendedResource } from "@coxswain/apimachinery/objects/validation/resource-names";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/process/logging/logger";
-import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
+import { serveGrpc } from "../../grpc-server.ts";
 import { type PluginOptions, pluginMessages } from "./plugin-schema.ts";
 
 /** A successful registration request. */
@@ -36,40 +36,21 @@ export async function serveRegistration(options: {
     const path = join(dir, name);
     if (name !== keep && !(await stat(path).catch(() => undefined))?.isDirectory()) await rm(path, { force: true });
   }
-  const server = new Server();
-  server.addService(
-    {
-      Register: {
-        path: "/v1beta1.Registration/Register",
-        requestStream: false,
-        responseStream: false,
-        requestSerialize: (message: object) => pluginMessages.encode("RegisterRequest", message),
-        requestDeserialize: (bytes: Buffer) => pluginMessages.decode("RegisterRequest", bytes),
-        responseSerialize: (message: object) => pluginMessages.encode("Empty", message),
-        responseDeserialize: (bytes: Buffer) => pluginMessages.decode("Empty", bytes),
-      },
-    },
-    {
-      Register({ request }: ServerUnaryCall<Record<string, unknown>, object>, answer: sendUnaryData<object>) {
-        const { version, endpoint, resourceName, options: own } = request as Record<string, string> & { options: unknown };
-        const problem = problemOf(version ?? "", resourceName ?? "", endpoint ?? "");
-        log.info("Got registration request from device plugin with resource", { resourceName, endpoint });
-        if (problem !== undefined) {
-          log.error("a device plugin is refused", new Error(problem), { resourceName });
-          return answer({ code: status.UNKNOWN, details: problem });
-        }
-        answer(null, {});
-        const wanted = (own ?? { preStartRequired: false, getPreferredAllocationAvailable: false }) as PluginOptions;
-        onRegistered({ resource: resourceName as string, socket: join(dir, endpoint as string), options: wanted });
-      },
-    },
-  );
-  await new Promise<void>((resolve, reject) => {
-    server.bindAsync(`unix://${join(dir, socketName)}`, ServerCredentials.createInsecure(), (err) =>
-      err === null ? resolve() : reject(err),
-    );
-  });
-  return { close: () => server.forceShutdown() };
+  const register = (bytes: Buffer): Buffer => {
+    const request = pluginMessages.decode("RegisterRequest", bytes);
+    const { version, endpoint, resourceName, options: own } = request as Record<string, string> & { options: unknown };
+    const problem = problemOf(version ?? "", resourceName ?? "", endpoint ?? "");
+    log.info("Got registration request from device plugin with resource", { resourceName, endpoint });
+    if (problem !== undefined) {
+      const err = new Error(problem);
+      log.error("a device plugin is refused", err, { resourceName });
+      throw err;
+    }
+    const wanted = (own ?? { preStartRequired: false, getPreferredAllocationAvailable: false }) as PluginOptions;
+    onRegistered({ resource: resourceName as string, socket: join(dir, endpoint as string), options: wanted });
+    return pluginMessages.encode("Empty", {});
+  };
+  return serveGrpc({ socket: join(dir, socketName), methods: { "/v1beta1.Registration/Register": register }, log });
 }
 
 function problemOf(version: string, resource: string, endpoint: string): string | undefined {
