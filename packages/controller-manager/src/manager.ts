@@ -178,8 +178,8 @@ async function runControllers(options: SharedOptions, family: ClientFamily, shar
   });
   informers.start(signal);
   if (share === "main" && options.decisions !== undefined) {
-    const { decisions } = options;
-    void answerQuestions({ client: unlimitedClient, recipient: program, decisions, clock, log, signal });
+    const { decisions, turns } = options;
+    void answerQuestions({ client: unlimitedClient, recipient: program, decisions, clock, turns, log, signal });
   }
   const running: Promise<void>[] = [];
   for (const { name, controller } of made) {

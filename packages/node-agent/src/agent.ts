@@ -6,6 +6,7 @@ import { kubeletRecipient } from "@coxswain/apimachinery/decisions/question";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { SetOnce } from "@coxswain/apimachinery/objects/meta/set-once";
 import type { Clock } from "@coxswain/apimachinery/process/clock/clock";
+import { Turns } from "@coxswain/apimachinery/process/event-loop/turns";
 import { makeFolder } from "@coxswain/apimachinery/process/files/make-folder";
 import type { RootLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
@@ -148,7 +149,8 @@ async function openFoundation(options: AgentOptions) {
   for (const dir of [config.rootDir, podsDir]) await makeFolder(dir, 0o750);
   await makeFolder(podLogsDir, 0o755);
   const topology = await readMachineTopology(identity.machine.memoryBytes);
-  const metrics = newMetricsRegistry({ processMetrics: true, ...config.metrics });
+  const turns = new Turns();
+  const metrics = newMetricsRegistry({ processMetrics: true, turns, ...config.metrics });
   const decisions = new DecisionLog({
     component: "kubelet",
     clock,
@@ -160,9 +162,9 @@ async function openFoundation(options: AgentOptions) {
   return {
     basics: { config, featureGates, clock, log },
     ...{ config, featureGates, clock, log, identity, topology, podsDir, podLogsDir, containerLogsDir },
-    ...{ metrics, agentMetrics, decisions },
+    ...{ turns, metrics, agentMetrics, decisions },
     nodeName: identity.nodeName,
-    probeMetrics: newMetricsRegistry(config.metrics),
+    probeMetrics: newMetricsRegistry({ turns, ...config.metrics }),
     podDecisions: new PodDecisions(decisions, () => clock.now()),
     background: newBackground({ clock, log }),
     startedAt,
@@ -392,7 +394,7 @@ async function startModules(
   { node, volumes, shutdown, managers, cgroups }: Machine,
   { status, mirrors, runner, workers, endPod, intake, usages }: Pods,
 ): Promise<Listening> {
-  const { basics, config, clock, log, identity, nodeName, background, metrics, agentMetrics, decisions } = foundation;
+  const { basics, config, clock, log, identity, nodeName, background, turns, metrics, agentMetrics, decisions } = foundation;
   const { podLogsDir, containerLogsDir, probeMetrics, startedAt } = foundation;
   const { runtime, api, notify, events } = parts;
   const { signal } = background;
@@ -447,7 +449,7 @@ async function startModules(
     api.informers.start(signal);
     background.add(api.pods.waitForSync(signal).then(() => sources.markSynced("api")));
     const recipient = kubeletRecipient(nodeName);
-    background.add(answerQuestions({ client: api.heartbeat, recipient, decisions, clock, log, signal }));
+    background.add(answerQuestions({ client: api.heartbeat, recipient, decisions, clock, turns, log, signal }));
     background.every(statusResyncMs, "status resync", () => status.resync());
   }
   followStaticPods(config, { sources, nodeName, clock, log }, background);

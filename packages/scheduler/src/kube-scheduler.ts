@@ -87,7 +87,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
   const lead = async (leading: AbortSignal): Promise<void> => {
     informers.start(leading);
     const answerer = family.member({ qps: -1 });
-    void answerQuestions({ client: answerer, recipient: decisions.component, decisions, clock, log, signal: leading });
+    void answerQuestions({ client: answerer, recipient: decisions.component, decisions, clock, turns, log, signal: leading });
     await scheduler.run(leading);
   };
 

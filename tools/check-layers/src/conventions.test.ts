@@ -33,6 +33,10 @@ for (const { name, path = "packages/a/src/a.ts", text, want } of [
     { name: "clusters in a test's process", path: "packages/testing/src/a.ts", want: [/imports node:http/] },
     { name: "their parts for tests", path: "packages/testing/src/testing/a.ts", want: [] },
   ].map((row) => ({ ...row, text: 'import http from "node:http";\n' })),
+  ...[
+    { name: "a yield of its own", path: "packages/apiserver/src/a.ts", want: [/yields by setImmediate/] },
+    { name: "the event loop's own", path: "packages/apimachinery/src/process/event-loop/a.ts", want: [] },
+  ].map((row) => ({ ...row, text: "await new Promise((resolve) => void setImmediate(resolve));\n" })),
   { name: "a table", path: "packages/apimachinery/src/objects/schema/kinds/x.ts", text: "x\n".repeat(700), want: [] },
 ]) {
   test(`conventions: ${name}`, () => {

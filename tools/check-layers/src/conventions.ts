@@ -15,9 +15,12 @@ const suppression =
 /** Imports of values from `node:http`, which programs in `packages` must not load (it loads undici); type imports are erased. */
 const importOfHttp = /^import (?!type )(?:\{(?!(?:\s*type \w+,?)+\s*\})[^}]*\}|[\w*][^"{]*) from "node:http";/gm;
 
+/** A wait for the next event-loop iteration by hand; long work yields by `Turns`, the rest by `nextIteration`. */
+const ownYield = /new Promise(?:<\w+>)?\((?:setImmediate|\(?\w+\)? => (?:void )?setImmediate\(\w+\))\)/g;
+
 /**
  * Conventions that no linter has a rule for: short files, `is…` returns a boolean, each suppression of a lint rule says why, no
- * daemon loads undici.
+ * daemon loads undici, one way to yield.
  * @returns one line for each violation
  */
 export function conventionProblems(sources: readonly Source[]): string[] {
@@ -28,6 +31,9 @@ export function conventionProblems(sources: readonly Source[]): string[] {
     ),
     ...[...text.matchAll(suppression)].flatMap(([whole, reason = ""]) =>
       /\w{3}/.test(reason) ? [] : [`${path}: ${whole.trim()} has no reason`],
+    ),
+    ...(isStarted(path) && !path.includes("/process/event-loop/") ? [...text.matchAll(ownYield)] : []).map(
+      () => `${path}: yields by setImmediate; long work yields by Turns, of apimachinery's process/event-loop`,
     ),
     ...(isStarted(path) ? [...text.matchAll(importOfHttp)] : []).map(
       () => `${path}: imports node:http, which loads undici; take it from apimachinery's transport/node-http.ts`,

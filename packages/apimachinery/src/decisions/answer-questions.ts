@@ -2,6 +2,7 @@ import type { Client } from "../client/client.ts";
 import { isForbidden, isNotFound } from "../objects/errors/predicates.ts";
 import { formatGroupVersion } from "../objects/meta/group-version.ts";
 import type { Clock } from "../process/clock/clock.ts";
+import { Turns } from "../process/event-loop/turns.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import type { Decision, ObjectRef } from "./decision.ts";
 import type { DecisionLog } from "./decision-log.ts";
@@ -14,6 +15,7 @@ interface AnswererOptions {
   readonly recipient: string;
   readonly decisions: DecisionLog;
   readonly clock: Clock;
+  readonly turns?: Turns | undefined;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
@@ -22,7 +24,6 @@ const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
 /** Time limit of one question in ms, below the second that the API server waits. */
 const longestWorkMs = 600;
-const longestTurnMs = 10;
 /** Pause when the server does not serve questions, like upstream's, or refuses access to them. */
 const unservedPauseMs = 5 * 60_000;
 
@@ -72,17 +73,17 @@ async function answer(options: AnswererOptions, question: Question): Promise<voi
 }
 
 /** Building the texts may take some milliseconds for each object: yields between objects, and omits those that take too long. */
-async function decisionsAbout({ decisions, clock }: AnswererOptions, refs: readonly ObjectRef[]): Promise<Decision[]> {
+async function decisionsAbout(
+  { decisions, clock, turns = new Turns() }: AnswererOptions,
+  refs: readonly ObjectRef[],
+): Promise<Decision[]> {
   const startedMs = clock.monotonic();
-  let turnMs = startedMs;
   const about: Decision[] = [];
   for (const ref of refs) {
+    const turn = turns.next();
+    if (turn) await turn;
     about.push(...decisions.of(ref));
-    const now = clock.monotonic();
-    if (now - startedMs > longestWorkMs) break;
-    if (now - turnMs < longestTurnMs) continue;
-    await new Promise((resolve) => void setImmediate(resolve));
-    turnMs = clock.monotonic();
+    if (clock.monotonic() - startedMs > longestWorkMs) break;
   }
   return about;
 }

@@ -4,6 +4,7 @@ import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import definitions from "../metrics.json" with { type: "json" };
+import { nextIteration } from "../process/event-loop/iterations.ts";
 import { Turns } from "../process/event-loop/turns.ts";
 import type { Logger } from "../process/logging/logger.ts";
 import type { Counter, MetricsRegistry } from "../process/metrics/registry.ts";
@@ -100,8 +101,8 @@ export async function startHttpServer(given: HttpServerOptions): Promise<HttpSer
     close(graceMs = 0) {
       closing ??= (async () => {
         watcher?.close();
-        // The kernel resets connections in the queue of a listener that closes. Between two immediates the loop accepts what waits.
-        for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => void setImmediate(resolve));
+        // The kernel resets connections in the queue of a listener that closes. Within two iterations the loop accepts what waits.
+        for (let i = 0; i < 2; i++) await nextIteration();
         const closed = once(listener, "close");
         listener.close();
         if (http !== listener) http.close();

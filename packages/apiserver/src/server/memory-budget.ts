@@ -1,6 +1,7 @@
 import { fieldsMemory } from "@coxswain/apimachinery/objects/codec/fields-v1";
 import { ByteShare } from "@coxswain/apimachinery/process/memory/byte-share";
 import type { MetricsRegistry } from "@coxswain/apimachinery/process/metrics/registry";
+import { headerMemory } from "@coxswain/apimachinery/transport/http2/server/input";
 import { slabMemory } from "@coxswain/apimachinery/transport/http2/wire/buffers";
 import definitions from "../metrics.json" with { type: "json" };
 import { EntryMemory } from "../storage/entry.ts";
@@ -33,9 +34,10 @@ export function newMemoryBudget(metrics: MetricsRegistry): MemoryBudget {
   const lists = new ByteShare(shares.lists);
   const documents = new ByteShare(shares.documents, shares.documents / 4);
   const histories = new HistoryMemory(shares.histories);
-  // Two of the uses are shared by all servers of the process: the cache of parsed field sets (managed fields) and the free buffers of
-  // HTTP/2 connections.
-  const uses = Object.entries({ encodings, lists, histories, documents, fields: fieldsMemory, buffers: slabMemory });
+  // Three of the uses are shared by all servers of the process: the cache of parsed field sets (managed fields), and the free buffers
+  // and incomplete header blocks of HTTP/2 connections.
+  const shared = { fields: fieldsMemory, buffers: slabMemory, headers: headerMemory };
+  const uses = Object.entries({ encodings, lists, histories, documents, ...shared });
   metrics.gauge({
     ...definitions.coxswain_apiserver_cache_bytes,
     collect: (gauge) => {

@@ -1,3 +1,5 @@
+import { nextIteration } from "@coxswain/apimachinery/process/event-loop/iterations";
+
 /** Operations in progress in a cluster, so that tests can wait until there are none. */
 export class Activity {
   readonly #open = new Map<object, string>();
@@ -22,7 +24,6 @@ export class Activity {
   }
 }
 
-const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 const pause = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 1));
 
 /** Number of event-loop turns without a new operation before the cluster counts as idle: sliced work yields a few times between two requests. */
@@ -37,7 +38,7 @@ export async function untilIdle(activity: Activity, happened: () => number): Pro
   let before = activity.count + happened();
   let changedAt = performance.now();
   for (let quiet = 0; quiet < quietTurns; quiet++) {
-    await turn();
+    await nextIteration();
     const now = activity.count + happened();
     if (now !== before) {
       before = now;

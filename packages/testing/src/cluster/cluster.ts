@@ -5,6 +5,7 @@ import type { InProcessDaemon, InProcessOptions } from "@coxswain/apimachinery/f
 import { isNotFound } from "@coxswain/apimachinery/objects/errors/predicates";
 import { serviceAccounts } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { realClock } from "@coxswain/apimachinery/process/clock/clock";
+import { nextIteration } from "@coxswain/apimachinery/process/event-loop/iterations";
 import { discardLogger, type Logger, newLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { createServer } from "@coxswain/apimachinery/transport/node-http";
 import { newKubeScheduler } from "@coxswain/scheduler";
@@ -309,7 +310,7 @@ class KeptAlive {
 }
 
 async function turns(count: number): Promise<void> {
-  for (let i = 0; i < count; i++) await new Promise((resolve) => void setImmediate(resolve));
+  for (let i = 0; i < count; i++) await nextIteration();
 }
 
 /** @throws always: no part of a cluster may exit the test's process */

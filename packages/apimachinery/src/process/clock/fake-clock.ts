@@ -1,3 +1,4 @@
+import { nextIteration } from "../event-loop/iterations.ts";
 import type { Clock, Timer } from "./clock.ts";
 
 /** A clock that only moves when a test advances it. */
@@ -21,9 +22,6 @@ interface Entry {
   readonly fire: () => void;
 }
 
-/** Lets I/O and pending promises settle, for one event-loop iteration. */
-const settle = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
-
 /** @param start ms since the epoch; default 2022-01-01T00:00:00Z */
 export function newFakeClock(start = Date.UTC(2022, 0, 1)): FakeClock {
   let now = start;
@@ -45,13 +43,13 @@ export function newFakeClock(start = Date.UTC(2022, 0, 1)): FakeClock {
   };
 
   const advanceTo = async (target: number): Promise<void> => {
-    await settle();
+    await nextIteration();
     for (let entry = next(); entry !== undefined && entry.due <= target; entry = next()) {
       now = Math.max(now, entry.due);
       if (entry.periodMs === undefined) entries.delete(entry);
       else entry.due += entry.periodMs;
       entry.fire();
-      await settle();
+      await nextIteration();
     }
     now = Math.max(now, target);
   };

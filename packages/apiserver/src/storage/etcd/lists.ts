@@ -123,8 +123,7 @@ export class EtcdLists {
 
   async readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
     const { timed, client, prefix, turns, readInitial, passOver, listed } = this.#options;
-    let fetched = 0;
-    let returned = 0;
+    const cost: ListCost = { fetched: 0, evaluated: 0, returned: 0 };
     const pageFrom = (key: string, revision: number): Promise<RangeResponse> =>
       timed("list", client.range({ key, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }));
     let page = await pageFrom(prefix, at);
@@ -135,7 +134,7 @@ export class EtcdLists {
       const next = page.more ? pageFrom(`${page.kvs.at(-1)?.key}\0`, revision) : undefined;
       next?.catch(() => {}); // avoids an unhandled rejection; awaited below
       const entries: Entry[] = [];
-      fetched += page.kvs.length;
+      cost.fetched += page.kvs.length;
       for (const kv of page.kvs) {
         const turn = turns.next();
         if (turn) await turn;
@@ -148,9 +147,10 @@ export class EtcdLists {
         }
       }
       onPage(entries);
-      returned += entries.length;
+      cost.evaluated += entries.length;
+      cost.returned += entries.length;
       if (next === undefined) {
-        listed?.(fetched, returned, returned);
+        listed?.(cost.fetched, cost.evaluated, cost.returned);
         return revision;
       }
       page = await next;

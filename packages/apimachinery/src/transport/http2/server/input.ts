@@ -195,6 +195,14 @@ const mostUnfinishedBytes = 64 * 1024 * 1024;
 const unfinished = new Set<HeaderBlock>();
 let unfinishedBytes = 0;
 
+/** Size of the incomplete header blocks, for the memory budget. */
+export const headerMemory = {
+  get bytes(): number {
+    return unfinishedBytes;
+  },
+  limitBytes: mostUnfinishedBytes,
+};
+
 /** A header block that arrives as HEADERS and CONTINUATION frames. */
 export class HeaderBlock implements PartialHeaderBlock {
   readonly stream: number;
