@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { parseRequestInfo } from "../request/request-info.ts";
-import { type AuditBackend, buffered, type PluginError, truncating, union } from "./backend.ts";
+import { type AuditBackend, buffered, ignoringErrors, type PluginError, truncating, union } from "./backend.ts";
 import { AuditEvent, type AuditRecord, eventJson } from "./event.ts";
 import { newLogBackend } from "./log-backend.ts";
 import { newObjectRecorder } from "./recorded-object.ts";
@@ -351,4 +351,44 @@ test("an event that was truncated before says so once when it is truncated again
       .item(v1),
   );
   assert.equal(text.split("audit.k8s.io/truncated").length - 1, 1);
+});
+
+test("at the end the rest is sent without regard to the rate, and later events are lost", async () => {
+  const lost: string[] = [];
+  const sink = collector();
+  const options = { bufferSize: 10, maxBatchSize: 1, maxBatchWaitMs: 0, throttle: { qps: 1, burst: 1 }, concurrent: false };
+  const fail: PluginError = (_plugin, err, records) => void lost.push(`${(err as Error).message}: ${records.length}`);
+  const buffer = buffered(sink, options, newFakeClock(), fail);
+  void buffer.stop(new AbortController().signal);
+  assert.equal(buffer.process([aRecord("late")]), true);
+  assert.deepEqual([sink.batches, lost], [[], ["the audit buffer is closed: 1"]]);
+  const next = buffered(sink, { ...options, maxBatchSize: 2, maxBatchWaitMs: 1_000 }, newFakeClock(), never);
+  next.process(["1", "2"].map((id) => aRecord(id)));
+  for (let turn = 0; turn < 5; turn++) await new Promise((resume) => setImmediate(resume));
+  next.process([aRecord("3")]);
+  await next.stop(AbortSignal.timeout(10_000));
+  assert.deepEqual(sink.batches, [["1", "2"], ["3"]]);
+});
+
+test("a backend that fails loses its batch and not the next one", async () => {
+  const clock = newFakeClock();
+  const lost: string[] = [];
+  const fail: PluginError = (plugin, err, records) => void lost.push(`${plugin}: ${(err as Error).message}: ${records.length}`);
+  const sink = collector();
+  let attempts = 0;
+  const failing: AuditBackend = {
+    process: (records) => (attempts++ === 0 ? Promise.reject(new Error("no disk")) : sink.process(records)),
+    stop: async () => {},
+  };
+  const options = { bufferSize: 10, maxBatchSize: 2, maxBatchWaitMs: 1_000, throttle: undefined, concurrent: false };
+  const buffer = buffered(failing, options, clock, fail);
+  buffer.process(["1", "2", "3", "4"].map((id) => aRecord(id)));
+  await clock.advance(0);
+  assert.deepEqual([lost, sink.batches], [["buffered: no disk: 2"], [["3", "4"]]]);
+});
+
+test("in mode blocking a backend that does not take the events, at once or later, fails no request", async () => {
+  for (const taken of [false, Promise.resolve(false)]) {
+    assert.equal(await ignoringErrors({ process: () => taken, stop: async () => {} }).process([aRecord("1")]), true);
+  }
 });
