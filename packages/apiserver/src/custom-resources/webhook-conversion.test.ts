@@ -33,14 +33,14 @@ test("every object of a webhook's answer is checked, not only the first", async 
 });
 
 /** Converts `objects` to g/v2 by a webhook that answers with what `change` makes of them. */
-function converting(objects: readonly KubeObject[], change: (converted: KubeObject[]) => unknown) {
+function converting(objects: readonly KubeObject[], change: (converted: KubeObject[]) => unknown, more: object = {}) {
   const webhook = { clientConfig: { url: "https://webhook" }, conversionReviewVersions: ["v1"] };
   const convert = converterOf(
     { strategy: "Webhook", webhook },
     async (_, { body }) => {
       const { apiVersion, kind, request } = JSON.parse(body);
       const convertedObjects = change((request.objects as KubeObject[]).map((object) => ({ ...object, apiVersion: "g/v2" })));
-      const response = { uid: request.uid, result: { status: "Success" }, convertedObjects };
+      const response = { uid: request.uid, result: { status: "Success" }, convertedObjects, ...more };
       return Buffer.from(JSON.stringify({ apiVersion, kind, response }));
     },
     new Turns(),
@@ -96,4 +96,11 @@ test("a webhook changes labels and annotations, may take them away, and nothing 
   const [a, b] = await converting([anObject("a"), anObject("b")], change);
   assert.deepEqual(a?.metadata, { name: "a", namespace: "n", uid: "uid-a", annotations: { x: "y" } });
   assert.deepEqual(b?.metadata, anObject("b").metadata);
+});
+
+test("an answer without the uid of its question, or with another one, is an error", async () => {
+  for (const uid of [undefined, "other"]) {
+    const answer = converting([anObject("a")], (all) => all, { uid });
+    await assert.rejects(answer, new RegExp(`expected response.uid="[^"]+", got "${uid ?? ""}"$`));
+  }
 });
