@@ -363,9 +363,9 @@ test("at the end the rest is sent without regard to the rate, and later events a
   assert.equal(buffer.process([aRecord("late")]), true);
   assert.deepEqual([sink.batches, lost], [[], ["the audit buffer is closed: 1"]]);
   const next = buffered(sink, { ...options, maxBatchSize: 2, maxBatchWaitMs: 1_000 }, newFakeClock(), never);
-  next.process(["1", "2"].map((id) => aRecord(id)));
+  void next.process(["1", "2"].map((id) => aRecord(id)));
   for (let turn = 0; turn < 5; turn++) await new Promise((resume) => setImmediate(resume));
-  next.process([aRecord("3")]);
+  void next.process([aRecord("3")]);
   await next.stop(AbortSignal.timeout(10_000));
   assert.deepEqual(sink.batches, [["1", "2"], ["3"]]);
 });
@@ -382,7 +382,7 @@ test("a backend that fails loses its batch and not the next one", async () => {
   };
   const options = { bufferSize: 10, maxBatchSize: 2, maxBatchWaitMs: 1_000, throttle: undefined, concurrent: false };
   const buffer = buffered(failing, options, clock, fail);
-  buffer.process(["1", "2", "3", "4"].map((id) => aRecord(id)));
+  void buffer.process(["1", "2", "3", "4"].map((id) => aRecord(id)));
   await clock.advance(0);
   assert.deepEqual([lost, sink.batches], [["buffered: no disk: 2"], [["3", "4"]]]);
 });
