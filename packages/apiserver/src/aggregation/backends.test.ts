@@ -144,3 +144,20 @@ test("a connection that the server upgrades without being requested to is closed
   assert.equal(await request("GET"), 101);
   await closed.promise;
 });
+
+test("an answer over a kept connection may take longer than a connection may take to be made", async (t) => {
+  const asked = Promise.withResolvers<Socket>();
+  const { request, seen } = await served(t, (_connection, nth, socket) => {
+    if (nth === 1) socket.write(answerOk);
+    else asked.resolve(socket);
+  });
+  assert.equal(await request("GET"), 200);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const second = request("GET");
+  const socket = await asked.promise;
+  t.mock.timers.tick(30_000);
+  t.mock.timers.reset();
+  socket.write(answerOk);
+  assert.equal(await second, 200);
+  assert.equal(seen.size, 1);
+});

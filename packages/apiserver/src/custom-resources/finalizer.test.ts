@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { conflict, notFound, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
 import { newFakeClock } from "@coxswain/apimachinery/process/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/process/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -10,12 +11,17 @@ import type { CustomResourceDefinition } from "./definitions.ts";
 import { newFinalizer } from "./finalizer.ts";
 
 /** Runs the controller for one definition that is being deleted. @param left namespaces of its instances */
-function started(t: { after(fn: () => void): void }, left: string[], remove: (namespace: string) => void) {
+function started(
+  t: { after(fn: () => void): void },
+  left: string[],
+  remove: (namespace: string) => void,
+  { finalizers = [customResourceCleanupFinalizer], failure }: { finalizers?: string[]; failure?: Error } = {},
+) {
   const definition = {
     metadata: {
       name: "widgets.example.com",
       deletionTimestamp: "2022-01-01T00:00:00Z",
-      finalizers: [customResourceCleanupFinalizer],
+      finalizers,
     },
     spec: { group: "example.com" },
     status: { conditions: [{ type: "Established", status: "True" }] },
@@ -32,7 +38,11 @@ function started(t: { after(fn: () => void): void }, left: string[], remove: (na
   } as unknown as SharedInformer<CustomResourceDefinition>;
   const written: CustomResourceDefinition[] = [];
   const client = {
-    update: async (_: unknown, object: CustomResourceDefinition) => (written.push(object), object),
+    async update(_: unknown, object: CustomResourceDefinition) {
+      written.push(object);
+      if (failure !== undefined) throw failure;
+      return object;
+    },
   } as unknown as Client;
   const asked: string[] = [];
   const store = {
@@ -57,7 +67,7 @@ function started(t: { after(fn: () => void): void }, left: string[], remove: (na
   enqueue?.(definition);
   const last = () => written.at(-1);
   const message = () => last()?.status?.conditions?.find(({ type }) => type === "Terminating")?.message;
-  return { asked, clock, left, last, message };
+  return { asked, clock, left, last, message, writes: () => written.length };
 }
 
 test("instances of all namespaces are deleted though one cannot be, and the failures are named", async (t) => {
@@ -92,4 +102,24 @@ test("instances that do not go are waited for a minute, then the failure is name
   await clock.advance(5_000);
   await waitFor(() => message()?.includes("timed out waiting for the condition") === true);
   assert.deepEqual(last()?.metadata.finalizers, [customResourceCleanupFinalizer]);
+});
+
+test("a definition that has only other finalizers is left alone", async (t) => {
+  const { asked, clock, writes } = started(t, ["a"], () => undefined, { finalizers: ["other.example.com"] });
+  for (let s = 0; s < 20; s++) await clock.advance(1_000);
+  assert.deepEqual([asked, writes()], [[], 0]);
+});
+
+test("a definition that another writer has changed is left to the next event; other failures are retried", async (t) => {
+  const resource = { group: "apiextensions.k8s.io", resource: "customresourcedefinitions" };
+  for (const { failure, retried } of [
+    { failure: conflict(resource, "widgets.example.com", "changed"), retried: false },
+    { failure: notFound(resource, "widgets.example.com"), retried: false },
+    { failure: serviceUnavailable("etcd is away"), retried: true },
+  ]) {
+    const { clock, writes } = started(t, ["a"], () => undefined, { failure });
+    await waitFor(() => writes() > 0, { what: "the first attempt" });
+    for (let s = 0; s < 20; s++) await clock.advance(1_000);
+    assert.equal(writes() > 1, retried, failure.message);
+  }
 });

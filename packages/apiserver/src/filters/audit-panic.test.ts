@@ -11,6 +11,7 @@ import { LoopbackExchange } from "../loopback/exchange.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
 import { audit } from "./audit.ts";
+import { AuditedExchange } from "./audited-exchange.ts";
 import type { Handler } from "./filter.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: events hold objects of every kind.
@@ -88,6 +89,35 @@ test("stages that the policy leaves out are left out, panics too", async () => {
   };
   assert.deepEqual(stagesOf(await eventsOf("/api/v1/pods", broken, { omitStages: ["Panic"] })), ["RequestReceived"]);
   assert.deepEqual(await eventsOf("/api/v1/pods", broken, { level: "None" }), []);
+});
+
+test("a watch that ends before it began counts as begun, and as closed early", async () => {
+  const events = await eventsOf("/api/v1/pods?watch=1", async () => {});
+  assert.deepEqual(stagesOf(events), ["RequestReceived", "ResponseStarted", "ResponseComplete"]);
+  assert.equal(events.at(-1).responseStatus.message, "Connection closed early");
+});
+
+test("an answer is sent when its event is written, not before", async () => {
+  for (const answer of [
+    (exchange: AuditedExchange) => exchange.respond(200, {}, "ok"),
+    (exchange: AuditedExchange) => exchange.stream(200, {}).end("ok"),
+  ]) {
+    const written = Promise.withResolvers<void>();
+    const inner = new LoopbackExchange({ method: "GET", path: "/", headers: {} });
+    const exchange = new AuditedExchange(inner, {
+      ...{ started() {}, body() {}, wantsStreams: false, reserve: () => true, complete: () => written.promise },
+    });
+    let received = false;
+    const client = inner.response.then(async ({ body }) => {
+      for await (const _ of body) received = true;
+    });
+    answer(exchange);
+    for (let turn = 0; turn < 5; turn++) await new Promise((next) => setImmediate(next));
+    assert.equal(received, false);
+    written.resolve();
+    await client;
+    assert.equal(received, true);
+  }
 });
 
 const object = `{"kind":"Pod","name":"${"x".repeat(50)}"}`;
