@@ -32,7 +32,7 @@ function bench(data?: Record<string, string>) {
 
 test("the authorities and names of other servers stay, each once", async () => {
   const { client, published } = bench({
-    "client-ca-file": `${pem("one")}\r\n${pem("two")}\n`,
+    "client-ca-file": `${pem("one")}\n${pem("two")}\n`.replaceAll("\n", "\r\n"),
     "requestheader-allowed-names": '["b","a"]',
     "requestheader-username-headers": "not a list",
   });

@@ -222,6 +222,17 @@ test("watches end when the server drains, once short requests are done", async (
   assert.equal(short.request.signal.aborted, false);
 });
 
+test("a short request that fails holds up the end of the server no longer than one that is answered", async () => {
+  const state = new Drain();
+  let idle = 0;
+  state.onIdle = () => idle++;
+  const chain = compose([drain(state)], async () => {
+    throw new Error("no");
+  });
+  await assert.rejects(async () => chain(aRequest("GET", "/api/v1/pods").request), /no/);
+  assert.deepEqual([state.idle, idle], [true, 1]);
+});
+
 test("a draining server with the flag sends clients elsewhere, but answers health", async () => {
   const state = new Drain();
   state.sendRetryAfter = true;

@@ -69,4 +69,6 @@ test("a list that replaces the state leaves nothing of it, not even what was add
   state.reset([entry("a/x")]);
   for (const prefix of ["", "b/"]) assert.equal(state.range(prefix).length, prefix === "" ? 1 : 0);
   assert.deepEqual([state.size, state.get("b/x"), state.get("b/y")], [1, undefined, undefined]);
+  state.reset([]);
+  for (const prefix of ["", "a/"]) assert.deepEqual(state.range(prefix), []);
 });

@@ -110,6 +110,11 @@ test("a text of many values takes several steps", () => {
 });
 
 test("a text that is nested too deeply is refused for that, also where it is malformed as well", () => {
-  for (const text of ["[".repeat(1_001), `${"[".repeat(1_001)}${"]".repeat(1_001)} x`, "[".repeat(200_000)])
+  for (const text of [
+    "[".repeat(1_001),
+    `${"[".repeat(1_001)}${"]".repeat(1_001)} x`,
+    "[".repeat(200_000),
+    `["\\\\",${"[".repeat(1_001)}`,
+  ])
     assert.throws(() => parseJsonText(text, { anyDepth: true }), { message: "invalid character '[' exceeded max depth" });
 });

@@ -28,6 +28,12 @@ test("what has not changed is shared with the earlier revision, what has is deco
   assert.equal(before.object.metadata.uid, "1");
 });
 
+test("a part of the same length is another one", () => {
+  const changed = { ...cronJob("batch/v1", "1"), spec: { schedule: "1 * * * *", jobTemplate: {} } };
+  const bytes = encodeProtobuf(changed);
+  assert.deepEqual(decodeProtobufReusing(bytes, earlier("batch/v1")), decodeProtobuf(bytes));
+});
+
 test("nothing is shared with an object of another version, whose fields of the same bytes may mean something else", () => {
   const before = earlier("batch/v1beta1", { ...cronJob("batch/v1beta1", "1"), spec: { schedule: "of v1beta1" } } as KubeObject);
   const bytes = encodeProtobuf(cronJob("batch/v1", "2"));

@@ -34,6 +34,14 @@ for (const mediaType of ["application/json", protobuf]) {
   });
 }
 
+test("empty lines between events are none", () => {
+  const line = frameWatchEvent("ADDED", encodeJson(object), "application/json");
+  const events = new WatchEventDecoder("application/json").push(
+    Buffer.concat([Buffer.from("\n"), line, Buffer.from("\n\n"), line]),
+  );
+  assert.equal(events.length, 2);
+});
+
 test("refuses what is no event", () => {
   assert.throws(() => new WatchEventDecoder("application/json").push(Buffer.from("[]\n")), { code: 400 });
   assert.throws(() => new WatchEventDecoder(protobuf).push(Buffer.from("ffffffff", "hex")), { code: 400 });

@@ -39,6 +39,7 @@ test("jobs get their own answers, in order, from one thread", async () => {
   const answers = await Promise.all(jobs);
   assert.deepEqual([answers.map(({ text }) => text), queue.size], [["a", "b", "c"], 0]);
   assert.equal(new Set(answers.map(({ threadId }) => threadId)).size, 1);
+  assert.equal((await queue.run({ text: "d" })).text, "d", "each was sent once");
 });
 
 test("a thread that runs out of memory fails its job only; the next one gets another thread", async () => {

@@ -89,3 +89,11 @@ test("of thousands of items that come and go the newest stay, and their bytes", 
     items.map((_, i) => i >= 4_990),
   );
 });
+
+test("an item that comes back has to be used again to stay", () => {
+  const share = new ByteShare(24, 8);
+  const item = anItem(8);
+  item.used = true;
+  for (const one of [item, anItem(8), anItem(8), anItem(8)]) share.keep(one);
+  assert.equal(item.isKept, false);
+});

@@ -77,3 +77,19 @@ test("a server with open streams only is pinged after their time", async () => {
   await clock.advance(60_000);
   assert.deepEqual([seen.pings.length, seen.silent], [1, 0]);
 });
+
+test("calls at the same time are counted each: a silent server is pinged as long as one of them waits, and for the next one", async () => {
+  const { clock, keepalive, seen } = aKeepalive();
+  keepalive.callBegan();
+  keepalive.callBegan();
+  keepalive.callEnded();
+  await clock.advance(1_500);
+  assert.equal(seen.pings.length, 1);
+  seen.pings[0]?.();
+  keepalive.callEnded();
+  await clock.advance(60_000);
+  assert.equal(seen.pings.length, 1);
+  keepalive.callBegan();
+  await clock.advance(1_500);
+  assert.equal(seen.pings.length, 2);
+});
