@@ -84,6 +84,26 @@ test("keeps what other servers say, and its own place among them", async (t) => 
   assert.deepEqual(said("core.pods"), [of("a"), of("me"), of("b")]);
 });
 
+test("a server that says it for the first time comes after the others; who makes the object meanwhile is no obstacle", async (t) => {
+  const { client, said, versions } = bench(t);
+  const other = { ...ofPods, apiServerID: "other" };
+  let isMade = false;
+  client.react("create", "storageversions", ({ name }) => {
+    if (name !== "core.pods" || isMade) return undefined;
+    isMade = true;
+    client.put(storageVersions, {
+      apiVersion: "internal.apiserver.k8s.io/v1alpha1",
+      kind: "StorageVersion",
+      metadata: { name },
+      spec: {},
+      status: { storageVersions: [other] },
+    });
+    return undefined;
+  });
+  await versions.update("me", AbortSignal.timeout(60_000));
+  assert.deepEqual([isMade, said("core.pods")], [true, [other, ofPods]]);
+});
+
 test("what cannot be said keeps its resource waiting, with the reason, and no other", async (t) => {
   const { client, said, versions, stop } = bench(t);
   client.react("create", "storageversions", ({ name }) => {

@@ -337,3 +337,31 @@ for (const { name, question } of [
     assert.deepEqual(closed, ["pings and settings without end"]);
   });
 }
+
+test("requests that wait are sent when the server raises its limit", async (t) => {
+  const { send, says, turn, begin } = aPipe(t, [settings.maxConcurrentStreams, 1]);
+  await begin();
+  for (const name of ["a", "b", "c"]) send(name, 0);
+  assert.deepEqual(await turn(), ["headers 1 end"]);
+  assert.deepEqual(await says(settingsFrame([[settings.maxConcurrentStreams, 2]])), ["headers 3 end"]);
+});
+
+test("each of several writers is told when the window has let its data through", async (t) => {
+  const { send, says, turn, begin } = aPipe(t, [settings.initialWindowSize, 0]);
+  await begin();
+  const sent: number[] = [];
+  const stream = send("a", 0, false);
+  for (const which of [1, 2, 3]) stream.write(bytes(2), () => void sent.push(which));
+  assert.deepEqual([await turn(), sent], [["headers 1"], []]);
+  await says(grant(1, 6));
+  assert.deepEqual(sent, [1, 2, 3]);
+});
+
+test("a response that is complete before all of the request was sent stops the rest", async (t) => {
+  const { send, says, turn, begin, ends } = aPipe(t, [settings.initialWindowSize, 2]);
+  await begin();
+  send("a", 5);
+  assert.deepEqual(await turn(), ["headers 1", "data 1 2"]);
+  assert.deepEqual([await says(answered(1)), ends], [[`resetStream 1 ${errorCodes.cancel}`], ["a ended"]]);
+  assert.deepEqual(await says(grant(1, 10)), []);
+});

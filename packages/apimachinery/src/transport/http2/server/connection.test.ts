@@ -137,3 +137,35 @@ test("a connection that is closed refuses what is new, ends what is open, and th
   assert.deepEqual(await says(), ["headers 1 end"]);
   assert.equal(theirs.readableEnded, true);
 });
+
+test("a handler that waits for the window is told when the client breaks its request off", async () => {
+  const { streams, says, begin } = aConnection();
+  await begin();
+  await says(requestFrame(1));
+  const stream = streams[0] as ServerStream;
+  stream.respond(frame(frameTypes.headers, flags.endHeaders, 1, respond), false);
+  assert.equal(stream.write(Buffer.alloc(1_000_000)), false);
+  await says();
+  const waiting = assert.rejects(stream.drained(), /the client went away/);
+  await says(numberFrame(frameTypes.resetStream, 1, errorCodes.cancel));
+  await waiting;
+  await assert.rejects(stream.drained(), /the client went away/);
+});
+
+test("a connection is idle from its last answer on, and closed only then", async (t) => {
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  const { connection, streams, says, begin } = aConnection();
+  await begin();
+  await says(requestFrame(1));
+  now = 6_000;
+  connection.check(now);
+  answer(streams[0] as ServerStream);
+  assert.deepEqual(await says(), ["headers 1 end"]);
+  now = 10_999;
+  connection.check(now);
+  assert.deepEqual(await says(), []);
+  now = 11_000;
+  connection.check(now);
+  assert.deepEqual(await says(), ["goAway 1 0"]);
+});
