@@ -2,30 +2,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { conflict, serviceUnavailable } from "@coxswain/apimachinery/objects/errors/status-error";
-import type { Lease } from "@coxswain/apimachinery/objects/schema/kinds/coordination/v1";
 import type { Node, Pod } from "@coxswain/apimachinery/objects/schema/kinds/core/v1";
-import { leases, nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
+import { nodes, pods } from "@coxswain/apimachinery/objects/schema/kinds/resources";
 import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { completeConfig } from "../../config.ts";
 import type { ControllerContext } from "../../controller-context.ts";
 import { kubeControllerManager } from "../../flags.ts";
+import { isReady, podNames as names, pass, taintsOf } from "../../testing/node-lifecycle.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { nodeEvent } from "./context.ts";
 import { newNodeLifecycleController } from "./controller.ts";
 
 const second = 1000;
-
-/** Advances the clock while these nodes renew their leases. */
-async function pass({ client, clock }: TestContext, seconds: number, ...alive: string[]): Promise<void> {
-  for (let i = 0; i < seconds; i += 5) {
-    for (const name of alive) {
-      const renewTime = new Date(clock.now()).toISOString().replace("Z", "000Z");
-      client.put(leases, { metadata: { namespace: "kube-node-lease", name }, spec: { renewTime } } as Lease);
-    }
-    await clock.advance(5 * second);
-  }
-}
 
 async function started(
   t: { after(fn: () => void): void },
@@ -44,14 +33,6 @@ async function started(
   await world.run(newNodeLifecycleController(world.ctx));
   return world;
 }
-
-const taintsOf = ({ client }: TestContext, name: string) =>
-  (client.object<Node>(nodes, name)?.spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).toSorted();
-const names = ({ client }: TestContext) => client.objects(pods).map(({ metadata }) => metadata.name);
-const isReady = ({ client }: TestContext, name: string) =>
-  client
-    .object<Pod>(pods, `default/${name}`)
-    ?.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
 
 test("--node-monitor-period: a silent node is noticed at the first look after its grace", async (t) => {
   const { nodeLifecycle } = completeConfig(parseFlags(kubeControllerManager.flags, ["--node-monitor-period=45s"]).values);

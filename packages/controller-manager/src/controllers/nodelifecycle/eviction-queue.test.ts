@@ -33,3 +33,12 @@ test("a rate of nothing stops all, and the next rate begins where it was", () =>
   assert.deepEqual(queue.take(101_999), []);
   assert.deepEqual(queue.take(102_000), ["c"]);
 });
+
+test("a change of the rate brings no eviction forward", () => {
+  const queue = newEvictionQueue(0.1);
+  for (const node of ["a", "b"]) queue.add(node);
+  assert.deepEqual(queue.take(0), ["a"]);
+  for (const rate of [0, 0.1, 1]) queue.setRate(rate);
+  assert.deepEqual(queue.take(5_000), []);
+  assert.deepEqual(queue.take(10_000), ["b"]);
+});
