@@ -46,6 +46,7 @@ test("what becomes of a mirror wakes its static pod, and a name means the static
   intake.sources.upsert("api", mirror);
   assert.equal(intake.named("default", "web")?.metadata.uid, "mirror");
   intake.sources.upsert("file", own);
+  assert.equal(intake.named("default", "web")?.metadata.uid, "own");
   intake.sources.remove("api", "mirror");
   assert.equal(intake.named("default", "web")?.metadata.uid, "own");
   assert.deepEqual(did, ["update own", "resync own", "wake own"]);

@@ -92,6 +92,21 @@ test("a container does not wait for another one of its pod that has ended", () =
   for (const _ of [1, 2]) loops.check(aNodePod(), aPodRecord([other, main]), aContainer(), "regular");
 });
 
+test("a wall clock that is set back neither shortens nor lengthens a container's wait", async () => {
+  const clock = newFakeClock();
+  for (const setBackMs of [60_000, 3_600_000]) {
+    const loops = newCrashLoops({ clock, event: () => undefined });
+    const record = aPodRecord([aContainerRecord({ state: "exited", finishedAt: clock.now() })]);
+    const check = (): void => loops.check(aNodePod(), record, aContainer(), "regular");
+    check();
+    clock.setOn(-setBackMs);
+    await clock.advance(9_999);
+    assert.throws(check, { reason: "CrashLoopBackOff" }, `set back by ${setBackMs} ms`);
+    await clock.advance(1);
+    check();
+  }
+});
+
 test("who waits for a pod's end has no timer left when it came in time, and the pod gets one event", async () => {
   const clock = newFakeClock();
   const reported: string[] = [];

@@ -18,7 +18,7 @@ async function running(
 ): Promise<TestContext> {
   const world = newTestContext(t, { nodeLifecycle: { ...defaultConfig.nodeLifecycle, ...config } });
   for (const [name, zone] of Object.entries(where)) {
-    const labels = zone === undefined ? {} : { "topology.kubernetes.io/zone": zone };
+    const labels: Record<string, string> = zone === undefined ? {} : { "topology.kubernetes.io/zone": zone };
     world.client.put(nodes, aNode({ name, labels }));
   }
   await world.run(newNodeLifecycleController(world.ctx));
