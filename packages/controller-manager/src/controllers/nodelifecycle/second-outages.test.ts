@@ -84,7 +84,7 @@ for (const { what, comeBack } of [
     async comeBack(world: TestContext) {
       world.client.remove(nodes, "bad");
       await pass(world, 5, "good");
-      world.client.put(nodes, aNode({ name: "bad", uid: "second" }));
+      world.client.put(nodes, { ...aNode({ name: "bad", uid: "second" }), status: {} });
     },
   },
 ])
