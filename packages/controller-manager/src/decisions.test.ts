@@ -145,7 +145,7 @@ test("the explanation of a Service lists by reason why pods are not endpoints", 
   assert.equal(some.reason, "EndpointsMissing");
   assert.equal(
     some.summary,
-    "4 of 5 selected pods are no endpoints: 1 not ready, 1 without an address yet, 1 without a port named http, 1 being deleted",
+    "4 of 5 selected pods are not endpoints: 1 not ready, 1 without an address yet, 1 without a port named http, 1 being deleted",
   );
   assert.equal(reported(look(pod("b", { ready: false })) as Outcome).reason, "NoEndpoints");
 });

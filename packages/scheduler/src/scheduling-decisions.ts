@@ -61,7 +61,10 @@ export class SchedulingDecisions {
       const { point, plugin } = progress;
       const what = point === "PreBind" && plugin === "VolumeBinding" ? "its volumes to be bound" : `${plugin} (${point})`;
       return {
-        summary: plugin === "" ? "its node is chosen, it is being bound" : `its node is chosen, it waits for ${what}`,
+        summary:
+          plugin === ""
+            ? "a node was selected, and the pod is being bound to it"
+            : `a node was selected, and the pod waits for ${what}`,
         details: { point, plugin },
       };
     };

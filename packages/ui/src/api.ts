@@ -39,7 +39,7 @@ export class Api {
       return (await response.json()) as T;
     } catch {
       signal?.throwIfAborted();
-      throw new ApiError(0, "the answer broke off");
+      throw new ApiError(0, "the response was interrupted");
     }
   }
 }

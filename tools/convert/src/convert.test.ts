@@ -60,7 +60,7 @@ test("warns of fields that it leaves out", async () => {
 
 test("takes a version for objects that name none", async () => {
   assert.equal((await objectOf("kind: ConfigMap\nmetadata:\n  name: a\n", { group: "", version: "v1" })).apiVersion, "v1");
-  await assert.rejects(convert(Buffer.from("kind: ConfigMap\n"), "json"), { message: /no apiVersion; --api-version can say it/ });
+  await assert.rejects(convert(Buffer.from("kind: ConfigMap\n"), "json"), { message: /no apiVersion: pass --api-version/ });
 });
 
 test("converts an autoscaler from the version that etcd holds to the one with all fields", async () => {
@@ -119,7 +119,7 @@ test("converts a Scale between the groups that have one", async () => {
 });
 
 for (const { name, input, to = "json", version, message } of [
-  { name: "an empty file", input: "", message: "there is no object in it" },
+  { name: "an empty file", input: "", message: "it contains no object" },
   { name: "a text that is no object", input: "hello", message: "expected an object, found a string" },
   { name: "a list without a kind", input: "- a", message: "expected an object, found a list" },
   { name: "an object without a kind", input: "apiVersion: v1", message: "the object has no kind" },

@@ -85,7 +85,7 @@ function readYaml(bytes: Buffer, version: GroupVersion | undefined): Input {
     objects.push(decoded.object);
     warnings.push(...decoded.warnings);
   }
-  if (objects.length === 0) throw new Error("there is no object in it");
+  if (objects.length === 0) throw new Error("it contains no object");
   return { objects, warnings };
 }
 
@@ -103,7 +103,7 @@ function kindOf(value: unknown, version: GroupVersion | undefined): Named {
   const { apiVersion, kind } = value as { apiVersion?: unknown; kind?: unknown };
   if (typeof kind !== "string" || kind === "") throw new Error("the object has no kind");
   if (apiVersion === undefined || apiVersion === "") {
-    if (version === undefined) throw new Error("the object has no apiVersion; --api-version can say it");
+    if (version === undefined) throw new Error("the object has no apiVersion: pass --api-version");
     return { ...version, kind };
   }
   const gv = typeof apiVersion === "string" ? parseGroupVersion(apiVersion) : undefined;

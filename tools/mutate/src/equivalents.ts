@@ -15,7 +15,7 @@ export function readEquivalents(path: string): ReadonlyMap<string, Equivalent> {
   const byId = new Map<string, Equivalent>();
   for (const entry of entries) {
     if (!entry.why?.trim()) throw new Error(`${path}: ${entry.id} has no reason ("why")`);
-    if (byId.has(entry.id)) throw new Error(`${path}: ${entry.id} stands there twice`);
+    if (byId.has(entry.id)) throw new Error(`${path}: ${entry.id} is listed twice`);
     byId.set(entry.id, entry);
   }
   return byId;

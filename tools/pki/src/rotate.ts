@@ -96,7 +96,7 @@ function pairAt(plan: PkiPlan, file: AuthorityFile, stage: RotationStage): Autho
   }
   const next = parseCertificate(certPem);
   if (next === undefined || !belongsTo(keyPem, next))
-    throw new PkiError(`${certFile(plan, nextFile(file))} does not belong to the key beside it`);
+    throw new PkiError(`${certFile(plan, nextFile(file))} does not match the key in the same folder`);
   const at = trusted.findIndex((pem) => isSame(pem, certPem));
   if (stage !== "trust" && at < 0)
     throw new PkiError(`${path} does not trust the new authority yet: run the stage trust first, on all machines`);

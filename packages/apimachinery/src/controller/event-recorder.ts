@@ -101,7 +101,7 @@ export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
       });
       log.v(2)?.info("Event occurred", { object: `${ref.namespace ?? ""}/${ref.name}`, kind: ref.kind, type, reason, message });
       if (!queue.push(event)) {
-        log.warn("too many events are waiting; one is dropped", { reason });
+        log.warn("the queue of events is full; dropping one", { reason });
         return;
       }
       pending++;

@@ -87,7 +87,7 @@ class BufferedSeriesRecorder implements EventRecorder {
       return;
     }
     if (before === undefined && this.#pending >= mostPending) {
-      log.warn("too many events are waiting; one is dropped", { reason });
+      log.warn("the queue of events is full; dropping one", { reason });
       return;
     }
     const metadata = { name: `${regarding.name}.${this.#uniqueSuffix()}`, namespace: regarding.namespace || "default" };

@@ -46,7 +46,7 @@ export async function waitForServer(client: Client, options: WaitForServerOption
     const now = clock.monotonic();
     const answeredMs = answeringSinceMs === undefined ? 0 : now - answeringSinceMs;
     if (answeredMs >= unreadyMs || now - startedMs >= timeoutMs) {
-      log.warn("the API server is not ready, going on", { purpose, reason });
+      log.warn("the API server is not ready; continuing", { purpose, reason });
       return reason;
     }
     await clock.sleep(pauses.next(), signal);

@@ -16,7 +16,7 @@ export function readConfigFile(path: string, kind: string, apiVersions: readonly
   } catch (err) {
     throw new Error(`failed to load config file ${path}: ${(err as Error).message}`, { cause: err });
   }
-  if (!isJsonObject(config)) throw new Error(`failed to load config file ${path}: it holds no object`);
+  if (!isJsonObject(config)) throw new Error(`failed to load config file ${path}: it does not contain an object`);
   const written = config as { apiVersion?: unknown; kind?: unknown };
   if (written.kind !== kind || !apiVersions.includes(String(written.apiVersion))) {
     throw new Error(

@@ -123,7 +123,7 @@ class Reflector<T extends KubeObject> {
           return this.#forgetVersion();
         }
         if (isTooLarge(err)) {
-          log.warn("the server does not reach the version that was seen: was its store restored? Listing again", {
+          log.warn("the server is behind a version that it has already sent (was its store restored?); listing again", {
             resource,
             resourceVersion: this.#resourceVersion,
           });

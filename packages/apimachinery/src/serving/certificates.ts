@@ -181,7 +181,7 @@ export async function parseCertificateRequest(csrPem: string): Promise<Certifica
   const request = readRequest(csrPem);
   // A signature whose numbers do not fit the key's curve throws in the library, with a RangeError or an error of WebCrypto.
   const isSigned = await request.verify().catch(() => false);
-  if (!isSigned) throw new Error("the signature of the certificate request does not fit its key");
+  if (!isSigned) throw new Error("the signature of the certificate request does not match its key");
   const names = namesOf(request);
   const of = (type: x509.GeneralNameType): string[] => names.filter((name) => name.type === type).map((name) => name.value);
   return {

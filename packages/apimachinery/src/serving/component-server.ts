@@ -146,7 +146,9 @@ async function guardOf(
   const authentication = await clientOf(flags["authentication-kubeconfig"], "delegated authentication");
   const authorization = await clientOf(flags["authorization-kubeconfig"], "delegated authorization");
   if (authorization === undefined) {
-    log.warn("no authorization-kubeconfig: the API server is not queried, so only --authorization-always-allow-paths are open");
+    log.warn(
+      "--authorization-kubeconfig is not set: the API server cannot be queried, and only --authorization-always-allow-paths are allowed",
+    );
   }
   try {
     const trust = await openTrust({ flags, client: authentication, clock, log, signal });

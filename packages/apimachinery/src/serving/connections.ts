@@ -180,7 +180,7 @@ export class Connections {
           JSON.stringify(internalError(new Error("the server panicked")).status),
         );
     } catch (second) {
-      this.#options.log.error("cannot answer a request that failed", second);
+      this.#options.log.error("cannot send an error response", second);
       exchange.destroy();
     }
   }

@@ -81,7 +81,7 @@ export function plainAddress(address: string | undefined): string {
 
 /** Resolves when the writable accepts more data; rejects when it is closed. */
 export function whenDrained(writable: Writable): Promise<void> {
-  if (writable.destroyed || writable.closed) return Promise.reject(new Error("the client went away"));
+  if (writable.destroyed || writable.closed) return Promise.reject(new Error("the client disconnected"));
   if (!writable.writableNeedDrain) return Promise.resolve();
   return new Promise((resolve, reject) => {
     const onDrain = (): void => {
@@ -90,7 +90,7 @@ export function whenDrained(writable: Writable): Promise<void> {
     };
     const onClose = (): void => {
       writable.off("drain", onDrain);
-      reject(new Error("the client went away"));
+      reject(new Error("the client disconnected"));
     };
     writable.once("drain", onDrain);
     writable.once("close", onClose);
@@ -101,7 +101,7 @@ export function whenDrained(writable: Writable): Promise<void> {
 export const nowhere: ResponseStream = { write: () => true, drained: () => Promise.resolve(), end() {} };
 
 /** Error text when the client disconnects before its body is complete. */
-export const goneInRequest = "the client went away while it sent its request";
+export const goneInRequest = "the client disconnected while it sent its request";
 
 /** Cache of the last result: the text is the same for all responses within a second. */
 let dateSecond = 0;
@@ -117,7 +117,7 @@ export function httpDate(): string {
   return dateText;
 }
 
-const clientGone = "the client went away";
+const clientGone = "the client disconnected";
 
 /** State common to exchanges of all protocols: early headers, client disconnection, index in the server's set. */
 export abstract class ExchangeBase {

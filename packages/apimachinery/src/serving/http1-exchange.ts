@@ -130,7 +130,7 @@ export class Http1Exchange extends ExchangeBase implements ServedExchange {
   respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
     const response = this.#answer();
     if (response.headersSent) {
-      this.#log.error("an answer was given twice", undefined, { method: this.method, url: this.url, status });
+      this.#log.error("a response was already sent", undefined, { method: this.method, url: this.url, status });
       return;
     }
     const bytes = typeof body === "string" ? Buffer.from(body) : body;

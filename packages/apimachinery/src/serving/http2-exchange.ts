@@ -203,7 +203,7 @@ class Http2Exchange extends ExchangeBase implements ServedExchange {
   respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
     const stream = this.#stream;
     if (stream.headersGiven) {
-      this.#log.error("an answer was given twice", undefined, { method: this.method, url: this.url, status });
+      this.#log.error("a response was already sent", undefined, { method: this.method, url: this.url, status });
       return;
     }
     if (stream.isClosed) return;

@@ -42,7 +42,7 @@ const malformed: Readonly<Record<string, readonly Field[]>> = {
   "an empty :method": [[":method", ""], scheme, authority, path],
   "a :method with a space": [[":method", "GET /x"], scheme, authority, path],
   "a :path with a line's end": [method, scheme, authority, [":path", "/\r\nx: y"]],
-  "an unknown pseudo field": [...good, [":foo", "x"]],
+  "unknown pseudo-header field": [...good, [":foo", "x"]],
   "a pseudo field of answers": [...good, [":status", "200"]],
   ":protocol, which was not offered": [[":method", "CONNECT"], scheme, authority, path, [":protocol", "websocket"]],
   "a pseudo field behind others": [method, scheme, authority, ["accept", "*/*"], path],
@@ -68,7 +68,7 @@ const malformed: Readonly<Record<string, readonly Field[]>> = {
   upgrade: [...good, ["upgrade", "websocket"]],
   "te other than trailers": [...good, ["te", "gzip"]],
   "an unknown :scheme": [method, [":scheme", "ftp"], authority, path],
-  "a :path of CONNECT": [[":method", "CONNECT"], scheme, authority, path],
+  "CONNECT with :path": [[":method", "CONNECT"], scheme, authority, path],
   "te with more than trailers": [...good, ["te", "trailers, gzip"]],
   "a content-length of a request that ends at once": [...good, ["content-length", "1"]],
 };
@@ -120,25 +120,25 @@ for (const { name, send, series, reason } of [
     name: "a request with more header fields than the limit",
     send: [headersFrame(1, [...good, ["a", "x".repeat(10_000)]], 0), ...manyFields(1, 30)],
     series: 'protocol="HTTP/2",scope="request"',
-    reason: "header fields above the limit",
+    reason: "header fields exceed the limit",
   },
   {
     name: "a malformed request",
     send: [headersFrame(1, [...good, ["a", "x\0"]])],
     series: 'protocol="HTTP/2",scope="request"',
-    reason: "an invalid value of a",
+    reason: "invalid value of a",
   },
   {
     name: "a body that is longer than announced",
     send: [postFrame(1, "/", [["content-length", "1"]]), dataFrame(1, "abc", flags.endStream)],
     series: 'protocol="HTTP/2",scope="request"',
-    reason: "a body of another length than its content-length",
+    reason: "body length differs from content-length",
   },
   {
     name: "a stream of the server's",
     send: [headersFrame(2, good)],
     series: 'protocol="HTTP/2",scope="connection"',
-    reason: "a stream that is not the client's",
+    reason: "even stream ID from the client",
   },
 ]) {
   test(`${name} is counted, and logged at verbosity 2 with its reason`, async (t) => {

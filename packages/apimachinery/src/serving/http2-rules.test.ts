@@ -217,7 +217,7 @@ const rules: readonly Rules[] = [
     cases: {
       "of DATA without a length": [upload, dataFrame(1, "", flags.padded)],
       "of HEADERS without a length": headersFrame(1, octets(0), endOfBoth | flags.padded),
-      "a priority that is cut off": headersFrame(1, octets(4), endOfBoth | flags.priority),
+      "truncated priority fields": headersFrame(1, octets(4), endOfBoth | flags.priority),
     },
   },
   {

@@ -127,7 +127,7 @@ function tryReload(tls: TlsListener, log: Logger): void {
     tls.reload();
     log.info("Reloaded serving certificates");
   } catch (err) {
-    log.error("cannot load the changed serving certificates; the old ones stay", err);
+    log.error("cannot load the changed serving certificates; keeping the previous ones", err);
   }
 }
 

@@ -103,7 +103,7 @@ export class SimpleExchange extends ExchangeBase implements ServedExchange {
 
   respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
     if (this.headersSent) {
-      this.#log.error("an answer was given twice", undefined, { method: this.method, url: this.url, status });
+      this.#log.error("a response was already sent", undefined, { method: this.method, url: this.url, status });
       return;
     }
     const isWhole = body === undefined || !bodyMayFollow(status);
@@ -118,7 +118,7 @@ export class SimpleExchange extends ExchangeBase implements ServedExchange {
 
   stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
     // A second stream would write into the response of a later request.
-    if (this.headersSent) throw new Error("an answer was given twice");
+    if (this.headersSent) throw new Error("a response was already sent");
     const output = this.#output;
     // A proxied response may have a known length.
     const isChunked = headers["content-length"] === undefined && bodyMayFollow(status);

@@ -3,7 +3,7 @@ import { giveSlabBack, largestSlabBytes, takePieces, takeSlab } from "../transpo
 
 /** High-water mark of queued bytes; above it writers should await `drained`. */
 const highWaterBytes = 64 * 1024;
-const gone = "the client went away";
+const gone = "the client disconnected";
 
 /**
  * Output of an HTTP/1.1 connection, one response after the other. Data is queued by reference, so that a thousand slow watchers

@@ -74,7 +74,7 @@ export function followAuthenticationInfo(options: {
     last = last
       .then(() => ensureAuthenticationInfo(client, info(), signal))
       .catch((err: unknown) => {
-        if (!signal.aborted) log.error("cannot publish how this server authenticates, trying again", err);
+        if (!signal.aborted) log.error("cannot publish the authentication configuration of this server, trying again", err);
       });
   };
   const timer = clock.every(resyncMs, publish);

@@ -161,5 +161,5 @@ function unschedulable({ metadata, status }: Pod): Omit<Problem, "by"> | undefin
 /** Used when no cause is found: the scheduler may have preferred another node, or has not processed the pod yet. */
 export const couldBeThere: Omit<Problem, "by"> = {
   reason: "NothingInTheWay",
-  summary: "nothing keeps the pod from the node: the scheduler has not decided yet",
+  summary: "nothing prevents the pod from running on the node: the scheduler has not decided yet",
 };

@@ -85,7 +85,7 @@ export class LoopbackExchange implements Exchange {
     this.status = status;
     body.once("close", () => {
       this.#unfollow();
-      this.#abort.abort(new Error("the reader went away"));
+      this.#abort.abort(new Error("the response is no longer read"));
     });
     this.#answer({ status, headers: this.#merged(headers), body });
     return {
@@ -100,7 +100,7 @@ export class LoopbackExchange implements Exchange {
     };
   }
 
-  destroy(reason = new Error("the request was broken off")): void {
+  destroy(reason = new Error("the request was aborted")): void {
     this.#abort.abort(reason);
   }
 

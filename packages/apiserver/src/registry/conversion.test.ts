@@ -89,6 +89,6 @@ test("says which versions there are when it has not the one that is requested", 
     message: "Event has no version apps/v1: it has v1, events.k8s.io/v1, events.k8s.io/v1beta1",
   });
   assert.throws(() => convert({ ...event, kind: "Wheel" }, { group: "apps", version: "v1" }), {
-    message: "v1 Wheel is none of the kinds that can be converted",
+    message: "v1 Wheel cannot be converted",
   });
 });

@@ -44,7 +44,7 @@ export function conversionsOf(resources: readonly ResourceDefinition[]): Convers
       if (apiVersion === wanted) return object;
       const source = find(apiVersion, kind);
       const target = find(wanted, kind);
-      if (source === undefined) throw new Error(`${apiVersion} ${kind} is none of the kinds that can be converted`);
+      if (source === undefined) throw new Error(`${apiVersion} ${kind} cannot be converted`);
       if (target === undefined || target.hub !== source.hub) {
         throw new Error(`${kind} has no version ${wanted}: it has ${alike(source.hub).join(", ")}`);
       }

@@ -13,7 +13,7 @@ function aRequest(client: { gone: boolean }): ServerRequest {
     },
     get signal() {
       assert.ok(client.gone, "a signal was made");
-      return AbortSignal.abort(new Error("the client went away"));
+      return AbortSignal.abort(new Error("the client disconnected"));
     },
   } as unknown as Exchange;
   return new ServerRequest(exchange, parseRequestInfo("PUT", "/api/v1/namespaces/a/configmaps/b"), 0, false);
@@ -28,8 +28,8 @@ test("a request whose client went away throws, before and after its signal was m
   const request = aRequest(client);
   request.throwIfAborted();
   client.gone = true;
-  assert.throws(() => request.throwIfAborted(), /the client went away/);
-  assert.throws(() => request.throwIfAborted(), /the client went away/);
+  assert.throws(() => request.throwIfAborted(), /the client disconnected/);
+  assert.throws(() => request.throwIfAborted(), /the client disconnected/);
 });
 
 test("a request whose time is up throws although its signal was never read", () => {

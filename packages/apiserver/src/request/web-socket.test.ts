@@ -66,5 +66,5 @@ test("waiting for a client that disconnects is rejected", async (t) => {
   fill(stream);
   const draining = stream.drained();
   client.terminate();
-  await assert.rejects(draining, /the client went away/);
+  await assert.rejects(draining, /the client disconnected/);
 });

@@ -126,7 +126,7 @@ function streamOver(webSocket: WebSocket): WebSocketStream {
     },
     async drained() {
       if (waiting > 0 && !gone) await new Promise<void>((resolve) => wake.push(resolve));
-      if (gone) throw new Error("the client went away");
+      if (gone) throw new Error("the client disconnected");
     },
     close: () => webSocket.close(1000),
     destroy: () => webSocket.terminate(),

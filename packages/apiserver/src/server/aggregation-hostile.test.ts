@@ -98,7 +98,7 @@ for (const { name, path, want } of [
     path: "/switch",
     want: 'backend tried to switch protocol "x" when "" was requested\n',
   },
-  { name: "headers without end", path: "/headers", want: "error trying to reach service: " },
+  { name: "header block exceeds the limits", path: "/headers", want: "error trying to reach service: " },
 ]) {
   test(`a server that answers with ${name} is 503`, async () => {
     const { code, text, broken } = await send(path);

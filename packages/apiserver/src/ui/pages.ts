@@ -103,7 +103,7 @@ function readAssets(folder: URL, log: Logger): ReadonlyMap<string, Asset> {
     const names = readdirSync(folder).filter((name) => types[extname(name)] !== undefined);
     return new Map(names.map((name) => [name, assetOf(name, readFileSync(new URL(name, folder)))]));
   } catch (err) {
-    log.error("--ui: the page is not there, /ui answers 503; ./cox build makes it", err, { folder: folder.pathname });
+    log.error("--ui: the page has not been built, /ui responds with 503; run ./cox build", err, { folder: folder.pathname });
     return new Map();
   }
 }

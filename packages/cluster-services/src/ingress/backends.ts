@@ -40,7 +40,7 @@ export class Backends {
   }
 
   endpointsOf(backend: Backend): Endpoints {
-    if (backend === undefined) return { problem: { reason: "NotServed", message: "a backend is no Service" } };
+    if (backend === undefined) return { problem: { reason: "NotServed", message: "a backend is not a Service" } };
     const { service: key, port } = backend;
     const addresses = this.#options.addresses?.();
     if (addresses !== this.#addresses) this.#known.clear();

@@ -83,8 +83,8 @@ export async function startMetricsApi(context: PartContext): Promise<Part> {
   return {
     check() {
       if (problem !== undefined) throw new Error(problem);
-      if (scraper.lastRound === undefined) throw new Error("no kubelet was queried yet");
-      if (clock.monotonic() - scraper.lastRound > 4 * periodMs) throw new Error("no kubelet was queried for a minute");
+      if (scraper.lastRound === undefined) throw new Error("no kubelet has been queried yet");
+      if (clock.monotonic() - scraper.lastRound > 4 * periodMs) throw new Error("no kubelet has been queried for a minute");
     },
     async stop() {
       await Promise.all([scraping, registering]);

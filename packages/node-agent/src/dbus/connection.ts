@@ -181,7 +181,7 @@ async function open(address: string): Promise<Socket> {
         if (end < 0 && answer.length < 1024) return;
         socket.off("data", hear);
         if (answer.startsWith("OK ")) resolve();
-        else reject(new Error(`the message bus does not let us in: ${answer.slice(0, Math.max(0, end))}`));
+        else reject(new Error(`the message bus refused authentication: ${answer.slice(0, Math.max(0, end))}`));
       };
       socket.on("data", hear);
       socket.once("error", reject);

@@ -176,7 +176,7 @@ class Writer {
         return;
       }
       default:
-        throw new Error(`D-Bus type ${type} is not written here`);
+        throw new Error(`D-Bus type ${type} cannot be encoded`);
     }
   }
 
@@ -254,7 +254,7 @@ class Reader {
         return elements;
       }
       default:
-        throw new Error(`D-Bus type ${type} is not known here`);
+        throw new Error(`D-Bus type ${type} cannot be decoded`);
     }
   }
 

@@ -17,7 +17,7 @@ export const encodeSource = (source: ConfigSource): string => toYaml({ apiVersio
 export function decodeSource(text: string): ConfigSource {
   const written = parseYaml(text);
   if (!isJsonObject(written) || written.apiVersion !== apiVersion || written.kind !== kind)
-    throw new Error(`failed to decode, error: it is no ${kind} of ${apiVersion}`);
+    throw new Error(`failed to decode, error: it is not a ${kind} of ${apiVersion}`);
   const map = isJsonObject(written.source) ? written.source.configMap : undefined;
   if (!isJsonObject(map)) throw new Error(problems.nothingNamed);
   const part = (name: keyof ConfigMapNodeConfigSource): string => String(map[name] ?? "");

@@ -65,7 +65,7 @@ export function joinCluster(options: JoinOptions): Registration {
     );
   }
   if (config.rotateServerCertificates) {
-    const onRotated = (): void => log.info("The new serving certificate is shown");
+    const onRotated = (): void => log.info("Using the new serving certificate");
     const names = () => options.names;
     background.add(
       rotateCertificate(

@@ -62,7 +62,7 @@ export class PluginRegistry {
     for (const [socket, { identity, handler, name }] of this.#registered) {
       if (present.get(socket) === identity) continue;
       this.#registered.delete(socket);
-      log.info("Plugin has gone", { plugin: name, socket });
+      log.info("Plugin was removed", { plugin: name, socket });
       await this.#letGo(handler, name);
     }
     for (const [socket, identity] of present) {
@@ -90,7 +90,7 @@ export class PluginRegistry {
     try {
       await handler.deregister(name);
     } catch (err) {
-      log.error("Plugin cannot be let go", err, { plugin: name });
+      log.error("Plugin cannot be deregistered", err, { plugin: name });
     }
   }
 

@@ -45,7 +45,7 @@ export async function keepHouse(options: HousekeepingOptions): Promise<void> {
   }
   const isGone = (uid: string): boolean => !isKnown(uid) && !inRuntime.has(uid);
   const failed = (what: string, uid: string) => (err: Error) =>
-    log.warn(`cannot remove the ${what} of a pod that is gone`, { podUID: uid, reason: err.message });
+    log.warn(`cannot remove the ${what} of a removed pod`, { podUID: uid, reason: err.message });
   for (const uid of (await volumes.list()).filter(isGone)) {
     await removePodLogs(options, uid).catch(failed("logs", uid));
     await volumes.remove(uid).catch(failed("volumes", uid));

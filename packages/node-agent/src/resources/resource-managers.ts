@@ -64,7 +64,7 @@ export function newResourceManagers(options: ResourceManagersOptions): ResourceM
         });
         return undefined;
       } catch (err) {
-        log.error("a pod's resources cannot be given", err, { pod: `${pod.metadata.namespace}/${pod.metadata.name}` });
+        log.error("cannot allocate the resources of a pod", err, { pod: `${pod.metadata.namespace}/${pod.metadata.name}` });
         return rejectionOf(err as Error);
       } finally {
         beingAdmitted = undefined;

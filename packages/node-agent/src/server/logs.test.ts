@@ -192,7 +192,11 @@ for (const query of ["", "follow=true"]) {
       now: () => now,
     };
     let destroyed = 0;
-    const gone = { write: () => false, drained: () => Promise.reject(new Error("the client went away")), end: () => undefined };
+    const gone = {
+      write: () => false,
+      drained: () => Promise.reject(new Error("the client disconnected")),
+      end: () => undefined,
+    };
     const exchange = { signal: new AbortController().signal, stream: () => gone, destroy: () => void destroyed++ };
     await serveLogs(exchange as unknown as Exchange, context, ["default", "web", "main"], new URLSearchParams(query));
     assert.equal(destroyed, 1);

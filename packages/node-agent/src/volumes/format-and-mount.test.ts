@@ -43,7 +43,7 @@ for (const { name, disk = {}, tools = {}, want, error } of [
     error:
       'format of disk "/dev/d" failed: type:("ext4") target:("/m") options:("rw,defaults") errcode:(exit status 1) output:(full) ',
   },
-  { name: "of a file system that is a path", disk: { fsType: "../evil" }, error: '"../evil" is no file system' },
+  { name: "of a file system that is a path", disk: { fsType: "../evil" }, error: '"../evil" is not a file system' },
 ] as {
   name: string;
   disk?: { readOnly?: boolean; fsType?: string };

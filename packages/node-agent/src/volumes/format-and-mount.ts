@@ -25,7 +25,7 @@ export async function formatAndMount(
 ): Promise<void> {
   const fsType = wanted || "ext4";
   // Used in the program name `mkfs.<fsType>`.
-  if (!/^[A-Za-z0-9_.-]+$/.test(fsType)) throw new Error(`${JSON.stringify(fsType)} is no file system`);
+  if (!/^[A-Za-z0-9_.-]+$/.test(fsType)) throw new Error(`${JSON.stringify(fsType)} is not a file system`);
   const access = readOnly ? "ro" : "rw";
   if (await isEmptyDisk(device, run)) {
     if (readOnly) throw new Error(`cannot mount unformatted disk ${device} as it is in read-only mode`);

@@ -76,7 +76,7 @@ async function makeFolders(root: string, parent: string, names: readonly string[
     for (const name of names) {
       await mkdir(`/proc/self/fd/${handle.fd}/${name}`, { mode: mode & 0o777 });
       handle = await openBelow(handle, name);
-      if (!(await handle.stat()).isDirectory()) throw new Error(`${name} was replaced while it was made`);
+      if (!(await handle.stat()).isDirectory()) throw new Error(`${name} was replaced during its creation`);
     }
     await chmod(`/proc/self/fd/${handle.fd}`, mode);
   } finally {

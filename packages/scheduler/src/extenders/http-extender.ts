@@ -135,7 +135,7 @@ function victimsOf(url: string, nodeName: string, victims: unknown, snapshot: Cl
 /** @throws Error for anything but an integer: scores are summed up, and one NaN would spoil the total */
 function integerOf(value: unknown): number {
   if (value === undefined) return 0;
-  if (!Number.isSafeInteger(value)) throw new Error(`the extender gave ${JSON.stringify(value)} for an integer`);
+  if (!Number.isSafeInteger(value)) throw new Error(`the extender returned ${JSON.stringify(value)} instead of an integer`);
   return value as number;
 }
 
@@ -177,7 +177,7 @@ function exchange(url: string, body: Buffer, tls: RequestOptions, timeoutMs: num
       let size = 0;
       response.on("data", (part: Buffer) => {
         size += part.length;
-        if (size > longestAnswer) outgoing.destroy(new Error(`the answer of ${url} is too long`));
+        if (size > longestAnswer) outgoing.destroy(new Error(`the response of ${url} is too long`));
         parts.push(part);
       });
       response.on("end", () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }));

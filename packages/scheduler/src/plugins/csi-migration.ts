@@ -27,7 +27,7 @@ export const inTreeDisks = {
 
 function disk(source: DiskField, idOf: InTreeDisk["idOf"]): InTreeDisk {
   const row = migratedPlugins.find((known) => known.source === source);
-  if (row === undefined) throw new Error(`nothing is known of ${source}`);
+  if (row === undefined) throw new Error(`no information about ${source}`);
   return { ...row, idOf };
 }
 

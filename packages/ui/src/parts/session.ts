@@ -23,7 +23,8 @@ export async function signIn(token: string): Promise<Session> {
   try {
     await new Api(token).get(probe);
   } catch (err) {
-    if (!(err instanceof ApiError)) return { state: "out", message: "this is no token: it has characters that none has" };
+    if (!(err instanceof ApiError))
+      return { state: "out", message: "this is not a token: it contains characters that tokens cannot contain" };
     if (err.code === 401) return { state: "out", message: "the API server does not accept this token" };
     // Who may not read discovery may still read other things; without a token that is an anonymous user.
     if (err.code !== 403 || token === "") return { state: "out", message: err.message };

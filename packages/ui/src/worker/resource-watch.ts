@@ -129,7 +129,7 @@ export class ResourceWatch {
     } catch (err) {
       // A connection that breaks off loses nothing: the watch resumes after the last event.
       if (err instanceof ApiError || err instanceof SyntaxError) throw err;
-      throw new ApiError(0, "the connection to the API server broke off");
+      throw new ApiError(0, "the connection to the API server was lost");
     }
     if (performance.now() - begunMs < shortestWatchMs) await pause(shortestWatchMs, signal);
   }

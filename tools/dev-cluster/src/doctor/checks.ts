@@ -36,7 +36,7 @@ const certificates: Check = ({ certificates: all, now }) =>
       return [
         {
           severity: "critical",
-          summary: `${what} is valid only in ${humanDuration(begins - now)}`,
+          summary: `${what} is not valid yet; it becomes valid in ${humanDuration(begins - now)}`,
           remedy: "Set this machine's clock.",
         },
       ];
@@ -98,7 +98,7 @@ const etcd: Check = ({ metrics }) => {
       : [
           {
             severity: value > 0.95 * mostEtcdBytes ? "critical" : "warning",
-            summary: `etcd's database ${labels["endpoint"] ?? ""} has ${mib(value)}; by default it takes no writes beyond ${mib(mostEtcdBytes)}`,
+            summary: `etcd's database ${labels["endpoint"] ?? ""} has ${mib(value)}; by default it refuses writes above ${mib(mostEtcdBytes)}`,
             remedy:
               "Delete what is not needed (apiserver_storage_objects shows the numbers), defragment (etcdctl defrag), or raise --quota-backend-bytes.",
           },
@@ -209,7 +209,7 @@ const webhooks: Check = ({ webhooks: all, services, metrics, unread }) => {
       if (fails && timeoutSeconds > 15) {
         found.push({
           severity: "notice",
-          summary: `${what} may hold each write for ${timeoutSeconds} s`,
+          summary: `${what} may delay each write by up to ${timeoutSeconds} s`,
           remedy: "Lower timeoutSeconds.",
         });
       }

@@ -85,7 +85,7 @@ async function signedInfo(
       signal: AbortSignal.timeout(10_000),
       headers: { accept: "application/json" },
     });
-    if (answer.status !== 200) throw new Error(`the answer for cluster-info is ${answer.status}`);
+    if (answer.status !== 200) throw new Error(`the response for cluster-info is ${answer.status}`);
     const { data = {} } = JSON.parse(answer.body.toString()) as ConfigMap;
     const info = data["kubeconfig"] ?? "";
     const signature = data[`jws-kubeconfig-${id}`];

@@ -27,7 +27,7 @@ export function memberOf(dropIn: string | undefined): Pick<Restore, "name" | "pe
   const flag = (name: string): string => new RegExp(`--${name}=(\\S+)`).exec(dropIn ?? "")?.[1] ?? "";
   const [name, peerUrl, dataDir] = [flag("name"), flag("initial-advertise-peer-urls"), flag("data-dir")];
   if (name === "" || peerUrl === "" || dataDir === "")
-    throw new Failure(`${etcdDropIn} is not there: coxswain init or join sets etcd up; run it first on a new machine`);
+    throw new Failure(`${etcdDropIn} does not exist: on a new machine, set up etcd with coxswain init or join first`);
   return { name, peerUrl, dataDir };
 }
 

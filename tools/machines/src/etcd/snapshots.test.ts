@@ -115,7 +115,7 @@ test("a restored member begins a new cluster with the members that are named", (
   const text = withMembers(dropIn, { m2: "https://10.0.0.2:2380" });
   assert.match(text, /--initial-cluster=m2=https:\/\/10\.0\.0\.2:2380 \\\n {2}--initial-cluster-state=new \\\n/);
   assert.equal(withMembers(text, { m2: "https://10.0.0.2:2380" }), text);
-  assert.throws(() => memberOf(undefined), /run it first on a new machine/);
+  assert.throws(() => memberOf(undefined), /set up etcd with coxswain init or join first/);
 });
 
 test("machines that restore one file together name their cluster alike; one alone names it anew each time", () => {

@@ -31,7 +31,7 @@ const kubelet = "/usr/bin/kubelet";
 /** The archive whose programs are linked in /usr/bin. @throws Failure on a machine that coxswain init or join did not set up */
 export async function installedArchive(): Promise<ArchiveVersion> {
   const target = linkTarget(kubelet);
-  if (target === undefined) throw new Failure(`there is no ${kubelet}: coxswain init and join set machines up`);
+  if (target === undefined) throw new Failure(`${kubelet} does not exist: this machine was not set up by coxswain init or join`);
   const [, home] = /^(.+)\/bin\/kubelet$/.exec(target) ?? [];
   // With a unit elsewhere, as of a package, the program was put in place of another one.
   if (home !== undefined && existsSync(join(unitFolder, "kubelet.service"))) return versionOf(home);

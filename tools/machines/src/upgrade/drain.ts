@@ -69,7 +69,7 @@ export async function drain({ client, nodeName, timeoutMs }: DrainOptions): Prom
     });
   } catch (err) {
     const waiting = left.map((pod) => `${shown(pod)}${evicted.has(pod.metadata.uid) ? "" : " (a PodDisruptionBudget keeps it)"}`);
-    throw new Failure([(err as Error).message, ...(waiting.length > 0 ? [`left are ${waiting.join(", ")}`] : [])]);
+    throw new Failure([(err as Error).message, ...(waiting.length > 0 ? [`remaining: ${waiting.join(", ")}`] : [])]);
   }
 }
 

@@ -70,9 +70,12 @@ export async function openTrust(options: TrustOptions): Promise<OpenedTrust> {
   const without = { ...trustOf(own, undefined), lookedUp: Promise.resolve() };
   if (!missing || flags["authentication-skip-lookup"]) return without;
   if (client === undefined) {
-    log.warn("no authentication-kubeconfig: what is missing cannot be looked up, so some client certificates will not count", {
-      configmap: `${namespace}/${name}`,
-    });
+    log.warn(
+      "--authentication-kubeconfig is not set: settings that are missing cannot be read from the cluster, and some client certificates will be refused",
+      {
+        configmap: `${namespace}/${name}`,
+      },
+    );
     return without;
   }
   const published = newPublishedTrust(log);
@@ -104,7 +107,7 @@ async function lookUpAgain(
   const pauses = newBackoff({ ...retry, clock });
   for (let failure = first; failure !== undefined; ) {
     if (flags["authentication-tolerate-lookup-failure"]) {
-      log.warn("the cluster's authentication configuration cannot be looked up: all requests may be anonymous until it can", {
+      log.warn("cannot read the cluster's authentication configuration; until then all requests may be treated as anonymous", {
         err: messageOf(failure),
       });
       return;
@@ -189,7 +192,7 @@ function newPublishedTrust(log: Logger): PublishedTrust {
     try {
       read();
     } catch (err) {
-      log.error("the cluster's authentication configuration is not usable", err, { configmap: `${namespace}/${name}` });
+      log.error("the cluster's authentication configuration is invalid", err, { configmap: `${namespace}/${name}` });
     }
   };
   return {

@@ -207,7 +207,7 @@ function byRule(rule: Rule, value: unknown, path: string, pruned: boolean, depth
 }
 
 function object(value: unknown, path: string): Record<string, unknown> {
-  if (!isJsonObject(value)) throw new Error(`${path} is no object`);
+  if (!isJsonObject(value)) throw new Error(`${path} is not an object`);
   return value;
 }
 
@@ -216,11 +216,11 @@ function entries(value: unknown, path: string): [string, unknown][] {
 }
 
 function array(value: unknown, path: string): unknown[] {
-  if (!Array.isArray(value)) throw new Error(`${path} is no list`);
+  if (!Array.isArray(value)) throw new Error(`${path} is not a list`);
   return value;
 }
 
 function primitive(value: unknown, path: string, type: "string" | "boolean" | "number"): unknown {
-  if (typeof value !== type) throw new Error(`${path} is no ${type}`);
+  if (typeof value !== type) throw new Error(`${path} is not a ${type}`);
   return value;
 }

@@ -149,4 +149,4 @@ export class StoreUpdate {
 }
 
 /** Thrown inside guaranteedUpdate to stop the write: the update completes a deletion. Never escapes this module. */
-const emptiedFinalizers = new Error("the update took away the last finalizer");
+const emptiedFinalizers = new Error("the update removed the last finalizer");

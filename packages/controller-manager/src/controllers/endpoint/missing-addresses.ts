@@ -35,7 +35,7 @@ export function missingAddresses(service: Service, selected: readonly Pod[]): Ou
       }
       const texts = Array.from(reasons, ([why, count]) => `${count} ${why}`);
       return {
-        summary: `${missing.length} of ${selected.length} selected pods are no endpoints: ${texts.join(", ")}`,
+        summary: `${missing.length} of ${selected.length} selected pods are not endpoints: ${texts.join(", ")}`,
         related: missing.slice(0, maxPodsReported).map((pod) => objectRef(pods, pod)),
         details: { pods: byPod },
       };

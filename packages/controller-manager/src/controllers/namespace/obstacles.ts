@@ -14,7 +14,7 @@ export function obstacles({ discoveryFailures, failures, remaining, finalizers }
       verdict: "waiting",
       reason: "ApiUnavailable",
       description: {
-        summary: `it is not known what is left in it while these API groups do not answer: ${groups}`,
+        summary: `its remaining content is unknown while these API groups do not respond: ${groups}`,
         related: discoveryFailures.flatMap(({ groupVersion }) => apiServiceOf(groupVersion)),
         remedy: "repair the service of the API group, or delete its APIService",
         details,

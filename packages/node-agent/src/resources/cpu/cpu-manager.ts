@@ -79,7 +79,7 @@ export class CpuManager implements HintProvider {
       const assigned = new Map(this.#state.assigned);
       assigned.set(uid, new Map(assigned.get(uid)).set(container.name, cpus));
       this.#change(assigned);
-      log.info("gave a container exclusive CPUs", { podUID: uid, container: container.name, cpus: formatCpus(cpus) });
+      log.info("allocated exclusive CPUs to a container", { podUID: uid, container: container.name, cpus: formatCpus(cpus) });
     }
     const isInit = (pod.spec.initContainers ?? []).some(({ name }) => name === container.name);
     this.#reusable = { uid, cpus: isInit ? union(this.#reusableOf(uid), cpus) : without(this.#reusableOf(uid), cpus) };

@@ -259,7 +259,7 @@ export class DeviceManager implements HintProvider {
     });
     client.close();
     if (this.#plugins.get(resource) !== plugin) return;
-    log.info("Device plugin has gone", { resourceName: resource });
+    log.info("Device plugin disconnected", { resourceName: resource });
     plugin.client = undefined;
     plugin.stoppedAt = clock.monotonic();
     const last = this.#devices.get(resource) ?? new Map<string, PluginDevice>();
@@ -350,7 +350,7 @@ export class DeviceManager implements HintProvider {
   #onRegistered(plugin: Registered): void {
     const { log } = this.#options;
     void this.#follow(plugin).catch((err) =>
-      log.error("a device plugin cannot be followed", err, { resourceName: plugin.resource }),
+      log.error("cannot watch the devices of a plugin", err, { resourceName: plugin.resource }),
     );
   }
 }

@@ -43,7 +43,7 @@ export async function serveRegistration(options: {
     log.info("Got registration request from device plugin with resource", { resourceName, endpoint });
     if (problem !== undefined) {
       const err = new Error(problem);
-      log.error("a device plugin is refused", err, { resourceName });
+      log.error("refused a device plugin", err, { resourceName });
       throw err;
     }
     const wanted = (own ?? { preStartRequired: false, getPreferredAllocationAvailable: false }) as PluginOptions;

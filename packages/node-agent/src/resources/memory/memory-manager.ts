@@ -77,7 +77,7 @@ export class MemoryManager implements HintProvider {
       const own = new Map(this.#state.assigned.get(uid));
       handOver(own, initContainers, container.name, blocks);
       this.#change({ nodes, assigned: new Map(this.#state.assigned).set(uid, own.set(container.name, blocks)) });
-      log.info("promised a container memory", { podUID: uid, container: container.name, numaNodes: from.join(",") });
+      log.info("reserved memory for a container", { podUID: uid, container: container.name, numaNodes: from.join(",") });
     }
     this.#reusable = { uid, memory: reusableAfter(this.#reusableOf(uid), blocks, isInit) };
   }

@@ -160,7 +160,7 @@ export class CsiVolumes {
     const { log, paths } = this.#options;
     const claim = async (name: string, dir: string): Promise<void> => {
       const data = await loadVolumeData(dir).catch((err) => {
-        log.error("what is known of a CSI volume cannot be read", err, { path: dir });
+        log.error("cannot read the stored data of a CSI volume", err, { path: dir });
         return undefined;
       });
       if (data === undefined || data.volumeLifecycleMode === "Ephemeral") return;

@@ -48,7 +48,7 @@ export function newFolderQuotas(options: FolderQuotaOptions): FolderQuotas {
         const { bytes, inodes } = await quotas.usage(free);
         if (bytes === 0 && inodes === 0) return { files: withProject(files, path, free), result: free };
       }
-      throw new Error("no project is free"); // unreachable: freeProjects throws before it is exhausted
+      throw new Error("no free project ID"); // unreachable: freeProjects throws before it is exhausted
     });
     try {
       await quotas.join(path, id, limited);
@@ -76,7 +76,7 @@ export function newFolderQuotas(options: FolderQuotaOptions): FolderQuotas {
       if (tried.has(path)) return;
       tried.add(path);
       await oneAtATime(() => assign(path, limited)).catch((err: Error) => {
-        log.warn("What is in a folder cannot be counted by its file system", { path, reason: err.message });
+        log.warn("Cannot measure a folder with quotas of its file system", { path, reason: err.message });
       });
     },
     async usage(path) {

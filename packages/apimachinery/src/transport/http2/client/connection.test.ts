@@ -334,7 +334,7 @@ test("the connection to a closing server ends with the last response, and report
   const goAway = (last: number): Buffer => frame(frameTypes.goAway, 0, 0, Buffer.from([0, 0, 0, last, 0, 0, 0, errorCodes.none]));
   await says(goAway(3));
   assert.deepEqual([ends, events], [["d refused", "c refused"], ["leaving"]]);
-  assert.throws(() => made.request(post, bytes(1), true, { fields() {}, data() {}, closed() {} }), /takes no more requests/);
+  assert.throws(() => made.request(post, bytes(1), true, { fields() {}, data() {}, closed() {} }), /accepts no new streams/);
   await says(goAway(3), answered(1));
   assert.equal(socket.destroyed, false);
   await says(answered(3));

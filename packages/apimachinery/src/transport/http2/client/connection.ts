@@ -46,7 +46,7 @@ const defaultTableBytes = 4096;
 /** A server that sends this many PING and SETTINGS frames while its answers are queued does not read them. */
 const mostUnreadAnswers = 10_000;
 const noBytes = Buffer.alloc(0);
-const goneAway: StreamEnd = { type: "refused", reason: "the server goes away" };
+const goneAway: StreamEnd = { type: "refused", reason: "the server sent GOAWAY" };
 
 /**
  * The client side of one HTTP/2 connection. node:http2 creates a stream with two buffers, a session reference and a dozen events
@@ -120,7 +120,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
    */
   request(block: Buffer, body: Buffer, ends: boolean, handlers: StreamHandlers): ClientStream {
     if (this.#nextId > lastStreamId) this.#leave();
-    if (!this.#acceptsMore) throw new Error("the connection takes no more requests");
+    if (!this.#acceptsMore) throw new Error("the connection accepts no new streams");
     const sent = this.#acknowledgesTable ? Buffer.concat([Buffer.from([noTable]), block]) : block;
     const stream = new ClientStream(this, { block: sent, body, ends }, handlers, this.#options.streamWindowBytes);
     if (this.#streams.size < this.#mostStreams) this.#open(stream);
@@ -230,7 +230,8 @@ export class ClientConnection implements StreamConnection, ServerFrames {
   /** @throws ConnectionError when the server sends PING and SETTINGS frames without reading the answers */
   #countAnswer(): void {
     if (this.#socket.writableLength === 0) this.#unreadAnswers = 0;
-    else if (++this.#unreadAnswers > mostUnreadAnswers) throw tooMuch("pings and settings without end");
+    else if (++this.#unreadAnswers > mostUnreadAnswers)
+      throw tooMuch("the server does not read replies to its PING and SETTINGS frames");
   }
 
   onPong(): void {
@@ -263,7 +264,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
 
   /** @returns undefined for a stream that is over @throws ConnectionError for one that was never opened */
   #streamOf(id: number): ClientStream | undefined {
-    if (id >= this.#nextId || id % 2 === 0) throw protocolError(`a frame of stream ${id}, which did not begin`);
+    if (id >= this.#nextId || id % 2 === 0) throw protocolError(`frame on idle stream ${id}`);
     return this.#streams.get(id);
   }
 
@@ -282,7 +283,7 @@ export class ClientConnection implements StreamConnection, ServerFrames {
 
   #resizeStreams(change: number): void {
     for (const stream of this.#streams.values()) {
-      if (stream.resize(change) > widestWindow) throw windowError("a stream's window that is too wide");
+      if (stream.resize(change) > widestWindow) throw windowError("flow-control window of a stream above 2^31-1");
     }
   }
 
@@ -399,9 +400,9 @@ class ClientHeaderBlock implements PartialHeaderBlock {
   }
 
   add(fragment: Buffer): void {
-    if (++this.#frames > mostHeaderFrames) throw tooMuch("headers without end");
+    if (++this.#frames > mostHeaderFrames) throw tooMuch("header block exceeds the limits");
     this.#bytes.push(fragment);
-    if (this.#bytes.size > mostHeaderBytes) throw protocolError(`headers of ${this.#bytes.size} bytes`);
+    if (this.#bytes.size > mostHeaderBytes) throw protocolError(`header block of ${this.#bytes.size} bytes exceeds the limit`);
   }
 
   take(): Buffer {

@@ -169,8 +169,8 @@ test("padding is returned to the window of a stream that reads at its own pace",
 for (const { name, says: said, code } of [
   { name: "data before headers", says: data(1, 1), code: errorCodes.protocol },
   { name: "more data than its window lets in", says: Buffer.concat([ok(1), data(1, 101)]), code: errorCodes.flowControl },
-  { name: "a window that grows by nothing", says: grant(1, 0), code: errorCodes.protocol },
-  { name: "a window that is too wide", says: grant(1, 2 ** 31 - 1), code: errorCodes.flowControl },
+  { name: "WINDOW_UPDATE with increment 0", says: grant(1, 0), code: errorCodes.protocol },
+  { name: "flow-control window above 2^31-1", says: grant(1, 2 ** 31 - 1), code: errorCodes.flowControl },
 ]) {
   test(`a stream with ${name} is reset, others go on`, async (t) => {
     const { send, says, turn, begin, ends } = pipeOver(t, small);
@@ -189,8 +189,8 @@ for (const { name, says: said, code, isFirst } of [
   { name: "something before its settings", says: grant(0, 1), code: errorCodes.protocol, isFirst: true },
   { name: "a stream that did not begin", says: ok(5), code: errorCodes.protocol },
   { name: "a stream of the server", says: ok(2), code: errorCodes.protocol },
-  { name: "a window that grows by nothing", says: grant(0, 0), code: errorCodes.protocol },
-  { name: "a window that is too wide", says: grant(0, 2 ** 31 - 1), code: errorCodes.flowControl },
+  { name: "WINDOW_UPDATE with increment 0", says: grant(0, 0), code: errorCodes.protocol },
+  { name: "flow-control window above 2^31-1", says: grant(0, 2 ** 31 - 1), code: errorCodes.flowControl },
   { name: "frames that may be tiny", says: settingsFrame([[settings.maxFrameSize, 1]]), code: errorCodes.protocol },
   {
     name: "windows that are too wide",
@@ -245,7 +245,7 @@ test("a connection that is closed ends with its last stream, and says goodbye", 
   made.close();
   made.close();
   assert.deepEqual([socket.destroyed, made.maxStreams, events], [false, 0, []]);
-  assert.throws(() => send("b", 0), /takes no more requests/);
+  assert.throws(() => send("b", 0), /accepts no new streams/);
   assert.deepEqual(await says(answered(1)), [`goAway 0 ${errorCodes.none}`]);
   assert.deepEqual([socket.destroyed, ends, events], [true, ["a ended"], ["closed"]]);
 });
@@ -334,7 +334,7 @@ for (const { name, question } of [
       socket.push(Buffer.concat(Array.from({ length: 100 }, () => question)));
       await new Promise(setImmediate);
     }
-    assert.deepEqual(closed, ["pings and settings without end"]);
+    assert.deepEqual(closed, ["the server does not read replies to its PING and SETTINGS frames"]);
   });
 }
 

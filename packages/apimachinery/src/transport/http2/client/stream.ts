@@ -271,22 +271,23 @@ export class ClientOutput {
 
   /** @throws ConnectionError for a size that RFC 9113, section 6.5.2, forbids */
   set frameBytes(bytes: number) {
-    if (bytes < defaultMaxFrameBytes || bytes > largestFrameBytes) throw protocolError(`frames of ${bytes} bytes`);
+    if (bytes < defaultMaxFrameBytes || bytes > largestFrameBytes)
+      throw protocolError(`invalid SETTINGS_MAX_FRAME_SIZE ${bytes}`);
     this.#frameBytes = bytes;
   }
 
   /** Applies a WINDOW_UPDATE of the connection. @returns whether streams may have waited for it @throws ConnectionError */
   widen(increment: number): boolean {
-    if (increment === 0) throw protocolError("a window that grows by nothing");
+    if (increment === 0) throw protocolError("WINDOW_UPDATE with increment 0");
     const wasShut = this.window <= 0;
     this.window += increment;
-    if (this.window > widestWindow) throw windowError("a window that is too wide");
+    if (this.window > widestWindow) throw windowError("flow-control window above 2^31-1");
     return wasShut;
   }
 
   /** Applies SETTINGS_INITIAL_WINDOW_SIZE. @returns the change for the windows of open streams @throws ConnectionError */
   resizeStreams(bytes: number): number {
-    if (bytes > widestWindow) throw windowError("a window that is too wide");
+    if (bytes > widestWindow) throw windowError("flow-control window above 2^31-1");
     const change = bytes - this.#streamWindow;
     this.#streamWindow = bytes;
     return change;

@@ -26,12 +26,12 @@ export class AbuseLimits {
 
   /** Counts a stream that is reset after work on it has begun. @throws ConnectionError above the rate limit */
   countReset(): void {
-    if (!this.#resets.spend() || this.#client?.spendReset() === false) throw tooMuch("too many streams were broken off");
+    if (!this.#resets.spend() || this.#client?.spendReset() === false) throw tooMuch("too many reset streams");
   }
 
   /** Counts a frame without effect. @throws ConnectionError above the rate limit */
   countIdle(): void {
-    if (!this.#idleFrames.spend()) throw tooMuch("too many frames that bring nothing forward");
+    if (!this.#idleFrames.spend()) throw tooMuch("too many frames without effect");
   }
 
   /** Remembers a stream that the server has reset, for {@link checkLate}. */
@@ -44,6 +44,6 @@ export class AbuseLimits {
    * frame was in flight then
    */
   checkLate(stream: number): void {
-    if (!this.#weReset.includes(stream)) throw new ConnectionError(errorCodes.streamClosed, "more of a stream that is over");
+    if (!this.#weReset.includes(stream)) throw new ConnectionError(errorCodes.streamClosed, "frame on a closed stream");
   }
 }

@@ -55,7 +55,7 @@ const graceMs = 1_000;
 /** Upper bound of control frames queued for a client that does not read. */
 const mostReplies = 1_000;
 const noBytes = Buffer.alloc(0);
-const lengthFault = "a body of another length than its content-length";
+const lengthFault = "body length differs from content-length";
 
 /**
  * The server side of one HTTP/2 connection. Node's own implementation creates a stream with two buffers and a dozen events for
@@ -142,7 +142,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     const { headersTimeoutMs, idleTimeoutMs } = this.#options;
     const awaited = this.#input.hasBegun ? (this.#closingSince ?? this.#input.headersSince) : this.#idleSince;
     if (awaited !== undefined && now - awaited >= headersTimeoutMs) {
-      this.#failure ??= "the client took too long";
+      this.#failure ??= "timeout";
       this.destroy();
     } else if (this.#streams.size === 0 && now - this.#idleSince >= idleTimeoutMs) {
       this.close();
@@ -215,7 +215,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     this.#options.fieldWork.add(decoded.count);
     const stream = this.#streams.get(id);
     if (stream !== undefined) {
-      if (stream.received) this.#resetFor(stream, errorCodes.streamClosed, "headers after the end of the request");
+      if (stream.received) this.#resetFor(stream, errorCodes.streamClosed, "HEADERS after END_STREAM");
       else if (!isWhole || decoded.tooLarge || !areTrailers(decoded.fields))
         this.#resetFor(stream, errorCodes.protocol, "invalid trailers");
       else this.#endOfRequest(stream);
@@ -247,7 +247,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     }
     // The handler's side answers these, with 400 and 431.
     if (head.refusal !== undefined) this.#events.refused(head.refusal, false);
-    else if (tooLarge) this.#events.refused("header fields above the limit", false);
+    else if (tooLarge) this.#events.refused("header fields exceed the limit", false);
     const windows = { send: this.#output.streamWindow, receive: streamWindowBytes };
     const stream = new ServerStream(this, { id, head, fields, isWhole, isCut: tooLarge }, windows);
     this.#streams.set(id, stream);
@@ -262,8 +262,8 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
   }
 
   onData(id: number, data: Buffer, windowBytes: number, ends: boolean): void {
-    if (this.#isIdle(id)) throw protocolError("data of a stream that did not begin");
-    if (!this.#receiveWindow.take(windowBytes)) throw windowError("more data than the window lets in");
+    if (this.#isIdle(id)) throw protocolError("DATA on an idle stream");
+    if (!this.#receiveWindow.take(windowBytes)) throw windowError("DATA exceeds the flow-control window");
     const stream = this.#streams.get(id);
     if (data.length === 0 && (!ends || stream === undefined)) this.#abuse.countIdle();
     if (stream === undefined) {
@@ -273,8 +273,8 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
     }
     if (stream.received || stream.receiveWindow?.take(windowBytes) === false) {
       this.#giveBack(windowBytes);
-      if (stream.received) this.#resetFor(stream, errorCodes.streamClosed, "data after the end of the request");
-      else this.#resetFor(stream, errorCodes.flowControl, "more data than the window lets in");
+      if (stream.received) this.#resetFor(stream, errorCodes.streamClosed, "DATA after END_STREAM");
+      else this.#resetFor(stream, errorCodes.flowControl, "DATA exceeds the flow-control window");
       return;
     }
     // Padding is credited at once, as no handler consumes it.
@@ -298,7 +298,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
   }
 
   onReset(id: number): void {
-    if (this.#isIdle(id)) throw protocolError("the end of a stream that did not begin");
+    if (this.#isIdle(id)) throw protocolError("RST_STREAM on an idle stream");
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       this.#abuse.countIdle();
@@ -311,10 +311,11 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
   onSetting(id: number, value: number): void {
     switch (id) {
       case settings.enablePush:
-        if (value > 1) throw protocolError("push is neither on nor off");
+        if (value > 1) throw protocolError("invalid value of SETTINGS_ENABLE_PUSH");
         break;
       case settings.maxFrameSize:
-        if (value < defaultMaxFrameBytes || value > largestFrameBytes) throw protocolError(`frames of ${value} bytes`);
+        if (value < defaultMaxFrameBytes || value > largestFrameBytes)
+          throw protocolError(`invalid SETTINGS_MAX_FRAME_SIZE ${value}`);
         break;
       case settings.initialWindowSize:
         this.#output.resizeStreams(value, this.#streams.values());
@@ -341,7 +342,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
   }
 
   onStalledHeaders(): void {
-    this.#fail(errorCodes.enhanceYourCalm, "too many headers are unfinished, its own for longest");
+    this.#fail(errorCodes.enhanceYourCalm, "too many incomplete header blocks on the server; this one was the oldest");
   }
 
   onWindowUpdate(id: number, increment: number): void {
@@ -349,12 +350,12 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
       this.#output.widen(increment, () => this.#streams.values());
       return;
     }
-    if (this.#isIdle(id)) throw protocolError("the window of a stream that did not begin");
+    if (this.#isIdle(id)) throw protocolError("WINDOW_UPDATE on an idle stream");
     const stream = this.#streams.get(id);
     if (stream === undefined) return;
     stream.sendWindow += increment;
-    if (increment === 0) this.#resetFor(stream, errorCodes.protocol, "a window that does not grow");
-    else if (stream.sendWindow > widestWindow) this.#resetFor(stream, errorCodes.flowControl, "a window that is too wide");
+    if (increment === 0) this.#resetFor(stream, errorCodes.protocol, "WINDOW_UPDATE with increment 0");
+    else if (stream.sendWindow > widestWindow) this.#resetFor(stream, errorCodes.flowControl, "flow-control window above 2^31-1");
     else if (stream.unsent > 0) this.#output.ready(stream);
   }
 
@@ -365,7 +366,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
   }
 
   #reply(bytes: Buffer): void {
-    if (this.#output.waiting >= mostReplies) throw tooMuch("the client does not take its answers");
+    if (this.#output.waiting >= mostReplies) throw tooMuch("the client does not read replies to its PING and SETTINGS frames");
     this.#output.control(bytes);
   }
 
@@ -387,7 +388,7 @@ export class ServerConnection implements StreamConnection, ServerFrameReceiver {
 
   /** Ends the connection of a client that is refused for now ({@link ClientBudgets}). */
   refuse(): void {
-    this.#fail(errorCodes.enhanceYourCalm, "the client did too much that is broken off");
+    this.#fail(errorCodes.enhanceYourCalm, "too many reset streams of this client");
     this.#endIfDone();
   }
 
@@ -465,21 +466,21 @@ class ServerOutput {
 
   /** Applies a WINDOW_UPDATE of the connection. @param streams returns all open streams @throws ConnectionError */
   widen(increment: number, streams: () => readonly ServerStream[]): void {
-    if (increment === 0) throw protocolError("a window that grows by nothing");
+    if (increment === 0) throw protocolError("WINDOW_UPDATE with increment 0");
     const wasShut = this.#window <= 0;
     this.#window += increment;
-    if (this.#window > widestWindow) throw windowError("a window that is too wide");
+    if (this.#window > widestWindow) throw windowError("flow-control window above 2^31-1");
     if (wasShut) for (const stream of streams()) if (stream.unsent > 0) this.ready(stream);
   }
 
   /** Applies SETTINGS_INITIAL_WINDOW_SIZE, also to open streams. @throws ConnectionError */
   resizeStreams(bytes: number, streams: readonly ServerStream[]): void {
-    if (bytes > widestWindow) throw windowError("a window that is too wide");
+    if (bytes > widestWindow) throw windowError("flow-control window above 2^31-1");
     const more = bytes - this.#streamWindow;
     this.#streamWindow = bytes;
     for (const stream of streams) {
       stream.sendWindow += more;
-      if (stream.sendWindow > widestWindow) throw windowError("a stream's window that is too wide");
+      if (stream.sendWindow > widestWindow) throw windowError("flow-control window of a stream above 2^31-1");
       if (stream.unsent > 0) this.ready(stream);
     }
   }

@@ -34,7 +34,7 @@ export class ServerInput extends FrameInput<HeaderBlock> {
   protected override afterPreface(chunk: Buffer): Buffer {
     if (this.#prefaceLeft.length === 0) return chunk;
     const length = Math.min(chunk.length, this.#prefaceLeft.length);
-    if (chunk.compare(this.#prefaceLeft, 0, length, 0, length) !== 0) throw protocolError("the preface is wrong");
+    if (chunk.compare(this.#prefaceLeft, 0, length, 0, length) !== 0) throw protocolError("invalid connection preface");
     this.#prefaceLeft = this.#prefaceLeft.subarray(length);
     return chunk.subarray(length);
   }
@@ -53,7 +53,7 @@ export class ServerInput extends FrameInput<HeaderBlock> {
 }
 
 function checkClientStream(stream: number): void {
-  if (stream % 2 === 0) throw protocolError("a stream that is not the client's");
+  if (stream % 2 === 0) throw protocolError("even stream ID from the client");
 }
 
 /**
@@ -96,21 +96,21 @@ export function requestHeadOf(fields: readonly string[]): RequestHead | string {
     const name = fields[at] as string;
     if (name.charCodeAt(0) !== colon) break;
     const which = pseudoFields.indexOf(name as (typeof pseudoFields)[number]);
-    if (which === -1) return "an unknown pseudo field";
-    if (pseudo[which] !== undefined) return `two fields ${name}`;
-    if (!isValue(fields[at + 1] as string)) return `an invalid value of ${name}`;
+    if (which === -1) return "unknown pseudo-header field";
+    if (pseudo[which] !== undefined) return `duplicate ${name}`;
+    if (!isValue(fields[at + 1] as string)) return `invalid value of ${name}`;
     pseudo[which] = fields[at + 1];
   }
   const [method, path, scheme, authority] = pseudo;
-  if (method === undefined || path === undefined || scheme === undefined) return "a missing pseudo field";
-  if (method === "CONNECT") return "a :path of CONNECT";
-  if (scheme !== "https" && scheme !== "http") return "an invalid value of :scheme";
-  if (!isToken(method)) return "an invalid value of :method";
-  if (!(path.charCodeAt(0) === 47 /* / */ || (path === "*" && method === "OPTIONS"))) return "an invalid value of :path";
+  if (method === undefined || path === undefined || scheme === undefined) return "missing pseudo-header field";
+  if (method === "CONNECT") return "CONNECT with :path";
+  if (scheme !== "https" && scheme !== "http") return "invalid value of :scheme";
+  if (!isToken(method)) return "invalid value of :method";
+  if (!(path.charCodeAt(0) === 47 /* / */ || (path === "*" && method === "OPTIONS"))) return "invalid value of :path";
   const fault = faultOf(fields, at);
   if (fault !== undefined) return fault;
   const contentLength = announcedLength(fields, at);
-  if (contentLength === null) return "an invalid content-length";
+  if (contentLength === null) return "invalid content-length";
   const refusal = connectionFault(fields, at);
   return refusal === undefined ? { method, path, authority, contentLength } : { method, path, authority, contentLength, refusal };
 }
@@ -142,8 +142,8 @@ function faultOf(fields: readonly string[], from: number): string | undefined {
   for (let at = from; at < fields.length; at += 2) {
     const name = fields[at] as string;
     const value = fields[at + 1] as string;
-    if (!isName(name)) return "an invalid field name";
-    if (!isValue(value)) return `an invalid value of ${name}`;
+    if (!isName(name)) return "invalid header field name";
+    if (!isValue(value)) return `invalid value of ${name}`;
   }
   return undefined;
 }
@@ -226,7 +226,7 @@ export class HeaderBlock implements PartialHeaderBlock {
     this.#parts.push(part);
     this.#size += part.length;
     unfinishedBytes += part.length;
-    if (this.#parts.length > mostParts || this.#size > this.#mostBytes) throw tooMuch("headers without end");
+    if (this.#parts.length > mostParts || this.#size > this.#mostBytes) throw tooMuch("header block exceeds the limits");
     for (const block of unfinished) {
       if (unfinishedBytes <= mostUnfinishedBytes) return;
       block.drop();

@@ -38,11 +38,11 @@ for (const { name, fields } of [
 }
 
 for (const { fields, want } of [
-  { fields: withStart("x-one", "a\0"), want: "an invalid value of x-one" },
-  { fields: instead(":scheme", "ftp"), want: "an invalid value of :scheme" },
-  { fields: instead(":method", "CONNECT"), want: "a :path of CONNECT" },
-  { fields: instead(":path", "api"), want: "an invalid value of :path" },
-  { fields: without(":method"), want: "a missing pseudo field" },
+  { fields: withStart("x-one", "a\0"), want: "invalid value of x-one" },
+  { fields: instead(":scheme", "ftp"), want: "invalid value of :scheme" },
+  { fields: instead(":method", "CONNECT"), want: "CONNECT with :path" },
+  { fields: instead(":path", "api"), want: "invalid value of :path" },
+  { fields: without(":method"), want: "missing pseudo-header field" },
 ]) {
   test(`a malformed request is refused for ${want}`, () => assert.equal(requestHeadOf(fields), want));
 }

@@ -26,7 +26,7 @@ interface BodyReceiver {
 /** High-water mark of queued bytes; above it writers should await `drained`. */
 const highWaterBytes = 64 * 1024;
 const leastBytes = 512;
-const gone = "the client went away";
+const gone = "the client disconnected";
 
 /**
  * One request and its response. Queued data is held by reference and copied once, when the windows and the socket accept it: a

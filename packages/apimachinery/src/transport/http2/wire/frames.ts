@@ -91,7 +91,7 @@ export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
     wanted = headBytes;
     while (bytes.length - at >= headBytes) {
       const length = bytes.readUIntBE(at, 3);
-      if (length > defaultMaxFrameBytes) throw frameSizeError(`a frame of ${length} bytes`);
+      if (length > defaultMaxFrameBytes) throw frameSizeError(`frame of ${length} bytes exceeds the maximum size`);
       if (bytes.length - at < headBytes + length) {
         wanted = headBytes + length;
         break;
@@ -109,7 +109,7 @@ export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
 export function unpadded(flag: number, payload: Buffer): Buffer {
   if ((flag & flags.padded) === 0) return payload;
   const padding = payload[0] ?? 0;
-  if (padding + 1 > payload.length) throw protocolError("a frame is all padding");
+  if (padding + 1 > payload.length) throw protocolError("padding exceeds the frame");
   return payload.subarray(1, payload.length - padding);
 }
 
@@ -119,7 +119,7 @@ const priorityBytes = 5;
 function headerFragment(flag: number, payload: Buffer): Buffer {
   const part = unpadded(flag, payload);
   if ((flag & flags.priority) === 0) return part;
-  if (part.length < priorityBytes) throw protocolError("a priority that is cut off");
+  if (part.length < priorityBytes) throw protocolError("truncated priority fields");
   return part.subarray(priorityBytes);
 }
 
@@ -152,13 +152,13 @@ export function checkFrame(type: number, flag: number, stream: number, bytes: nu
   const rule = rules[type];
   if (rule === undefined) return;
   if (rule.about !== undefined && (rule.about === "stream") !== stream > 0) {
-    throw protocolError(`a frame of type ${type} on stream ${stream}`);
+    throw protocolError(`frame of type ${type} on stream ${stream}`);
   }
   if (bytes !== (rule.bytes ?? bytes) || bytes < (rule.leastBytes ?? 0)) {
-    throw frameSizeError(`a frame of type ${type} with ${bytes} bytes`);
+    throw frameSizeError(`frame of type ${type} with invalid length ${bytes}`);
   }
   if (type === frameTypes.settings && (bytes % 6 !== 0 || ((flag & flags.ack) !== 0 && bytes > 0))) {
-    throw frameSizeError(`settings of ${bytes} bytes`);
+    throw frameSizeError(`SETTINGS frame with invalid length ${bytes}`);
   }
 }
 
@@ -248,7 +248,7 @@ export abstract class FrameInput<Block extends PartialHeaderBlock> {
   #onFrame(type: number, flag: number, stream: number, payload: Buffer): void {
     if (this.#isClosed) return; // by an earlier frame of the same chunk
     if (this.#block !== undefined && (type !== frameTypes.continuation || stream !== this.#block.stream)) {
-      throw protocolError("a frame within a header block");
+      throw protocolError("frame within a header block");
     }
     if (!this.#hasSettings && type !== frameTypes.settings) throw protocolError("the first frame is not SETTINGS");
     checkFrame(type, flag, stream, payload.length);
@@ -280,7 +280,7 @@ export abstract class FrameInput<Block extends PartialHeaderBlock> {
         this.#receiver.onWindowUpdate(stream, payload.readUInt32BE(0) & 0x7fffffff);
         break;
       case frameTypes.pushPromise: // a client may not push, and ours disables the server's pushes
-        throw protocolError("a PUSH_PROMISE frame");
+        throw protocolError("PUSH_PROMISE frame");
       default: // PRIORITY, which RFC 9113 deprecates, and unknown types
         this.#receiver.onIdleFrame();
     }
@@ -298,7 +298,7 @@ export abstract class FrameInput<Block extends PartialHeaderBlock> {
 
   #onContinuation(flag: number, payload: Buffer): void {
     const block = this.#block;
-    if (block === undefined) throw protocolError("a CONTINUATION frame without a header block");
+    if (block === undefined) throw protocolError("CONTINUATION frame without a header block");
     block.add(payload);
     if ((flag & flags.endHeaders) === 0 || this.#isClosed) return; // `add` may have closed the connection
     this.#block = undefined;

@@ -66,7 +66,7 @@ class FieldTable {
   get(index: number): Field {
     const dynamic = index - staticFields.length;
     const field = dynamic <= 0 ? staticFields[index - 1] : dynamic <= this.#count ? this.#ring[this.#slot(dynamic)] : undefined;
-    if (field === undefined) throw new HpackError(`there is no header field with index ${index}`);
+    if (field === undefined) throw new HpackError(`no HPACK table entry with index ${index}`);
     return field;
   }
 
@@ -83,7 +83,7 @@ class FieldTable {
 
   /** Applies a dynamic table size update. @throws HpackError above the announced limit */
   resize(bytes: number): void {
-    if (bytes > this.#mostBytes) throw new HpackError(`a table of ${bytes} bytes is larger than ${this.#mostBytes}`);
+    if (bytes > this.#mostBytes) throw new HpackError(`HPACK table size ${bytes} exceeds ${this.#mostBytes}`);
     this.#limit = bytes;
     this.#shrinkTo(bytes);
   }
@@ -171,7 +171,7 @@ const isResize = (first: number): boolean => first >= forms.resize && first < fo
 function nextField(table: FieldTable, reader: BlockReader): Field {
   const first = reader.first();
   if (first >= forms.indexed) return table.get(reader.integer(7));
-  if (isResize(first)) throw new HpackError("the size of the table changes where it may not");
+  if (isResize(first)) throw new HpackError("HPACK table size update after the first header field");
   const remembered = first >= forms.remembered;
   const index = reader.integer(remembered ? 6 : 4);
   const name = index === 0 ? reader.text() : table.get(index).name;
@@ -221,7 +221,7 @@ class BlockReader {
       value += (octet & 0x7f) * scale;
       if (octet < 0x80) return value;
     }
-    throw new HpackError("a number in a block of header fields is too large");
+    throw new HpackError("integer in a header block is too large");
   }
 
   #octet(): number {
@@ -234,7 +234,7 @@ class BlockReader {
 /** Scale of the fifth and last continuation octet that is accepted: more than any index or length needs. */
 const largestScale = 128 ** 4;
 
-const cutOff = (): HpackError => new HpackError("a block of header fields is cut off");
+const cutOff = (): HpackError => new HpackError("truncated header block");
 
 /** Longer blocks are not cached: they are rare or unique. */
 const mostKnownBytes = 256;
@@ -263,7 +263,7 @@ export function newStaticFieldsDecoder(): (block: Buffer) => ReadonlyMap<string,
 
   function decode(block: Buffer): ReadonlyMap<string, string> {
     const { fields, tooLarge } = decoder.decode(block);
-    if (tooLarge) throw new HpackError("the header fields of an answer are too large");
+    if (tooLarge) throw new HpackError("response header fields exceed the limit");
     const byName = new Map<string, string>();
     for (let i = 0; i < fields.length; i += 2) byName.set(fields[i] as string, fields[i + 1] as string);
     return byName;
@@ -454,7 +454,7 @@ export function decodeHuffman(bytes: Buffer, start: number, end: number): string
     octets[count] = step;
     count += (step & completes) >> 8;
   }
-  if (mayEnd[(step >> rowShift) / rowSteps] !== 1) throw new HpackError("a text in Huffman code does not end as it should");
+  if (mayEnd[(step >> rowShift) / rowSteps] !== 1) throw new HpackError("invalid padding of a Huffman-coded string");
   return octets.toString("latin1", 0, count);
 }
 
